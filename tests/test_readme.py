@@ -106,6 +106,9 @@ RUN_COMMANDS = {
 ONLY_PARSED = {
     # how a command begins: why nothing but its options is checked here
     "tw-autogen demo": "tests/cli/test_demo.py runs it",
+    "tw-autogen -c": "tests/cli/test_later_sessions.py",
+    "tw-autogen rerun": "tests/cli/test_later_sessions.py",
+    "tw-autogen sessions": "tests/cli/test_later_sessions.py and test_sessions.py",
     "tw-autogen doctor": "tests/cli/test_doctor.py runs it",
     "tw-autogen scenario": "tests/scenario and tests/cli/test_scenario.py run it; a live model needs a key",
     "tw-autogen --mcp-config": "uvx needs a network; tests/session/test_mcp_tools.py starts servers",
@@ -306,12 +309,13 @@ def test_the_mcp_servers_that_are_shown_are_read():
     assert parses(["mcp", "-C", "/home/me/data"])
 
 
-def test_the_page_of_all_settings_is_what_the_settings_classes_say():
-    script = ROOT / "docs" / "scripts" / "settings_page.py"
+@pytest.mark.parametrize("of", ["settings", "events"])
+def test_the_page_of_all_settings_or_events_is_what_their_classes_say(of):
+    script = ROOT / "docs" / "scripts" / f"{of}_page.py"
 
     page = runpy.run_path(str(script))["page"]()
 
-    assert (ROOT / "docs" / "settings-reference.md").read_text(encoding="utf-8") == page, f"run python {script}"
+    assert (ROOT / "docs" / f"{of}-reference.md").read_text(encoding="utf-8") == page, f"run python {script}"
 
 
 def test_the_pages_pictures_are_small_and_load_nothing():

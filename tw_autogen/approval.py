@@ -29,6 +29,7 @@ _QUESTIONS = {
     "plan": "Go on with this plan?",
     "command": "A role wants to run this command. Allow it?",
     "tool": "Code wants to call this tool of an MCP server. Allow it?",
+    "rerun": "The variables of these cells were not saved. Run the cells again, with all that they do?",
     "write": "Code wants to write in {}, which it can only read. Save there what it makes for this request?",
 }
 
@@ -39,14 +40,14 @@ class Proposal:
 
     Args:
         kind: `packages` (with versions), `cell` (Python), `plan` (its steps, a line each), `command` (for a shell),
-            `tool` (of an MCP server: the server, the tool, and its arguments as JSON) or `write` (the user's folder, to
-            which the host then copies files).
+            `tool` (of an MCP server: the server, the tool, and its arguments as JSON), `write` (the user's folder, to
+            which the host then copies files) or `rerun` (cells of a session that is gone on with).
         text: The thing itself, exactly as it would happen; packages stand on a line each. It may hold characters that
             can't be seen or that move others: show a person `shown` and `question`.
         findings: How a cell breaks the policy, or what else speaks against it, a line each; empty if nothing does.
     """
 
-    kind: Literal["packages", "cell", "plan", "command", "tool", "write"]
+    kind: Literal["packages", "cell", "plan", "command", "tool", "write", "rerun"]
     text: str
     findings: tuple[str, ...] = ()
 
@@ -232,7 +233,7 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
     words = said.strip()
     if words.lower() in _YES:
         return Decision(True)
-    if words.lower() in _NO or proposal.kind == "packages":
+    if words.lower() in _NO or proposal.kind in ("packages", "rerun"):
         return Decision(False)
     if proposal.kind in ("tool", "write"):
         always = words.lower() in _ALWAYS

@@ -62,6 +62,10 @@ _MOST_NEIGHBOURS = 5000
 _LEAST_ALIKE = 0.6
 
 
+ENDED_BY_SIGNAL = "it was ended by a signal"
+"""Why a round failed that a terminating signal ended; it may be gone on with."""
+
+
 class TwAutogenError(Exception):
     """Anything that tw_autogen raises on purpose."""
 

@@ -174,6 +174,21 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
     assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
+def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(session, workspace):
+    folders = [session(f"session-aa{days}", days=days) for days in (1, 2, 3, 9)]
+    copies = [folder / "files" / ".checkpoint" / "variables" for folder in folders]
+    for copy in copies:
+        copy.parent.mkdir()
+        copy.write_bytes(bytes(700_000))
+
+    prune_sessions(workspace, 30.0, variables_days=7.0)
+    assert [copy.exists() for copy in copies] == [True, True, True, False]
+    prune_sessions(workspace, 0.0, variables_days=7.0, variables_mb=1)
+
+    assert [copy.exists() for copy in copies] == [True, False, False, False]
+    assert all(folder.exists() for folder in folders)
+
+
 JOURNALS = {
     "nested": ('{"a":' + "[" * 30_000, ""),
     "half a pair": ('{"event": "RoundOpened", "user_query": "\\ud800 a"}', "? a"),

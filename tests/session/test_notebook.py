@@ -16,6 +16,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.safe_folder import KERNEL_FOLDERS
 from tw_autogen.scenario.html_report import write_report
+from tw_autogen.session import export_session
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.notebook import notebook, write_notebook
 
@@ -218,3 +219,25 @@ def test_a_file_of_the_users_is_written_through_no_link_that_code_may_have_laid(
         with pytest.raises(PermissionError, match="out is a link, which code may have made"):
             write([], path)
     assert (victim / "a.ipynb").read_text(encoding="utf-8") == "canary"
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_a_session_is_written_for_reading_with_pictures_and_nothing_that_runs(tmp_path, ending):
+    pytest.importorskip("nbconvert")
+    (tmp_path / "a.png").write_bytes(PNG)
+    artifacts = [{"name": "a", "kind": "chart", "path": str(tmp_path / "a.png"), "preview": ""}]
+    with Journal(tmp_path / "events.jsonl") as journal:
+        journal.write(SessionOpened("session-1", "f", [], [], "here"))
+        journal.write(RoundOpened("r", "q\u2028 <script>alert(1)</script> <img src='http://x/y' onerror=1>", []))
+        journal.write(CellStarted(1, "print('<b>')"))
+        journal.write(CellRan(1, True, None, "<b>", "", "", artifacts, [], False, 0.1))
+        journal.write(RoundClosed("r", "finished", "Completed", "**It** is [x](javascript:alert(1)).", "", 0.1))
+
+    path = export_session(tmp_path, tmp_path / f"x.{ending}")
+
+    text = path.read_text(encoding="utf-8")
+    assert "data:image/png;base64,iVBORw" in text
+    if ending == "html":
+        assert "<h2" in text
+        assert "<strong>It</strong>" in text
+        assert not any(one in text for one in ("<script", "javascript:", "<img src='http", "http://x/y'>"))

@@ -1,7 +1,12 @@
 """A session that goes on where an earlier one ended: its rounds by `remember`, its variables by the kernel."""
 
+import stat
+
+import pytest
+
+from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.session import open_session
+from tw_autogen.session import open_session, read_journal, rounds_of
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 
@@ -24,3 +29,153 @@ def test_a_later_session_has_the_rounds_and_the_variables_of_an_earlier_one(tmp_
     assert "total: int, 41" in str(call)
     assert len(rounds) == 2
     assert "42" in rounds[-1].posts[-2].message
+
+
+def open_past(folder, planner, coder, **more):
+    models = {"Planner": planner, "CodeInterpreter": coder}
+    return open_session(models, folder=folder, **more)
+
+
+def first_day(folder, *, code="total = 41"):
+    with (
+        ScriptedModel([plans("count"), plans("Done.", to="User")]) as planner,
+        ScriptedModel([codes(code)]) as coder,
+        open_past(folder, planner, coder) as session,
+    ):
+        session.ask("count to 41")
+        return session
+
+
+def test_a_session_is_gone_on_with_in_its_folder_with_rounds_variables_and_journal(tmp_path):
+    first = first_day(tmp_path)
+    assert stat.S_IMODE((first.folder / ".checkpoint" / "variables").stat().st_mode) == 0o600
+    assert stat.S_IMODE((first.folder / ".checkpoint" / "cells.jsonl").stat().st_mode) == 0o600
+
+    with (
+        ScriptedModel([plans("add one"), plans("It is 42.", to="User")]) as planner,
+        ScriptedModel([codes("total + 1")]) as coder,
+        open_past(tmp_path, planner, coder, resume=first.id) as session,
+    ):
+        back = [one.name for one in session.code_variables()]
+        session.ask("add one")
+
+        assert (session.id, session.folder, back) == (first.id, first.folder, ["total"])
+        assert session.earlier.variables == ("total",)
+        assert [one.user_query for one in session.rounds] == ["count to 41", "add one"]
+        assert "count to 41" in str(planner.calls[0])
+        assert "42" in session.rounds[-1].posts[-2].message
+    assert [one.state.value for one in rounds_of(read_journal(session.journal))] == ["finished", "finished"]
+
+
+def test_a_request_that_was_cut_off_is_gone_on_with_from_its_last_post(tmp_path):
+    first = first_day(tmp_path)
+    lines = first.journal.read_bytes().splitlines(keepends=True)
+    posts = [number for number, line in enumerate(lines) if b'"PostClosed"' in line]
+    first.journal.write_bytes(b"".join(lines[: posts[2] + 1]) + lines[posts[2] + 1][:20])
+
+    with (
+        ScriptedModel([plans("Done after all.", to="User")]) as planner,
+        ScriptedModel([]) as coder,
+        open_past(tmp_path, planner, coder, resume=first.folder) as session,
+    ):
+        assert session.cut_off.user_query == "count to 41"
+        assert "count to 41" in session.cut_off.read_board("Planner")
+        assert session.go_on().text == "Done after all."
+        with pytest.raises(ConfigError, match="no request was cut off"):
+            session.go_on()
+    (past,) = rounds_of(read_journal(session.journal))
+    assert (past.state.value, past.spent["calls"]) == ("finished", 3)
+
+
+def test_a_new_request_closes_the_one_that_was_cut_off(tmp_path):
+    first = first_day(tmp_path)
+    lines = first.journal.read_bytes().splitlines(keepends=True)
+    first.journal.write_bytes(b"".join(line for line in lines if b'"RoundClosed"' not in line))
+
+    with (
+        ScriptedModel([plans("Yes.", to="User")]) as planner,
+        ScriptedModel([]) as coder,
+        open_past(tmp_path, planner, coder, resume=first.id) as session,
+    ):
+        assert session.ask("are you there?").text == "Yes."
+        assert [(one.state.value, one.error) for one in session.rounds] == [
+            ("failed", "it was cut off"),
+            ("finished", ""),
+        ]
+        assert session.rounds[0].spent["calls"] == 3
+
+
+@pytest.mark.parametrize("agrees", [True, False], ids=["again", "not again"])
+def test_cells_that_no_checkpoint_covers_are_run_again_where_a_person_agrees(tmp_path, agrees):
+    first = first_day(tmp_path)
+    (first.folder / ".checkpoint" / "variables").unlink()
+    asked = []
+
+    def approve(proposal):
+        asked.append((proposal.kind, proposal.text))
+        return agrees
+
+    with (
+        ScriptedModel([]) as planner,
+        ScriptedModel([]) as coder,
+        open_past(tmp_path, planner, coder, resume=first.id, approve=approve) as session,
+    ):
+        assert [one.name for one in session.code_variables()] == ["total"] * agrees
+    assert asked == [("rerun", "total = 41")]
+
+
+def damaged(first):
+    lines = first.journal.read_bytes().splitlines(keepends=True)
+    first.journal.write_bytes(b"".join([*lines[:2], b"{cut\n", *lines[2:]]))
+    return first.id
+
+
+def moved(first):
+    there = first.folder.parents[1] / "session-0123"
+    first.folder.parent.rename(there)
+    return there
+
+
+def empty(first):
+    first.journal.unlink()
+    return first.folder.parent
+
+
+NOT_GONE_ON_WITH = {
+    "unknown": (lambda first: "session-ffff", r"session-ffff: no session of this user's in .*; the newest: session-"),
+    "damaged": (damaged, r"events\.jsonl: the journal is damaged: line 3: .*Nothing was changed"),
+    "moved": (moved, r"this user did not make this session in this folder"),
+    "no journal": (empty, r"there is no session"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_GONE_ON_WITH)
+def test_what_can_not_be_gone_on_with_is_an_error_and_stays_as_it_is(tmp_path, case):
+    change, words = NOT_GONE_ON_WITH[case]
+    first = first_day(tmp_path)
+    wanted = change(first)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    with ScriptedModel([]) as model, pytest.raises(ConfigError, match=words):
+        open_session(model, folder=tmp_path, resume=wanted)
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_session_that_is_open_is_not_gone_on_with(tmp_path):
+    with (
+        ScriptedModel([]) as model,
+        open_session(model, folder=tmp_path) as session,
+        pytest.raises(ConfigError, match=r"session-\w+ is open in another process"),
+    ):
+        open_session(model, folder=tmp_path, resume=session.id)
+
+
+def test_where_a_setting_says_so_nothing_of_the_variables_is_kept(tmp_path):
+    with (
+        ScriptedModel([plans("count"), plans("Done.", to="User")]) as planner,
+        ScriptedModel([codes("total = 41")]) as coder,
+        open_past(tmp_path, planner, coder, settings={"kernel.checkpoint_seconds": 0}) as session,
+    ):
+        session.ask("count")
+    assert not (session.folder / ".checkpoint").exists()

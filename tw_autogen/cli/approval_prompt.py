@@ -20,11 +20,12 @@ if sys.platform != "win32":
     import termios
 
 _LOOK_SECONDS = 0.2
-_LANGUAGES = {"cell": "python", "command": "bash"}
+_LANGUAGES = {"cell": "python", "command": "bash", "rerun": "python"}
 _HINT = "[y/N/e to edit, or say why not]"
 _CELL_HINT = "[y/N/always/e to edit, or say why not]"
 _HINTS = {
     "packages": "[y/N]",
+    "rerun": "[y/N]",
     "tool": "[y/N/a for all calls of this tool in this session, or say why not]",
     "write": "[y/N/always, or say why not]",
 }

@@ -46,7 +46,7 @@ def command(
             prompt = read_question()
         elif (data := read_data(Path(folder), wait=_STDIN in files)) is not None:
             paths.append(data)
-        ctx.exit(answer_once(str(prompt), paths, options, as_json=output_format == "json", quiet=quiet))
+        ctx.exit(answer_once(str(prompt), paths, options, form=output_format, quiet=quiet))
 
 
 def _positional_question(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,17 +20,30 @@ from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.request_input import RequestInput
 from tw_autogen.cli.round_summary import money, tokens
-from tw_autogen.cli.session_opening import open_session_for
+from tw_autogen.cli.session_opening import lines_of_resumed, open_session_for
+from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.terminal import clean, link, marks, stdout_console
 from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
+from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
-from tw_autogen.escaped_text import visible
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.escaped_text import visible, visible_line
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
-from tw_autogen.session import AnswerFiles, Session, files_not_made, read_settings
+from tw_autogen.session import (
+    Answer,
+    AnswerFiles,
+    Session,
+    export_session,
+    files_not_made,
+    fork_session,
+    past_sessions,
+    read_settings,
+    session_folder,
+)
 from tw_autogen.settings import Setting
 
 _PROMPT = "> "
@@ -40,8 +54,6 @@ _ROOM_LINES = 4
 """How many lines of a terminal stay free where output is printed, not paged."""
 _SECOND_PRESS_SECONDS = 2.0
 """How long after the prompt is back a second Ctrl-C leaves; a later one is a first one again."""
-_CHECKPOINT_SECONDS = 30.0
-"""How often a chat has a copy of the variables made, where no setting says."""
 
 
 class Chat:
@@ -61,7 +73,6 @@ class Chat:
         self._asker = ApprovalPrompt(self._console, self._show)
         self._session: Session
         self._unresponsive = UnresponsiveCell(self._asker, patience_seconds=0.0, comes_back=False)
-        self._own_checkpoints = False
         self._copies: list[Path] = []
         self._commands: dict[str, tuple[str, Callable[[str], None]]] = {
             "/help": ("this list", self._help),
@@ -75,6 +86,12 @@ class Chat:
                 "[FOLDER]  have a lesson worded for later sessions, kept in FOLDER, else in recall.experience",
                 self._learn,
             ),
+            "/export": ("FILE  write this session as .ipynb, .py (a program), .md or .html", self._export),
+            "/resume": ("[ID]  go on with another session; the list of them if none", self._resume),
+            "/fork": ("go on in a copy of this session; this one stays as it is", self._fork),
+            "/model": ("[NAME]  which model answers; with NAME that one does from now on", self._model),
+            "/cost": ("tokens, money and seconds of this session", self._cost),
+            "/clear": ("forget what was said; variables and files stay", self._clear),
             "/reset": ("begin a new session: nothing said, no variables", self._reset),
             "/interrupt": ("how to stop what is running", self._interrupt),
             "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),
@@ -89,47 +106,56 @@ class Chat:
         self._options = ask_for_trust(self._options, self._console)
         if self._asker.somebody:
             self._options = self._with_question(self._options)
-        self._session = self._open()
+        self._session = self._open(self._options)
+        self._options = replace(self._options, continues=False, resume=None)
         try:
+            self._greet()
             self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
             self._loop(RequestInput(_PROMPT, list(self._commands), self._options.project))
         finally:
-            self._close(self._session)
+            self._session.close()
             self._say("The session's folder: ", self._session.folder)
+            if self._session.rounds:
+                self._say(f"Go on with it: tw-autogen --resume {self._session.id}")
         return Exit.done
 
     def _with_question(self, options: Options) -> Options:
-        """Return options with which a cell that reacts to no interrupt runs on until the user is asked.
-
-        Variables are kept for a kernel after that one, as long as the session lasts, unless the settings say otherwise.
-        """
+        """Return options with which a cell that reacts to no interrupt runs on until the user is asked."""
         own = "the chat"
         read = read_settings(options.keywords, project=options.project, trust=options.trust)
         more = {"kernel.end_unresponsive": Setting(False, own)}
-        self._own_checkpoints = read.origin("kernel.checkpoint_seconds") == read.DEFAULT
-        if self._own_checkpoints:
-            more["kernel.checkpoint_seconds"] = Setting(_CHECKPOINT_SECONDS, own)
+        kept = read.origin("kernel.checkpoint_seconds") == read.DEFAULT
         kernel = read.read("kernel", KernelSettings)
         self._unresponsive = UnresponsiveCell(
             self._asker,
             patience_seconds=kernel.grace_seconds,
-            comes_back=self._own_checkpoints or kernel.checkpoint_seconds > 0,
+            comes_back=kept or kernel.checkpoint_seconds > 0,
         )
         return replace(options, more=more)
 
-    def _close(self, session: Session) -> None:
-        """Close a session, and remove the copy of its variables that was made for this chat only."""
-        session.close()
-        if self._own_checkpoints:
-            LocalKernel.forget(session.folder)
-
-    def _open(self) -> Session:
+    def _open(self, options: Options) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
-        session = open_session_for(self._options, [self._show, self._unresponsive], self._show.say, approve)
+        if not (options.continues or options.resume):
+            options = replace(options, rerun=False)
+        session = open_session_for(options, [self._show, self._unresponsive], self._show.say, approve)
         session.landing = AnswerFiles(
             Path(), out=self._options.out, project=self._options.project, limit_mb=session.grants.settings.disk_mb
         )
         return session
+
+    def _greet(self) -> None:
+        """Say what there is of a session that is gone on with; ask whether to go on with a request that was cut off."""
+        said, warnings = lines_of_resumed(self._session)
+        for line in said:
+            self._say(line)
+        for line in warnings:
+            self._show.warn(line)
+        here = self._session.cut_off
+        if here is None:
+            return
+        self._say(f"its last request was cut off: {visible_line(here.user_query)}")
+        if self._asker.somebody and self._asker.confirm("Go on with it? [y/N] ", threading.Event()):
+            self._answer(self._session.go_on, here.user_query, [])
 
     def _loop(self, prompt: RequestInput) -> None:
         pressed = False  # Ctrl-C on an empty line, and nothing since
@@ -167,7 +193,9 @@ class Chat:
         for one in missing:
             self._say(f"no file goes along: {one.sentence}", style="yellow")
         files, self._files = [*self._files, *(path for path in named if path not in self._files)], []
+        self._answer(lambda: self._session.ask(text, files), text, files)
 
+    def _answer(self, ask: Callable[[], Answer], text: str, files: list[Path]) -> None:
         def stop() -> None:
             self._asker.stop()
             asks = self._asker.somebody and not signals.terminated
@@ -181,7 +209,7 @@ class Chat:
         try:
             self._asker.begin()
             with signals:
-                answer = self._session.ask(text, files)
+                answer = ask()
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
@@ -247,11 +275,14 @@ class Chat:
             self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
         for number, line in enumerate(show.tally.variables):
             self._say(f"{'variables' if number == 0 else '':<10} {line}")
-        usage = session.usage
+        self._cost("")
+
+    def _cost(self, rest: str) -> None:
+        usage = self._session.usage
         spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
-        took = session.seconds
+        took = self._session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
     def _definitions(self, rest: str) -> None:
@@ -323,11 +354,63 @@ class Chat:
             self._say(str(error), style="red")
 
     def _reset(self, rest: str) -> None:
-        fresh = self._open()
-        self._close(self._session)
+        fresh = self._open(self._options)
+        self._session.close()
         self._say("a new session; the old one's folder: ", self._session.folder)
         self._session = fresh
         self._asker.forget()
+
+    def _export(self, rest: str) -> None:
+        try:
+            (name,) = shlex.split(rest)
+            self._say("written: ", export_session(self._session.journal.parent, Path(name)))
+        except ValueError:
+            self._say("name the file: /export analysis.ipynb (or .py, .md, .html)", style="red")
+        except TwAutogenError as error:
+            self._say(str(error), style="red")
+
+    def _resume(self, rest: str) -> None:
+        workspace = self._session.journal.parent.parent
+        if not rest:
+            for one in past_sessions(workspace):
+                self._say(session_line(one))
+            return
+        self._change(lambda: session_folder(rest, workspace))
+
+    def _fork(self, rest: str) -> None:
+        self._change(lambda: fork_session(self._session.journal.parent, trust=self._options.trust))
+
+    def _clear(self, rest: str) -> None:
+        self._change(lambda: fork_session(self._session.journal.parent, words=False, trust=self._options.trust))
+
+    def _model(self, rest: str) -> None:
+        if not rest:
+            models = [role.model for role in self._session.roles if isinstance(role, Planner | CodeInterpreter)]
+            for name in dict.fromkeys(map(str, models)):
+                self._say(f"model: {name}")
+            return
+        before, self._options = self._options, replace(self._options, model=rest)
+        if not self._change(lambda: self._session.journal.parent):
+            self._options = before
+            self._change(lambda: self._session.journal.parent)
+
+    def _change(self, folder_of: Callable[[], Path]) -> bool:
+        """Close the session and go on with another one; with the same one again if that fails.
+
+        Args:
+            folder_of: Returns the other one's folder; called when this one is closed.
+        """
+        self._session.close()
+        own = self._session.journal.parent
+        try:
+            self._session = self._open(replace(self._options, resume=str(folder_of())))
+        except TwAutogenError as error:
+            self._say(str(error), style="red")
+            self._session = self._open(replace(self._options, resume=str(own)))
+            return False
+        self._asker.forget()
+        self._greet()
+        return True
 
     def _interrupt(self, rest: str) -> None:
         self._say("Ctrl-C stops the running cell or the model, and keeps session and variables; nothing runs now")

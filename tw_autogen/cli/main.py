@@ -26,7 +26,8 @@ _COMMANDS = {
     "example": ("tw_autogen.cli.example", "Make an example for later prompts out of a session."),
     "plugins": ("tw_autogen.cli.plugins", "List plugins, check them, write one from a function."),
     "scenario": ("tw_autogen.cli.scenario", "Run whole tasks with recorded replies or a live model; record your own."),
-    "sessions": ("tw_autogen.cli.sessions", "List the sessions kept in this folder, and remove old ones."),
+    "sessions": ("tw_autogen.cli.sessions", "List the sessions kept in this folder; show, export, copy, remove them."),
+    "rerun": ("tw_autogen.cli.rerun", "Run the code of a session again on other files, and compare."),
     "mcp": ("tw_autogen.cli.mcp", "Serve the agent to other programs over MCP."),
     "doctor": ("tw_autogen.cli.doctor", "Check packages, kernel and model, and say what to do."),
 }
@@ -47,12 +48,13 @@ class ErrorReportingGroup(click.Group):
             if typed[:1] != [error.ctx.info_name if error.ctx else ""]:
                 error.ctx = ctx  # the usage of what was typed
             if _wants_json(typed):
-                importlib.import_module(_ONCE).print_failure("UsageError", error.format_message())
+                _print_failure("UsageError", error.format_message(), typed)
             raise
         except TwAutogenError as error:
             click.echo(f"tw-autogen: {visible(str(error))}", err=True)  # it may quote a file of anybody's
-            if _wants_json(ctx.meta.get(_TYPED, [])):
-                importlib.import_module(_ONCE).print_failure(type(error).__name__, str(error))
+            typed = ctx.meta.get(_TYPED, [])
+            if _wants_json(typed):
+                _print_failure(type(error).__name__, str(error), typed)
             ctx.exit(exit_of_error(error))
         except BrokenPipeError:  # who reads the output has left: click ends quietly
             raise
@@ -105,7 +107,12 @@ def _wants_json(typed: Sequence[str]) -> bool:
     """Return True if the arguments are those of one question whose answer is wanted as JSON."""
     asks = not typed or typed[0] == _CHAT or typed[0] not in _COMMANDS
     pairs = [*typed, *(f"{one}={two}" for one, two in zip(typed, typed[1:], strict=False))]
-    return asks and "--output-format=json" in pairs
+    return asks and any(f"--output-format={one}" in pairs for one in ("json", "stream-json"))
+
+
+def _print_failure(kind: str, message: str, typed: Sequence[str]) -> None:
+    in_line = any(one.endswith("stream-json") for one in typed)
+    importlib.import_module(_ONCE).print_failure(kind, message, in_line=in_line)
 
 
 def _show_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:

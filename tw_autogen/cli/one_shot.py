@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
+from tw_autogen.cli.event_lines import RESULT, SCHEMA_VERSION, EventLines
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.round_summary import RoundSummary
-from tw_autogen.cli.session_opening import open_session_for
+from tw_autogen.cli.session_opening import lines_of_resumed, open_session_for
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
@@ -22,17 +23,18 @@ from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.session import AnswerFiles, Saved, Session, files_not_made
 
-SCHEMA_VERSION = 1
+STREAM = "stream-json"
 
 
-def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json: bool, quiet: bool) -> Exit:
+def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: str, quiet: bool) -> Exit:
     """Answer one question.
 
     Args:
         prompt: The question.
         files: What it is about.
         options: What the shared options said.
-        as_json: Write one JSON object in place of the answer's text, also where there is no answer.
+        form: `text`; `json`: write one JSON object in place of the answer's text, also where there is no answer;
+            `stream-json`: write a line of JSON for each event as it happens, and the object as the last line.
         quiet: Write nothing to standard error but errors.
 
     Returns:
@@ -42,14 +44,17 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     console = stderr_console(color=not options.no_color)
     show = EventPrinter(console, answer=False)
     once, asker = _Once(show.tally), ApprovalPrompt(console, show)
-    handler: Handler = show.tally if quiet else show
+    handlers: list[Handler] = [show.tally if quiet else show, *([EventLines(sys.stdout)] if form == STREAM else [])]
     try:
         approve = asker.approve if asker.somebody else None
-        with open_session_for(options, [handler], _nothing if quiet else show.say, approve) as session:
+        with open_session_for(options, handlers, _nothing if quiet else show.say, approve) as session:
+            resumed, once.lost = lines_of_resumed(session)
+            for line in [] if quiet else resumed:
+                show.say(line)
             once.ask(session, prompt, files, asker, options)
             show.stop()
             show.saved(once.saved, quiet=quiet)
-            for warning in show.tally.hooks if quiet else once.warnings:
+            for warning in show.tally.hooks if quiet else [*once.lost, *once.warnings]:
                 show.warn(warning)
     except TwAutogenError as error:
         once.fail(
@@ -66,8 +71,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
         console.print(f"tw-autogen: {'terminated' if terminated else 'stopped'}")
     finally:
         show.stop()
-    if as_json:
-        sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    if form != "text":
+        once.write(in_line=form == STREAM)
     elif once.answer and screen.is_terminal:
         screen.print(markdown(once.answer))
     elif once.answer:
@@ -76,16 +81,17 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, as_json
     return once.exit
 
 
-def print_failure(kind: str, message: str) -> None:
+def print_failure(kind: str, message: str, *, in_line: bool = False) -> None:
     """Write the object of `--output-format json` for a call that is wrong, before any session is opened.
 
     Args:
         kind: Name of the error's class.
         message: Its words.
+        in_line: Write it as the last line of `stream-json`.
     """
     once = _Once(RoundSummary())
     once.refuse(kind, message)
-    sys.stdout.write(json.dumps(once.to_dict(), ensure_ascii=False, indent=2) + "\n")
+    once.write(in_line=in_line)
     sys.stdout.flush()
 
 
@@ -102,6 +108,7 @@ class _Once:
         self.terminated = False
         self.saved: list[Saved] = []
         self.warnings: list[str] = []
+        self.lost: list[str] = []
         self._tally = tally
         self._session_id: str | None = None
         self._error: dict[str, str] | None = None
@@ -135,6 +142,12 @@ class _Once:
     def refuse(self, kind: str, message: str) -> None:
         self.exit, self._error = Exit.usage, {"type": kind, "message": message}
 
+    def write(self, *, in_line: bool) -> None:
+        if in_line:
+            sys.stdout.write(json.dumps({"event": RESULT, **self.to_dict()}, ensure_ascii=False) + "\n")
+        else:
+            sys.stdout.write(json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the object of `--output-format json`.
 
@@ -159,6 +172,6 @@ class _Once:
             "duration_s": round(time.monotonic() - self._started, 3),
             "model_s": round(tally.model_seconds, 3),
             "kernel_s": round(tally.kernel_seconds, 3),
-            "warnings": [*tally.warnings, *tally.hooks, *self.warnings],
+            "warnings": [*tally.warnings, *tally.hooks, *self.lost, *self.warnings],
             "error": self._error,
         }

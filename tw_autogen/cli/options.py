@@ -50,13 +50,22 @@ SESSION_OPTIONS: tuple[click.Option, ...] = (
                  help="Longest time a request may take; then the program ends with 124."),
 )  # fmt: skip
 
+RESUME_OPTIONS: tuple[click.Option, ...] = (
+    click.Option(["-c", "--continue", "continues"], is_flag=True,
+                 help="Go on with the last session here: what was said, files, variables."),
+    click.Option(["--resume"], metavar="ID", help="Go on with this session; `tw-autogen sessions list` names them."),
+    click.Option(["--rerun"], is_flag=True,
+                 help="With -c or --resume: run cells again, unasked, whose variables were not saved."),
+)  # fmt: skip
+
 ASK_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["-p", "--prompt"], metavar="TEXT", help="Answer this one question and end; '-' reads it from stdin."),
-    click.Option(["--output-format"], type=click.Choice(["text", "json"]), default="text", show_default=True,
-                 help="With -p: the answer alone, or one JSON object."),
+    click.Option(["--output-format"], type=click.Choice(["text", "json", "stream-json"]), default="text",
+                 show_default=True, help="With -p: the answer alone, one JSON object, or a line of JSON per event."),
     click.Option(["--quiet"], is_flag=True, help="With -p: nothing but the answer, and errors."),
     click.Option(["--out"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
                  help="Save all files of an answer there; default: those that the question names, in this folder."),
+    *RESUME_OPTIONS,
     *SESSION_OPTIONS,
 )  # fmt: skip
 
@@ -89,6 +98,9 @@ class Options:
     out: Path | None = None
     max_posts: int | None = None
     timeout: float | None = None
+    continues: bool = False
+    resume: str | None = None
+    rerun: bool = False
     more: Mapping[str, Setting] = field(default_factory=dict)
     """Settings that a command chooses itself; options and `--set` come before them."""
 

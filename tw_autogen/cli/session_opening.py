@@ -7,11 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
+
 from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
-from tw_autogen.cli.workspace_choice import fallback_workspace
+from tw_autogen.cli.workspace_choice import fallback_workspace, workspace_of
 from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.errors import TwAutogenError
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.model import OpenAIModel
@@ -27,6 +31,7 @@ from tw_autogen.session import (
     prune_sessions,
     read_project,
     read_settings,
+    session_folder,
 )
 from tw_autogen.settings import Settings
 
@@ -61,6 +66,7 @@ def open_session_for(
             if settings.origin("session.profile_folder") == Settings.DEFAULT:
                 keywords = {**keywords, "session.profile_folder": "content"}
             settings = read_settings(keywords, project=options.project, trust=options.trust)
+    resume = _session_to_resume(options, settings, workspace)
     project = project_of(options, settings)
     set_roles = settings.read("session", SessionSettings).roles
     roles = (*set_roles, *(role for role in options.roles if role not in set_roles))
@@ -74,11 +80,14 @@ def open_session_for(
         settings=settings,
         approve=approve,
         project=project,
+        resume=resume,
+        rerun=True if options.rerun else None,
+        trust=options.trust,
     )
     if options.workspace or not prune_refusal_reason(settings):
         _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
     if project:  # a plugin that failed while it was loaded is not there
-        offered = {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
+        offered = _plugins_of(session)
         project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
     asked = [role.model for role in session.roles if isinstance(role, Planner | CodeInterpreter)]
     models = dict.fromkeys(f"model: {model}" for model in asked if isinstance(model, OpenAIModel))
@@ -88,12 +97,73 @@ def open_session_for(
     return session
 
 
+def _session_to_resume(options: Options, settings: Settings, workspace: Path | None) -> Path | None:
+    """Return the folder of the session that is gone on with; None: a new one is opened.
+
+    Raises:
+        click.UsageError: the options contradict one another.
+        ConfigError: there is no such session.
+    """
+    if options.continues and options.resume is not None:
+        raise click.UsageError("--continue goes on with the last session, --resume with the one that it names: say one")
+    if options.rerun and not (options.continues or options.resume is not None):
+        raise click.UsageError("--rerun belongs to --continue or --resume")
+    place = workspace or workspace_of(options, settings).absolute()
+    return session_folder(options.resume, place) if options.continues or options.resume is not None else None
+
+
+def restored_variables(session: Session) -> tuple[list[str], list[str]]:
+    """Bring the variables of an earlier process back; return the names of those that are there, and that are not.
+
+    Args:
+        session: One that is gone on with; of a new one both are empty.
+    """
+    if session.earlier is None:
+        return [], []
+    try:
+        back = [one.name for one in session.code_variables()]
+    except TwAutogenError:  # the first cell will say it
+        back = []
+    return back, [name for name in session.earlier.variables if name not in back]
+
+
+def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
+    """Bring the variables back of a session that is gone on with; return lines about it, and warnings.
+
+    Args:
+        session: The session; of a new one both are empty.
+    """
+    earlier = session.earlier
+    if earlier is None:
+        return [], []
+    asked, warnings = len(earlier.rounds), []
+    back, lost = restored_variables(session)
+    said = [f"going on with {earlier.id}: {asked} question{'s' * (asked != 1)}"]
+    if back:
+        said.append(f"variables: {visible_line(', '.join(back))}")
+    if lost:
+        warnings.append(
+            f"variables that did not come back: {visible_line(', '.join(lost))}"
+            + "; --rerun runs the cells again that made them" * (not session.code_variables())
+        )
+    if gone := [name for name in earlier.plugins if name not in _plugins_of(session)]:
+        warnings.append(f"the session had plugins that are not here now: {', '.join(gone)}; --plugins brings them")
+    return said, warnings
+
+
+def _plugins_of(session: Session) -> set[str]:
+    return {name for role in session.roles if isinstance(role, Placed) for name in role.plugin_names}
+
+
 def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> None:
     """Remove the sessions of a workspace that are older than `session.keep_days`, and say so."""
-    days = settings.read("session", SessionSettings).keep_days
-    if not days:
+    own = settings.read("session", SessionSettings)
+    days = own.keep_days
+    if not days and not own.variables_days:
         return
-    removed, problems = prune_sessions(workspace, days)
+    removed, problems = prune_sessions(
+        workspace, days, variables_days=own.variables_days, variables_mb=own.variables_mb
+    )
     if removed:
         say(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days (session.keep_days)")
     for problem in problems:

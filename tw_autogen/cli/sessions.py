@@ -1,4 +1,4 @@
-"""`tw-autogen sessions`: list the sessions of a workspace, and remove old ones."""
+"""`tw-autogen sessions`: list the sessions of a workspace, show, export, copy and remove them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ import click
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.workspace_choice import workspace_of
-from tw_autogen.escaped_text import visible_line
+from tw_autogen.escaped_text import visible, visible_line
+from tw_autogen.events import CellRan
 from tw_autogen.session import (
+    FORMATS,
+    USER,
     PastSession,
     SessionSettings,
+    export_session,
+    fork_session,
     past_sessions,
     prune_refusal_reason,
     prune_sessions,
+    read_events,
     read_settings,
+    remove_session,
+    rounds_of,
+    session_folder,
 )
 
 _QUESTION_CHARS = 60
@@ -32,7 +41,7 @@ _PLACE = (
 
 @click.group("sessions")
 def command() -> None:
-    """List the sessions of a workspace, and remove old ones with all their files."""
+    """List the sessions of a workspace; show, export, copy and remove them."""
 
 
 @command.command("list")
@@ -40,7 +49,7 @@ def list_command(**place: Any) -> None:
     """List the sessions: name, age, size, first question."""
     sessions = past_sessions(_workspace(**place))
     for one in sessions:
-        click.echo(_line(one))
+        click.echo(session_line(one))
     if not sessions:
         click.echo(f"no sessions in {_workspace(**place)}", err=True)
 
@@ -59,7 +68,7 @@ def prune_command(ctx: click.Context, /, days: float | None, dry_run: bool, **pl
         raise click.UsageError(why)
     gone, problems = prune_sessions(_workspace(**place), days, dry_run=dry_run)
     for one in gone:
-        click.echo(_line(one) if dry_run else f"removed {one.folder}")
+        click.echo(session_line(one) if dry_run else f"removed {one.folder}")
     for problem in problems:
         click.echo(f"tw-autogen: not removed: {problem}", err=True)
     if not gone and not problems:
@@ -67,7 +76,60 @@ def prune_command(ctx: click.Context, /, days: float | None, dry_run: bool, **pl
     ctx.exit(1 if problems else 0)
 
 
-for _one in (list_command, prune_command):
+@command.command("show")
+@click.argument("session_id", metavar="ID")
+def show_command(session_id: str, **place: Any) -> None:
+    """Show what was asked and answered in a session; ID is its name, or how that begins."""
+    folder = session_folder(session_id, _workspace(**place))
+    events = read_events(folder)
+    for one in rounds_of(events):
+        click.echo(f"> {_text(one.user_query)}")
+        last = one.posts[-1] if one.posts else None
+        if last is not None and last.send_to == USER:
+            click.echo(_text(last.message))
+        else:
+            click.echo(f"({_text(one.error) or 'it was cut off'})")
+        click.echo()
+    cells = [one for one in events if isinstance(one, CellRan)]
+    left = [visible_line(line) for line in cells[-1].variables] if cells else []
+    click.echo(f"{len(cells)} cells, {sum(not one.ok for one in cells)} of them failed", err=True)
+    for line in left:
+        click.echo(f"variable {line}", err=True)
+    click.echo(f"files {folder / 'files'}", err=True)
+
+
+@command.command("export")
+@click.argument("session_id", metavar="ID")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.option("--to", type=click.Choice(FORMATS), help="The format, where no FILE is named; default: ipynb.")
+def export_command(session_id: str, file: Path | None, to: str | None, **place: Any) -> None:
+    """Write a session to FILE: .ipynb, .py (a program that runs on new data), .md or .html."""
+    folder = session_folder(session_id, _workspace(**place))
+    if file is not None and to is not None and file.suffix != f".{to}":
+        raise click.UsageError(f"--to {to}, but the file is {file}; say one of them")
+    click.echo(export_session(folder, file or Path(f"{folder.name}.{to or FORMATS[0]}")))
+
+
+@command.command("fork")
+@click.argument("session_id", metavar="ID")
+@click.option("--trust", is_flag=True, help="Also a session that you did not make in this folder.")
+def fork_command(session_id: str, trust: bool, **place: Any) -> None:
+    """Copy a session, to go on with the copy; the first one stays as it is."""
+    made = fork_session(session_folder(session_id, _workspace(**place)), trust=trust)
+    click.echo(made.name)
+    click.echo(f"go on with it: tw-autogen --resume {made.name}", err=True)
+
+
+@command.command("rm")
+@click.argument("session_ids", metavar="ID...", nargs=-1, required=True)
+def rm_command(session_ids: tuple[str, ...], **place: Any) -> None:
+    """Remove sessions with all their files."""
+    for folder in [session_folder(one, _workspace(**place)) for one in session_ids]:
+        remove_session(folder)
+        click.echo(f"removed {folder}")
+
+
+for _one in (list_command, show_command, export_command, fork_command, rm_command, prune_command):
     _one.params.extend(_PLACE)
 
 
@@ -76,9 +138,14 @@ def _workspace(project: Path | None, workspace: Path | None) -> Path:
     return workspace_of(options, read_settings(project=project)).absolute()
 
 
-def _line(one: PastSession) -> str:
+def session_line(one: PastSession) -> str:
+    """Return one session in a line: name, age, size, first question."""
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
     size = f"{one.size_bytes / 1e6:.1f} MB" if one.size_bytes >= 100_000 else f"{one.size_bytes / 1e3:.1f} kB"
     words = visible_line(" ".join(clean(one.question[:_READ_CHARS]).split()))
     words = words if len(words) <= _QUESTION_CHARS else f"{words[:_QUESTION_CHARS]}…"
     return f"{one.id}  {age:>8}  {size:>9}  {'(open) ' * one.is_open}{words}".rstrip()
+
+
+def _text(text: str) -> str:
+    return visible(clean(text))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
+from tw_autogen.errors import ENDED_BY_SIGNAL
+
 _TERMINATING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Windows has no SIGHUP."""
 
@@ -45,7 +47,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def _reason(number: int) -> str:
-    return f"it was ended by a signal ({signal.Signals(number).name})"
+    return f"{ENDED_BY_SIGNAL} ({signal.Signals(number).name})"
 
 
 def _handle(numbers: Sequence[int], handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:

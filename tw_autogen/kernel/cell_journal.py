@@ -14,15 +14,15 @@ from tw_autogen import bounded_json
 from tw_autogen.kernel.exchange_folder import make_hidden
 from tw_autogen.kernel.guest.checkpoint import FOLDER
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.trust_store import keyed_hash, same_hash, user_key
 
 _FILE = f"{FOLDER}/cells.jsonl"
 _COPY = f"{FOLDER}/variables"
 _MARK = f"{FOLDER}/made_here"
+_PURPOSE = "kernel"
 _MOST_FILE_BYTES = 64 << 20
 _MOST_LINES = 100_000
-_MARK_BYTES = 100
 
 
 class CellJournal:
@@ -64,7 +64,7 @@ class CellJournal:
             held += needed if fits else 0
             entries.append(_entry(line) if fits else {})
         self.position = len(entries)
-        self._write_owner_mark()
+        self.mark_own()
         return entries
 
     def is_own(self) -> bool:
@@ -75,15 +75,9 @@ class CellJournal:
         """
         if not self._keeps_anything():
             return True
-        key = user_key()
-        if key is None:
-            return False
-        try:
-            with SafeFolder(self._folder) as folder:
-                said = folder.read_file(_MARK, limit_bytes=_MARK_BYTES)
-            return same_hash(said.decode("ascii"), self._folder_hmac(key))
-        except (OSError, UnicodeDecodeError):
-            return False
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            return has_owner_mark(folder, _MARK, _PURPOSE)
+        return False
 
     def _keeps_anything(self) -> bool:
         """Return whether something lies where cells or variables are kept."""
@@ -95,17 +89,10 @@ class CellJournal:
             return False
         return self._folder.exists()
 
-    def _write_owner_mark(self) -> None:
+    def mark_own(self) -> None:
         """Mark the folder as one in which this user keeps a journal; where no key can be kept, it stays unmarked."""
-        key = user_key()
-        if key is not None:
-            with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-                folder.copy_in(io.BytesIO(self._folder_hmac(key).encode("ascii")), _MARK)
-
-    def _folder_hmac(self, key: bytes) -> str:
-        with SafeFolder(self._folder) as folder:
-            inode = folder.info(".").st_ino
-        return keyed_hash(key, "kernel", str(self._folder.resolve()), str(inode))
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            write_owner_mark(folder, _MARK, _PURPOSE)
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Add a line; code that has put something else in the file's place loses the journal, and breaks nothing."""
@@ -129,7 +116,7 @@ class CellJournal:
             folder.move(FOLDER, old)
 
     def _write(self, data: bytes) -> None:
-        with SafeFolder(self._folder) as folder, folder.append_file(_FILE) as file:
+        with SafeFolder(self._folder) as folder, folder.append_file(_FILE, mode=0o600) as file:
             file.write(data)
 
 

@@ -31,6 +31,8 @@ from tw_autogen.kernel.kernel_process import Process
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import Poller, WakeupSocket, Wire, await_kernel_info
 
+_FINISH_SECONDS = 10.0
+"""How long the end of a kernel waits for the last copy of its variables."""
 _HELLO_SECONDS = 10.0
 """How long a kernel may take to answer after a cell of which no reply came."""
 _MOST_MESSAGE = 2 << 30
@@ -156,6 +158,18 @@ class KernelClient:
     def undo_next(self, code: str) -> None:
         """Have the next cell undone when it ends, if it is this one."""
         self.tell("try", code=code, limits=_rollback_limits(self._settings))
+
+    def finish_checkpoint(self, position: int) -> None:
+        """Have a last copy of the variables written, if there is none of them as they are now, and wait for it.
+
+        Args:
+            position: How many lines of the journal of cells it covers.
+
+        Raises:
+            KernelError: as `ask`, and sooner.
+        """
+        text = json.dumps({"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS})
+        self._evaluate("answer", text, _FINISH_SECONDS + _HELLO_SECONDS)
 
     def tell(self, op: str, **fields: Any) -> None:
         """Ask the bridge to do something before the next cell; its answer is not waited for."""

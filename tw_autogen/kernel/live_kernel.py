@@ -244,6 +244,8 @@ class LiveKernel(Closing):
             live.process.end()  # the thread that waits for the cell sees it and cleans up
         with self._turns.take_if_free() as free:
             if free:
+                if self._live is not None and self._live.process.alive():
+                    self._recovery.finish(self._live)
                 self._end()
                 self._pinned.close()
         if self._owns_folder:

@@ -34,7 +34,7 @@ from tw_autogen.kernel.path_policy import (
 )
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.python_process import warn_of_importable
-from tw_autogen.kernel.recovery import Recovery
+from tw_autogen.kernel.recovery import Recovery, Rerun
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder
@@ -66,6 +66,8 @@ class LocalKernel(LiveKernel):
             however it ended, and keep what a later one needs for that: a journal of the cells that ran to their end,
             and with `KernelSettings.checkpoint_seconds` copies of the variables. It comes about with the first cell,
             `get`, `put` or `variables()`: load plugins and serve functions before.
+        rerun: Whether cells may be run again that no checkpoint covers, where `resume`: always, never, or what a
+            function decides that is given their code. Those of a kernel that ends in this process's time are.
         trust: Resume also what this user did not make in this folder: it came from elsewhere, or was moved or copied.
 
     Raises:
@@ -103,6 +105,7 @@ class LocalKernel(LiveKernel):
         approve: Approve | None = None,
         on_refused: Callable[[str], str] | None = None,
         resume: bool = False,
+        rerun: Rerun = True,
         trust: bool = False,
     ) -> None:
         if folder is not None and start is None:
@@ -126,7 +129,7 @@ class LocalKernel(LiveKernel):
             )
         if resume or self._settings.checkpoint_seconds:
             checkpoints = self._settings.checkpoint_seconds > 0
-            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints)
+            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints, rerun=rerun)
         self._start = start
         self._on_refused = on_refused
         self._pool = pool or default_pool()
@@ -245,6 +248,11 @@ class LocalKernel(LiveKernel):
     def forget(folder: Path) -> None:
         """Remove the checkpoints and the journal of cells from a folder in which no kernel works any more."""
         CellJournal(folder).clear()
+
+    @staticmethod
+    def adopt(folder: Path) -> None:
+        """Mark a folder, a copy of one of this user's, as one in which this user keeps a journal of cells."""
+        CellJournal(folder).mark_own()
 
     def _sandbox_line(self) -> str:
         """Describe in one line what will stand around the process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,11 @@ _INTERRUPTED = "running it again was interrupted"
 Entry = Mapping[str, Any]
 
 
-def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: bool = True) -> list[Log]:
+Rerun = bool | Callable[[Sequence[str]], bool]
+"""Whether cells are run again: always, never, or what a function decides that is given their code."""
+
+
+def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True) -> list[Log]:
     """Bring back what can be had; say what could not.
 
     From the checkpoint, if there is one, and the later cells are run again; or all cells are run again, if together
@@ -35,7 +40,8 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: bool = True) 
     Args:
         live: A fresh kernel with plugins, served functions and put variables.
         entries: The journal.
-        rerun: Run cells again; False: the checkpoint only, and cells that it doesn't cover are lost.
+        rerun: Run cells again; False: the checkpoint only, and cells that it doesn't cover are lost. A function is
+            asked where there are such cells.
 
     Raises:
         KernelError: the kernel ended over it.
@@ -43,13 +49,16 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: bool = True) 
     said: list[Log] = []
     header = live.ask("checkpointed").get("ok")
     start = 0
-    if isinstance(header, dict) and not (rerun and _quicker(entries, header)):
+    if isinstance(header, dict) and not (rerun is True and _quicker(entries, header)):
         answer = live.ask("read_checkpoint")
         if "ok" in answer:
             start = _position(header, entries)
             said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in _pairs(answer["ok"])]
         else:
             said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
+    codes = [str(one["code"]) for one in entries[start:] if "code" in one and not one.get("called")]
+    if callable(rerun):
+        rerun = not codes or rerun(codes)
     count = 0
     until = time.monotonic() + _TOGETHER_SECONDS
     for number, entry in enumerate(entries[start:], start + 1):
@@ -145,12 +154,17 @@ class Recovery:
         folder: Where journal and checkpoint lie; None: nothing is kept.
         resumes: Bring back what an earlier kernel left there; otherwise that is removed.
         checkpoints: Have copies of the variables written.
+        rerun: Whether cells that an earlier kernel ran may be run again, where `resumes`; those of a kernel that this
+            process has seen are.
     """
 
-    def __init__(self, folder: Path | None = None, *, resumes: bool = False, checkpoints: bool = False) -> None:
+    def __init__(
+        self, folder: Path | None = None, *, resumes: bool = False, checkpoints: bool = False, rerun: Rerun = True
+    ) -> None:
         self._journal = None if folder is None else CellJournal(folder)
         self._checkpoints = checkpoints
         self._due = resumes
+        self._rerun: Rerun = rerun if resumes else True
         self._said: list[Log] = []
         if self._journal and not resumes:
             self._journal.clear()
@@ -207,7 +221,8 @@ class Recovery:
         if not self._due or self._journal is None:
             return live
         self._due = False
-        for rerun in (True, False):
+        allowed, self._rerun = self._rerun, True
+        for rerun in (allowed, False):
             try:
                 self._said += resume(live, self._journal.open(live.uid), rerun=rerun)
                 told(live.ask("hello"))
@@ -246,6 +261,12 @@ class Recovery:
         if went_well(outcome):
             self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=variables))
         self._checkpoint(live, urgent=called)
+
+    def finish(self, live: KernelClient) -> None:
+        """Have a last copy of the variables written before the kernel ends."""
+        if self._journal and self._checkpoints and self._journal.position and not self._due:
+            with contextlib.suppress(KernelError):  # it ends in any case, and the copy before stays
+                live.finish_checkpoint(self._journal.position)
 
     def _checkpoint(self, live: KernelClient, *, urgent: bool) -> None:
         if self._journal and self._checkpoints:

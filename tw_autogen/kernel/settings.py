@@ -60,7 +60,8 @@ class KernelSettings:
         rollback_seconds: How long that copying may take.
         checkpoint_seconds: How often at most, after a cell, a child of the kernel writes a copy of the variables into
             the folder, so that they come back when the kernel dies, or in a later `LocalKernel(folder,
-            resume=True)`; 0: never. Of local kernels only.
+            resume=True)`; 0: never. Of local kernels only. Where it is not set, sessions of the command line and of
+            `open_session` have it done every 30 seconds, and when they are closed.
         checkpoint_mb: How large that copy may get; the largest variables are left out.
     """
 

@@ -141,9 +141,9 @@ class SafeFolder(Closing):
         """
         return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
 
-    def append_file(self, name: str) -> BinaryIO:
-        """Open a file for appending; it is created if it does not exist. Errors as of `open_file`."""
-        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab")
+    def append_file(self, name: str, *, mode: int = 0o644) -> BinaryIO:
+        """Open a file for appending; it is created with this mode if it does not exist. Errors as of `open_file`."""
+        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode=mode), "ab")
 
     def read_file(self, name: str, *, limit_bytes: int | None = None) -> bytes:
         """Read a whole file.
@@ -403,9 +403,9 @@ class SafeFolder(Closing):
             while more:
                 more = way.next(directory_calls.give_entries(way.at, owner_of))
 
-    def _open(self, name: str, flags: int) -> int:
+    def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
         with self._parent(name) as (at, last):
-            return directory_calls.open_plain(at, last, flags, name=name)
+            return directory_calls.open_plain(at, last, flags, mode=mode, name=name)
 
     def _list(self) -> At:
         return directory_calls.open_folder(self._at, ".", listed=True)

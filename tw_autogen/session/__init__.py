@@ -7,9 +7,12 @@ from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
 from tw_autogen.session.answer_files import AnswerFiles, Saved
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
 from tw_autogen.session.budget import IdleTimer, count_asked
+from tw_autogen.session.earlier_session import read_events
 from tw_autogen.session.event_journal import read_journal, rounds_of
+from tw_autogen.session.export import FORMATS, export_session
 from tw_autogen.session.mentioned_files import files_not_made
 from tw_autogen.session.notebook import write_notebook
+from tw_autogen.session.program import Parameter, Program
 from tw_autogen.session.project import Project, example_files, is_project, read_project
 from tw_autogen.session.request_inputs import FilesWanted, several
 from tw_autogen.session.role_seats import (
@@ -25,22 +28,33 @@ from tw_autogen.session.role_seats import (
     role_name,
 )
 from tw_autogen.session.session import Session
+from tw_autogen.session.session_fork import fork_session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
 from tw_autogen.session.trust_review import Review, refuse_link, trust_lines
-from tw_autogen.session.workspace import PastSession, past_sessions, prune_refusal_reason, prune_sessions
+from tw_autogen.session.workspace import (
+    PastSession,
+    past_sessions,
+    prune_refusal_reason,
+    prune_sessions,
+    remove_session,
+    session_folder,
+)
 
 __all__ = [
     "AGENT_DESCRIPTION",
     "Answer",
+    "FORMATS",
     "FilesWanted",
     "IdleTimer",
     "KernelWanted",
     "AnswerFiles",
     "ModelWanted",
+    "Parameter",
     "PastSession",
     "PluginsWanted",
     "PolicyWanted",
+    "Program",
     "Project",
     "ROOMS",
     "Review",
@@ -57,7 +71,9 @@ __all__ = [
     "checked_policy",
     "count_asked",
     "example_files",
+    "export_session",
     "files_not_made",
+    "fork_session",
     "is_project",
     "open_kernel",
     "open_session",
@@ -66,14 +82,17 @@ __all__ = [
     "past_sessions",
     "policy_of",
     "prune_sessions",
+    "read_events",
     "read_journal",
     "read_logged",
     "read_project",
     "read_settings",
     "refuse_link",
+    "remove_session",
     "review_folder",
     "role_name",
     "rounds_of",
+    "session_folder",
     "several",
     "trust_lines",
     "write_notebook",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.role import Role, as_role
+from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.project import Project, project_here, read_project
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, copy_in, several, working_names
@@ -30,6 +31,7 @@ from tw_autogen.session.role_seats import (
     Models,
     ModelWanted,
     PolicyWanted,
+    Resume,
     RolesWanted,
     RoleWanted,
     Seat,
@@ -44,7 +46,7 @@ from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import distrusted_folder, refuse_link
-from tw_autogen.session.workspace import ignore_in_git
+from tw_autogen.session.workspace import ignore_in_git, session_folder
 from tw_autogen.settings import Settings
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.trusted_files import compared_with
@@ -69,6 +71,8 @@ def open_session(
     project: Path | str | Project | None = None,
     mcp_servers: McpWanted | None = None,
     trust: bool = False,
+    resume: Path | str | None = None,
+    rerun: bool | None = None,
 ) -> Session:
     """Open a session with all its parts.
 
@@ -102,12 +106,19 @@ def open_session(
         trust: All that the project's file, or the current folder's, sets is wanted. Otherwise what it may not set
             unasked (servers, keys, programs, roles, sandbox, grants, policy, approval) is left out and named in the
             log, unless the user has trusted the folder at a terminal. Holds for this call; nothing is remembered.
+            With `resume`: go on also with a session that this user did not make there.
+        resume: Go on with a session that has ended, however it ended: its name in the workspace, or its folder. Rounds,
+            files and board are there; variables come back from their last checkpoint. `Session.earlier` says what there
+            was, `Session.cut_off` which request was left in the middle.
+        rerun: Whether cells that no checkpoint covers are run again for that, with all that they do; None: `approve`
+            is asked, and without it they are not.
 
     Returns:
         A session that owns and closes what was made here.
 
     Raises:
-        ConfigError: anything is wrong with settings, model, roles or plugins; before any request.
+        ConfigError: anything is wrong with settings, model, roles or plugins; before any request. Also: there is no
+            session to go on with, it is open elsewhere, damaged, or not this user's.
         SandboxError: no sandbox can stand around the code here.
     """
     policy = checked_policy(policy)
@@ -122,12 +133,17 @@ def open_session(
         for line in project.remarks:
             _log.warning("%s", line)
     own = project.plugin_folder if project else None
+    earlier = None
+    if resume is not None:
+        workspace = Path(folder or read.read("session", SessionSettings).workspace)
+        earlier = EarlierSession.read(session_folder(resume, workspace), trust=trust)
     with compared_with(read.files):
         specs = check_plugins(several(plugins), own=own, project=project.plugins if project else ())
         seats = [
             Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
             for one in check_roles(roles, read, project)
         ]
+    asked = rerun if rerun is not None else _ask_rerun(approve)
     return open_team(
         seats,
         folder=folder,
@@ -136,6 +152,8 @@ def open_session(
         approve=approve,
         mcp_servers=mcp_servers,
         examples=project.examples if project else (),
+        earlier=earlier,
+        variables=Resume(goes_on=earlier is not None, rerun=asked, trust=trust),
     )
 
 
@@ -149,6 +167,8 @@ def open_team(
     mcp_servers: McpWanted | None = None,
     examples: Sequence[Path] = (),
     trust: bool = False,
+    earlier: EarlierSession | None = None,
+    variables: Resume | None = None,
 ) -> Session:
     """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
 
@@ -161,6 +181,8 @@ def open_team(
         mcp_servers: As in `open_session`; each CodeInterpreter may call their tools.
         examples: A project's, for roles whose folder of examples the settings don't name.
         trust: As in `open_session`.
+        earlier: The session that is gone on with; None: a new one.
+        variables: How variables are kept, and come back; None: as the settings say, and they don't.
 
     Raises:
         ConfigError: as in `open_session`.
@@ -179,9 +201,9 @@ def open_team(
             models.pick(seat)  # a missing model is told before any folder or process is made
             policy_of(seat, read)
     options = read.read("session", SessionSettings)
-    session_id = new_id("session")
-    root = (Path(folder or options.workspace) / session_id).resolve()
-    if folder is None:
+    session_id = earlier.id if earlier else new_id("session")
+    root = earlier.folder if earlier else (Path(folder or options.workspace) / session_id).resolve()
+    if folder is None and earlier is None:
         refuse_link(read, root)
         if read.origin("session.workspace") == Settings.DEFAULT:
             ignore_in_git(root.parent)
@@ -190,7 +212,13 @@ def open_team(
         opened: list[Session] = []
         asked = _told(approve, opened)
         kernels = Kernels(
-            root / "files", read, options.user_folder, asked, undo, lambda path: _refused(path, approve, opened)
+            root / FILES,
+            read,
+            options.user_folder,
+            asked,
+            undo,
+            lambda path: _refused(path, approve, opened),
+            resume=variables,
         )
         servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]
@@ -222,7 +250,9 @@ def open_team(
             learner=models.learner(seats),
             grants=kernels.grants,
             distrusted=distrusted_folder(read),
+            earlier=earlier,
         )
+        mark_own_session(root)
         opened.append(session)
         undo.pop_all()
         return session
@@ -327,6 +357,14 @@ def _told(approve: Approve | None, opened: Sequence[Session]) -> Approve | None:
         return decide(approve, proposal, opened[0].emit if opened else None)
 
     return ask
+
+
+def _ask_rerun(approve: Approve | None) -> bool | Callable[[Sequence[str]], bool]:
+    """Return what asks whether cells may be run again; False: nobody is there."""
+    asked = checked_approve(approve)
+    if asked is None:
+        return False
+    return lambda codes: decide(asked, Proposal("rerun", "\n\n".join(codes))).approved
 
 
 def _refused(path: str, approve: Approve | None, opened: Sequence[Session]) -> str:

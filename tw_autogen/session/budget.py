@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
@@ -69,6 +69,10 @@ class Spent:
     def __add__(self, other: Spent) -> Spent:
         """Sum field by field."""
         return Spent(self.calls + other.calls, self.tokens + other.tokens, self.dollars + other.dollars)
+
+    def __sub__(self, other: Spent) -> Spent:
+        """Subtract field by field."""
+        return Spent(self.calls - other.calls, self.tokens - other.tokens, self.dollars - other.dollars)
 
 
 class RoundBudget:
@@ -257,16 +261,26 @@ class SessionBudget:
         """How long the newest round has taken."""
         return time.monotonic() - self._opened_at
 
-    def open_round(self, here: Round) -> None:
-        """Begin a round; where another session's round asks for it, that one's limits hold too."""
+    def open_round(self, here: Round, *, goes_on: bool = False) -> None:
+        """Begin a round; where another session's round asks for it, that one's limits hold too.
+
+        Args:
+            here: The round.
+            goes_on: What it has spent in an earlier process counts towards its own limits, too.
+        """
         self._before += self.round.usage
         self._spent += self.round.spent
+        if goes_on:
+            self._spent -= Spent.of_round(here)
         self.round = RoundBudget(self._settings, before=self._spent, outer=CURRENT_BUDGET.get(), here=here)
+        if goes_on:
+            self.round.count(Spent.of_round(here))
         self._opened_at = time.monotonic()
 
-    def count_earlier(self, past: Round) -> None:
-        """Count what a round of an earlier session has spent towards the limits of this one, but not in `usage`."""
-        self._spent += Spent.of_round(past)
+    def count_earlier(self, past: Iterable[Round]) -> None:
+        """Count what rounds of an earlier session have spent towards the limits of this one, but not in `usage`."""
+        for one in past:
+            self._spent += Spent.of_round(one)
 
     def close_round(self) -> Seconds:
         """End the newest round; give where its time went."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -12,8 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
+from tw_autogen import bounded_json
 from tw_autogen.conversation import Round, RoundState
+from tw_autogen.errors import SessionBusyError
 from tw_autogen.events import (
     BoardWritten,
     Event,
@@ -46,19 +48,31 @@ class Journal:
     Args:
         path: The file; made, or appended to. Only its owner can read it from then on.
         handlers: Called with each event, in order, in the thread in which it happened.
+        goes_on: Go on with the journal of a session that has ended. A last line that was cut off is removed.
+
+    Raises:
+        OSError: the file can't be opened or made.
+        SessionBusyError: `goes_on`, and a process has the session open.
 
     `PostGrew` goes to handlers only: the whole post follows in `PostClosed`. Secrets are masked in the file.
     """
 
-    def __init__(self, path: Path, handlers: Sequence[Handler] = ()) -> None:
+    def __init__(self, path: Path, handlers: Sequence[Handler] = (), *, goes_on: bool = False) -> None:
         self.path = path
         self._handlers = list(handlers)
         self._lock = threading.Lock()
         self._redact = redactor(os.environ)
         self._file = open_private(path)
-        with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
-            self._seq = sum(1 for _ in before)
-        _mark_open(self._file.fileno())
+        try:
+            if not _mark_open(self._file.fileno(), alone=goes_on):
+                raise SessionBusyError(f"{path.parent.name} is open in another process; close it there first")
+            with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
+                self._seq, whole_bytes = _count_lines(before)
+            if goes_on:
+                self._file.truncate(whole_bytes)
+        except BaseException:
+            self._file.close()
+            raise
 
     def subscribe(self, handler: Handler) -> None:
         """Hand every event from now on to one more handler."""
@@ -108,18 +122,19 @@ def read_journal(path: Path | str) -> Iterator[Event]:
     """Yield the events of a journal, oldest first; a last line that was cut off by a crash is passed over.
 
     Raises:
-        OSError: there is no such file, it is no regular one, or it is larger than 256 MB.
+        OSError: there is no such file, or it is no regular one, or it is larger than 256 MB.
+        ValueError: a line before the last one is no event; names its number.
     """
     with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
-        lines = folder.read_file(Path(path).name, limit_bytes=_LARGEST_BYTES).decode("utf-8").splitlines()
-    for number, line in enumerate(lines):
+        lines = folder.read_file(Path(path).name, limit_bytes=_LARGEST_BYTES).removesuffix(b"\n").split(b"\n")
+    for number, line in enumerate(lines, 1):
         try:
-            plain = json.loads(line)
-        except json.JSONDecodeError:
-            if number == len(lines) - 1:
+            event = event_from_dict(bounded_json.loads(line.decode("utf-8")))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if number == len(lines):
                 return
-            raise
-        yield event_from_dict(plain)
+            raise ValueError(f"line {number}: {error}") from error
+        yield event
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
@@ -146,11 +161,33 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
     return rounds
 
 
-def _mark_open(file: int) -> None:
-    """Mark a session as open for as long as the descriptor of its journal is; not on Windows."""
+def _count_lines(file: BinaryIO) -> tuple[int, int]:
+    """Return how many lines a file has, and how many bytes those have that are whole."""
+    count = whole_bytes = 0
+    for line in file:
+        count += line.endswith(b"\n")
+        whole_bytes += len(line) if line.endswith(b"\n") else 0
+    return count, whole_bytes
+
+
+def _mark_open(file: int, *, alone: bool = False) -> bool:
+    """Mark a session as open for as long as the descriptor of its journal is; not on Windows.
+
+    Args:
+        file: The descriptor.
+        alone: No other descriptor may mark it.
+
+    Returns:
+        False if it was to be marked by this one alone, and is marked already.
+    """
     if sys.platform != "win32":
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return not alone
+        except OSError:  # a file system without locks
+            return True
+    return True
 
 
 def is_marked_open(file: int) -> bool:

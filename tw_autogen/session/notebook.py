@@ -106,7 +106,7 @@ class _Notebook:
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
             self._add(
-                _nbformat().v4.new_code_cell(_loading(called), metadata={"tags": ["plugins"]}),
+                _nbformat().v4.new_code_cell(loading_code(called), metadata={"tags": ["plugins"]}),
                 at=self._place_of_plugins,
             )
         language = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}
@@ -122,6 +122,9 @@ class _Notebook:
 
     @take.register
     def _session_opened(self, event: SessionOpened) -> None:
+        if self._cells:  # it was gone on with
+            self._plugins = list(dict.fromkeys([*self._plugins, *event.plugins]))
+            return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
         self._say(f"# {event.session_id}\n\nThe code ran in: {event.kernel}{plugins}.")
         self._plugins = event.plugins
@@ -193,7 +196,7 @@ class _Notebook:
         self._cells.insert(len(self._cells) if at is None else at, cell)
 
 
-def _loading(plugins: Iterable[str]) -> str:
+def loading_code(plugins: Iterable[str]) -> str:
     """Return code that makes plugins functions of a notebook; of one that is not shipped its place is not known."""
     shipped = shipped_folder("plugins")
     lines = [

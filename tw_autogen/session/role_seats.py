@@ -39,6 +39,9 @@ ALIASES = {
     PLUGIN_ONLY: CodeInterpreter.name,
 }
 
+CHECKPOINT_SECONDS = 30.0
+"""How often at most a session of `open_session` has its variables saved, where no setting says."""
+
 BUILT_IN = (*ALIASES, Planner.name, CodeInterpreter.name)
 """Names of the roles that are always known."""
 
@@ -173,6 +176,21 @@ def role_spec(wanted: str | Path | type) -> RoleSpec:
     return find_role(wanted, shipped=shipped_folder("roles"), built_in=BUILT_IN)
 
 
+@dataclass(frozen=True)
+class Resume:
+    """How the variables of a session's code are kept, and come back.
+
+    Args:
+        goes_on: Bring back those of an earlier process.
+        rerun: Whether cells may be run again for that, as for `LocalKernel`.
+        trust: Bring back also what this user did not make here.
+    """
+
+    goes_on: bool = False
+    rerun: bool | Callable[[Sequence[str]], bool] = True
+    trust: bool = False
+
+
 class Models:
     """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
 
@@ -254,8 +272,11 @@ class Kernels:
         approve: Approve | None,
         undo: ExitStack,
         on_refused: Callable[[str], str] | None = None,
+        *,
+        resume: Resume | None = None,
     ) -> None:
         self._on_refused = on_refused
+        self._resume = resume
         self.grants = Grants()
         self._folder = folder
         self._read = read
@@ -278,8 +299,20 @@ class Kernels:
                     raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
                 options = replace(options, read=(*options.read, self._user_folder))
             LocalKernel.check_settings(options, self._folder)  # what is wrong is said before any model is asked
+            resume = self._resume
+            if resume is not None and self._read.origin("kernel.checkpoint_seconds") == Settings.DEFAULT:
+                options = replace(options, checkpoint_seconds=CHECKPOINT_SECONDS)
+            resumes = resume is not None and resume.goes_on and options.sandbox != "off"
             self.shared = self._own(
-                lambda folder: LocalKernel(folder, settings=options, approve=self._approve, on_refused=self._on_refused)
+                lambda folder: LocalKernel(
+                    folder,
+                    settings=options,
+                    approve=self._approve,
+                    on_refused=self._on_refused,
+                    resume=resumes,
+                    rerun=resume.rerun if resume else True,
+                    trust=resume.trust if resume else False,
+                )
             )
             kernel = self.shared if isinstance(self.shared, LocalKernel) else None
             self.grants = Grants(options, kernel)

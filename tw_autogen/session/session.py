@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from tw_autogen.closing import Closing
 from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Memory, Post, Round, RoundState, new_id
 from tw_autogen.errors import (
     ConfigError,
@@ -43,16 +43,15 @@ from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
-from tw_autogen.session.earlier_files import EarlierFiles
+from tw_autogen.session.earlier_session import CUT_OFF, FILES, EarlierSession
 from tw_autogen.session.event_journal import JOURNAL, Journal
-from tw_autogen.session.mentioned_files import Named, NamedFiles
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.post_events import post_events
-from tw_autogen.session.request_descriptions import RequestDescriptions
-from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs
+from tw_autogen.session.request_inputs import FilesWanted
 from tw_autogen.session.routing import allowed_receivers, next_speaker
+from tw_autogen.session.session_inputs import SessionInputs
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team
 
@@ -62,7 +61,7 @@ _ACTIVE_SESSIONS: ContextVar[frozenset[str]] = ContextVar("active_sessions", def
 """The sessions of which a step is being taken; also in threads that work for it."""
 
 
-class Session(NotebookAccess):
+class Session(NotebookAccess, Closing):
     """Rounds between a user and roles.
 
     Args:
@@ -77,9 +76,11 @@ class Session(NotebookAccess):
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
         distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
+        earlier: The session that is gone on with, in its folder; None: a new one.
 
     Raises:
         ConfigError: there is no role, or two have the same name.
+        SessionBusyError: a process has the earlier session open.
 
     One thread at a time; `interrupt()` may come from any.
 
@@ -100,40 +101,46 @@ class Session(NotebookAccess):
         learner: Learner | None = None,
         grants: Grants | None = None,
         distrusted: Path | None = None,
+        earlier: EarlierSession | None = None,
     ) -> None:
+        self.earlier = earlier
         self.id = session_id or new_id("session")
         self.closed = False
         self.grants = grants or Grants()
         self.grants.take_new_hooks()
         self.landing: AnswerFiles | None = None
         """Who copies files of answers to where the user is; None: nobody, as in services and agents."""
-        self.rounds: list[Round] = []
+        self.rounds: list[Round] = list(earlier.rounds) if earlier else []
         self.variables: dict[str, Any] = {}
         self.missing: tuple[str, ...] = ()
         """Names in the newest request for which there was no file when it came."""
         self._settings = settings or SessionSettings()
         self._team = Team(roles, entry)
         self._owned = list(owned)
-        self._distrusted = distrusted
         self._learner = learner or Learner()
         self._budget = SessionBudget(self._settings)
+        self._budget.count_earlier(self.rounds)
+        self._cut_off = self.rounds[-1] if self.rounds and self.rounds[-1].state is RoundState.created else None
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
         self._cancelled = threading.Event()
         self._stop_reason = ""
         self._why_closed = ""
-        self._earlier = EarlierFiles()
         self._set: dict[str, Any] = {}
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = real_path(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
-        self.folder = self._team.folders[0] if self._team.folders else root / "files"
+        self.folder = self._team.folders[0] if self._team.folders else root / FILES
         make_private_folder(self.folder)
-        self._named = NamedFiles(self._settings.user_folder, self.folder, self.grants.show_granted)
-        self._descriptions = RequestDescriptions(
-            self._settings, self.folder, lambda: self._team.describer(self.folder), self._report_unreadable
+        self._inputs = SessionInputs(
+            self.folder,
+            self._settings,
+            self.grants,
+            self._team,
+            distrusted=distrusted,
+            on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
         )
-        self._journal = Journal(root / JOURNAL, [self._budget, *handlers])
+        self._journal = Journal(root / JOURNAL, [self._budget, *handlers], goes_on=earlier is not None)
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
 
@@ -168,17 +175,50 @@ class Session(NotebookAccess):
         progress = shown_progress(self.subscribe, self.unsubscribe, wanted=self._settings.notebook_progress)
         with self._lock, progress:
             self.open_round(text, files, variables, images=images)
-            with self._closing_what_fails():
-                while (role := self.next_role()) is not None:
-                    self.step(role)
-            return self.close_round()
+            return self._take_steps()
 
-    def run_code(self, code: str) -> Answer:
+    @property
+    def cut_off(self) -> Round | None:
+        """The request that an earlier process left in the middle; None once it is gone on with, or there is none."""
+        return self._cut_off
+
+    def go_on(self) -> Answer:
+        """Answer the request that was cut off, from the post that was the last one, with its plan and board.
+
+        Raises:
+            ConfigError: none was cut off.
+            RoundError, SessionBusyError, SessionClosedError: as in `ask`.
+        """
+        self._refuse_inside()
+        with self._lock:
+            self._refuse_closed()
+            here, self._cut_off = self._cut_off, None
+            if here is None:
+                raise ConfigError(f"{self.id}: no request was cut off; ask one")
+            self._begin()
+            self._budget.open_round(here, goes_on=True)
+            return self._take_steps()
+
+    def _take_steps(self) -> Answer:
+        with self._closing_what_fails():
+            while (role := self.next_role()) is not None:
+                self.step(role)
+        return self.close_round()
+
+    def _begin(self) -> None:
+        self._idle.stop()
+        self._cancelled.clear()
+        self._stop_reason = ""
+        if self.landing is not None:
+            self.landing.begin()
+
+    def run_code(self, code: str, files: FilesWanted = ()) -> Answer:
         """Run code of the user's own beside what the model has written: the same check, kernel, variables and journal.
 
         Args:
             code: Python. It is a round without a model; what it printed, or why it failed, is the answer, and the
                 status is the attachment `execution_status` of the round's last post.
+            files: As in `ask`.
 
         Raises:
             ConfigError: no role here runs code.
@@ -192,7 +232,7 @@ class Session(NotebookAccess):
         self._refuse_inside()
         with self._lock:
             words = f"This code was run as it stands:\n```python\n{code}\n```"
-            self.open_round(words, send_to=runner.name)
+            self.open_round(words, files, send_to=runner.name)
             with self._closing_what_fails():
                 self._step(runner, lambda turn: runner.run_code(code, turn=turn, send_to=USER))
             return self.close_round()
@@ -259,37 +299,27 @@ class Session(NotebookAccess):
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
-            checked_text(text)
             variables = {} if variables is None else variables
-            sources = checked_inputs(files, variables, images, distrusted=self._distrusted)
-            self._idle.stop()
-            self._cancelled.clear()
-            self._stop_reason = ""
-            if self.landing is not None:
-                self.landing.begin()
-            named = Named() if send_to else self._named.bring(text, {path.name for path in sources})
-            self.missing = named.missing
-            sources += named.found
-            placed = place_inputs(
-                sources,
-                self.folder,
-                self.grants.show,
-                distrusted=self._distrusted,
-                show_granted=self.grants.show_granted,
-            )
+            given = self._inputs.check(text, files, variables, images)
+            self._begin()
+            brought = self._inputs.place(text, given, named=not send_to)
+            self.missing = brought.missing
             self.variables.update(variables)
             self.rounds.append(Round(text))
             self._budget.open_round(self.rounds[-1])
-            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in placed]))
+            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in brought.placed]))
             try:
-                profile = self._descriptions.of_request(text, placed, {**self._set, **variables})
-                parts = (text, profile, named.note, self._folder_note(text if not send_to else "", len(profile)))
+                profile = self._inputs.describe(text, brought, {**self._set, **variables})
+                note = self._inputs.folder_note("" if send_to else text, len(profile), self.landing)
+                parts = (text, profile, brought.note, note)
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
                 raise
             self._set.clear()
-            self._pin_unread_profiles(profile if sources else "")
+            if words := self._inputs.unread_profiles(profile if brought.sources else "", self.rounds):
+                self.rounds[-1].write_board(USER, words)
+                self.emit(BoardWritten(self.rounds[-1].id, USER, words))
             return self.rounds[-1]
 
     def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
@@ -322,9 +352,9 @@ class Session(NotebookAccess):
             self._refuse_closed()
             self._refuse_second()
             if past.state is RoundState.created:
-                past = replace(past, state=RoundState.failed, error=past.error or "it was cut off")
+                past = replace(past, state=RoundState.failed, error=past.error or CUT_OFF)
             self.rounds.append(past)
-            self._budget.count_earlier(past)
+            self._budget.count_earlier([past])
             self.emit(RoundOpened(past.id, past.user_query, []))
             for number, post in enumerate(past.posts):
                 for event in post_events(self.rounds, post, past.posts[:number]):
@@ -468,14 +498,6 @@ class Session(NotebookAccess):
                 for one in [*self._owned, *self.roles]:
                     stack.callback(one.close)
 
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _step(self, role: Role, answer: Callable[[Turn], Post]) -> Post:
         with self._lock:
             here = self._open_one()
@@ -541,30 +563,6 @@ class Session(NotebookAccess):
             self.emit(event)
         return post
 
-    def _pin_unread_profiles(self, profile: str) -> None:
-        """Pin up the files of earlier requests in which nobody ran code; `profile` describes those of this request."""
-        runner = self._team.runner
-        words = self._earlier.bulletin(self.rounds, runner.name, profile) if runner and self._team.planned else ""
-        if words:
-            self.rounds[-1].write_board(USER, words)
-            self.emit(BoardWritten(self.rounds[-1].id, USER, words))
-
-    def _folder_note(self, text: str, used_chars: int) -> str:
-        """Return what code may do in the folder that the user works in, what becomes of new files, and what it holds.
-
-        Args:
-            text: The request; empty: what the folder holds is left out.
-            used_chars: How long the description of the request's own files is.
-        """
-        users = self._settings.user_folder
-        note = self.grants.describe(users, self.folder) if users else ""
-        landing = self.landing.sentence if self.landing is not None and self._team.runner is not None else ""
-        holds = self._descriptions.of_folder(text, users, used_chars) if users and text else ""
-        return f"{note} {landing}".strip() + (f"\n{holds}" if holds else "")
-
-    def _report_unreadable(self, problem: str) -> None:
-        self.emit(FileUnreadable(self.rounds[-1].id, problem))
-
     def _open_one(self) -> Round:
         self._refuse_closed()
         if not self.rounds or self.rounds[-1].state is not RoundState.created:
@@ -577,6 +575,10 @@ class Session(NotebookAccess):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
+        if self._cut_off is not None:
+            self._budget.open_round(self._cut_off, goes_on=True)
+            self._cut_off = None
+            self.close_round(RoundState.failed, reason=CUT_OFF)
         if self.rounds and self.rounds[-1].state is RoundState.created:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 

@@ -45,6 +45,11 @@ class SessionSettings:
             that have to do with the request; `names`: names and sizes; `off`: nothing. Where nothing is set, the
             command line takes `content`, because it announces the folder. Hidden, ignored (`.gitignore`) and
             secret-like files are never named.
+        variables_days: The command line removes saved variables of sessions in which nothing happened for so many days;
+            their cells can be run again. 0: they stay as long as the session. `kernel.checkpoint_seconds` says whether
+            and how often variables are saved.
+        variables_mb: How large the saved variables of a workspace may be together, those of the oldest sessions go
+            first; 0: no limit.
     """
 
     workspace: str = field(default=".tw/sessions", metadata={**NAMED, "path": True})
@@ -65,3 +70,5 @@ class SessionSettings:
     notebook_progress: bool = True
     profile_chars: int = field(default=6000, metadata=LOWER)
     profile_folder: Literal["content", "names", "off"] = "names"
+    variables_days: float = 7.0
+    variables_mb: int = 2048

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen import bounded_json
+from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 
-_SESSION = re.compile(r"session-[0-9a-f]+")
+VARIABLES = "files/.checkpoint/variables"
+"""The copy of the variables of a session's code, below its folder."""
+_PREFIX = "session-"
+_SESSION = re.compile(rf"{_PREFIX}[0-9a-f]+")
+_MOST_NAMED = 5
 _DAY_SECONDS = 86_400.0
 _LONGEST_LINE = 1 << 20
 _FIRST_LINES = 50
@@ -61,6 +66,80 @@ def past_sessions(workspace: Path, *, sized: bool = True) -> list[PastSession]:
         return []
 
 
+def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
+    """Return the folder of a session that is named by its name in a workspace, the beginning of it, or its folder.
+
+    Args:
+        wanted: `session-3be272b9ccf6`, `3be272b9ccf6`, the first characters of either, or a path, also that of the
+            folder of its files (`Session.folder`); None: the one in which something happened last.
+        workspace: Where names are looked for.
+
+    Raises:
+        ConfigError: there is none, or several names begin so; names those that come near.
+    """
+    if wanted is None:
+        return _last_session(workspace)
+    if os.sep in str(wanted) or isinstance(wanted, Path):
+        given = Path(wanted).resolve()
+        found = next((one for one in (given.parent, given) if (one / JOURNAL).is_file()), None)
+        if found is None:
+            raise ConfigError(f"{wanted}: there is no session (no {JOURNAL})")
+        return found
+    names = [one.id for one in past_sessions(workspace, sized=False)]
+    full = wanted if wanted.startswith(_PREFIX) else f"{_PREFIX}{wanted}"
+    matching = [full] if full in names else [one for one in names if one.startswith(full) and full != _PREFIX]
+    if len(matching) == 1:
+        return (workspace / matching[0]).resolve()
+    if matching:
+        raise ConfigError(f"{wanted}: {len(matching)} sessions begin so: {', '.join(matching[:_MOST_NAMED])}")
+    known = f"; the newest: {', '.join(names[:_MOST_NAMED])}" if names else ""
+    raise ConfigError(
+        f"{wanted}: no session of this user's in {workspace}{known}. `tw-autogen sessions list` lists them"
+    )
+
+
+def _last_session(workspace: Path) -> Path:
+    """Return the folder of the session of a workspace in which something happened last, and a question was asked.
+
+    Args:
+        workspace: Where sessions are.
+
+    Raises:
+        ConfigError: there is none, or it is open.
+    """
+    try:
+        with _opened(workspace) as opened:
+            for one in _past_of(opened, sized=False):
+                if _first_question(opened, one.id):
+                    if one.is_open:
+                        raise ConfigError(
+                            f"the last session here, {one.id}, is open in another process; close it there first, or "
+                            "name another one with --resume"
+                        )
+                    return one.folder.resolve()
+    except OSError:
+        pass
+    raise ConfigError(f"no session of this user's to go on with in {workspace}")
+
+
+def remove_session(folder: Path) -> None:
+    """Remove a session with all its files.
+
+    Args:
+        folder: The session's.
+
+    Raises:
+        ConfigError: a process has it open, or it can't be removed.
+    """
+    try:
+        with _opened(folder.parent) as workspace:
+            if _past(workspace, folder.name, sized=False).is_open:
+                raise ConfigError(f"{folder.name} is open in another process; close it there first")
+            workspace.remove_tree(folder.name)
+    except OSError as error:
+        raise ConfigError(f"{folder}: not removed: {error.strerror or error}") from error
+
+
 def _opened(workspace: Path) -> SafeFolder:
     with SafeFolder(Path.cwd()) as here:
         if name := here.name_of(workspace):
@@ -81,13 +160,20 @@ def _is_own(info: os.stat_result) -> bool:
     return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
-def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tuple[list[PastSession], list[str]]:
+def prune_sessions(
+    workspace: Path, days: float, *, dry_run: bool = False, variables_days: float = 0.0, variables_mb: int = 0
+) -> tuple[list[PastSession], list[str]]:
     """Remove the sessions of a workspace that are older, with all their files; open ones stay.
+
+    Of those that stay, saved variables are removed that are too old, or too large together with those of newer
+    sessions; their cells stay, and can be run again.
 
     Args:
         workspace: Need not exist; see `past_sessions`.
-        days: Those stay in which something happened since so many days ago.
+        days: Those stay in which something happened since so many days ago; 0 with `variables_days`: all.
         dry_run: Remove nothing.
+        variables_days: How long variables stay; 0: as long as the session.
+        variables_mb: How large they may be together; 0: as large as they are.
 
     Returns:
         What was, or would be, removed, and in a line each what could not be removed.
@@ -101,9 +187,15 @@ def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tu
     except OSError as error:
         why = f"it is a link, or one is in the way ({error.strerror or error})"
         return gone, [f"{workspace}: {why}; --workspace names the folder that it leads to"]
+    kept_bytes = 0
     with opened:
         for one in _past_of(opened, sized=dry_run):
-            if one.is_open or one.days <= days:
+            if one.is_open or one.days <= days or (days == 0 and variables_days):
+                if not (one.is_open or dry_run):
+                    kept_bytes += _variables_bytes(opened, one.id)
+                    if (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
+                        with contextlib.suppress(OSError):
+                            opened.remove(f"{one.id}/{VARIABLES}")
                 continue
             try:
                 if not dry_run:
@@ -112,6 +204,13 @@ def prune_sessions(workspace: Path, days: float, *, dry_run: bool = False) -> tu
             except OSError as error:
                 problems.append(f"{one.folder}: {error.strerror or error}")
     return gone, problems
+
+
+def _variables_bytes(workspace: SafeFolder, name: str) -> int:
+    try:
+        return workspace.info(f"{name}/{VARIABLES}").st_size
+    except OSError:
+        return 0
 
 
 def prune_refusal_reason(settings: Settings) -> str:
@@ -151,15 +250,20 @@ def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
             raise PermissionError(errno.EPERM, "another user's", name)
         is_open = is_marked_open(journal.fileno())
         newest = workspace.info(f"{name}/{JOURNAL}").st_mtime
-        question = ""
-        for _ in range(_FIRST_LINES if sized else 0):
-            with contextlib.suppress(ValueError, AttributeError):
-                event = bounded_json.loads(journal.readline(_LONGEST_LINE))
-                if event.get("event") == "RoundOpened":
-                    question = str(event.get("user_query", ""))
-                    break
+    question = _first_question(workspace, name) if sized else ""
     folder, size = workspace.path / name, 0
     if sized:
         with workspace.open_folder(name) as opened:
             size = sum(entry.info.st_size for entry in opened.walk() if entry.is_file)
     return PastSession(name, folder, max(0.0, time.time() - newest) / _DAY_SECONDS, size, question, is_open)
+
+
+def _first_question(workspace: SafeFolder, name: str) -> str:
+    """Return the first question of a session; empty if there was none, or the journal can't be read."""
+    with workspace.open_file(f"{name}/{JOURNAL}") as journal:
+        for _ in range(_FIRST_LINES):
+            with contextlib.suppress(ValueError, AttributeError):
+                event = bounded_json.loads(journal.readline(_LONGEST_LINE))
+                if event.get("event") == "RoundOpened":
+                    return str(event.get("user_query", ""))
+    return ""

@@ -193,6 +193,7 @@ FOLDER = ".checkpoint"
 _FILE = "variables"
 _NICE = 10
 _BUSY_SECONDS = 0.1
+_POLL_SECONDS = 0.005
 _SIZE = struct.Struct(">Q")
 
 
@@ -238,6 +239,7 @@ class Checkpoint:
         self._began = float("-inf")
         self._wanted: tuple[int, Mapping[str, Any]] | None = None
         self._urgent = False
+        self._changed = False
 
     def note_classes(self, code: str, transform: Callable[[str], str]) -> None:
         """Remember the statements of a cell that made classes.
@@ -270,6 +272,7 @@ class Checkpoint:
     def begin_cell(self) -> None:
         """Forget that a copy was wanted: from here on it would be neither of before the cell nor of behind it."""
         self._wanted = None
+        self._changed = True
 
     def _begin(self) -> None:
         if self._wanted is None or not hasattr(os, "fork"):
@@ -282,13 +285,32 @@ class Checkpoint:
             self._later(wait, lambda: self._begin() if self._wanted is wanted else None)
             return
         position, hidden = self._wanted
-        self._wanted, self._urgent, self._began = None, False, time.monotonic()
+        self._wanted, self._urgent, self._changed, self._began = None, False, False, time.monotonic()
         pages = _Pages(self._spare_bytes())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of 3.12: the child must start no thread, and doesn't
             self._child = os.fork()
         if self._child == 0:
             self._write_and_exit(position, hidden, pages)
+
+    def finish(self, position: int, hidden: Mapping[str, Any], seconds: float) -> bool:
+        """Wait for a copy of the variables as they are now, begun if there is none; return whether it is there.
+
+        Args:
+            position: As for `want`.
+            hidden: As for `want`.
+            seconds: How long to wait.
+        """
+        until = time.monotonic() + seconds
+        copied = not self._changed and not self._busy() and (self.header() or {}).get("position") == position
+        if copied or not hasattr(os, "fork"):
+            return copied
+        while self._busy() and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        self.want(position, hidden, urgent=True)
+        while self._busy() and time.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        return (self.header() or {}).get("position") == position
 
     def header(self) -> dict[str, Any] | None:
         """Return what the copy says of itself: `position`, `seconds`, `left`; None if there is none for this Python."""
@@ -364,7 +386,7 @@ class Checkpoint:
         first = {name: value for name, value in values.items() if comes_first(value)}
         rest = {name: value for name, value in values.items() if name not in first and name not in classes}
         known = frozenset(id(value) for value in first.values())
-        with open(part, "w+b") as file:
+        with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
             left = write(first, file, most_bytes=self._most_bytes, look=look)
             spare = max(0, self._most_bytes - file.tell())
             left.update(write(rest, file, most_bytes=spare, look=look, known=known, classes=classes))

@@ -69,8 +69,8 @@ class Session:
         """Do what the host asks; give what it wants to know.
 
         Args:
-            asked: `op` (hello, load, serve, put, get, take, give, try, rollback, checkpoint, checkpointed,
-                read_checkpoint, describe, list) and what it needs.
+            asked: `op` (hello, load, serve, put, get, take, give, try, rollback, checkpoint, finish_checkpoint,
+                checkpointed, read_checkpoint, describe, list) and what it needs.
         """
         return getattr(self, f"_do_{asked['op']}")(asked)
 
@@ -169,6 +169,11 @@ class Session:
     def _do_checkpoint(self, asked: Mapping[str, Any]) -> None:
         if self.checkpoint:
             self.checkpoint.want(asked["position"], self.hidden(), urgent=asked["urgent"])
+
+    def _do_finish_checkpoint(self, asked: Mapping[str, Any]) -> bool:
+        return self.checkpoint is not None and self.checkpoint.finish(
+            asked["position"], self.hidden(), asked["seconds"]
+        )
 
     def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         return self.checkpoint.header() if self.checkpoint else None

@@ -1,0 +1,33 @@
+"""Write `docs/events-reference.md`: every event with its fields, from the classes of `tw_autogen.events`.
+
+`python docs/scripts/events_page.py` writes the page; a test compares the committed one with `page()`.
+"""
+
+import dataclasses
+import inspect
+from pathlib import Path
+
+from tw_autogen import events
+
+PAGE = Path(__file__).parent.parent / "events-reference.md"
+_HEAD = """# All events
+
+Written by `docs/scripts/events_page.py` from the classes in `tw_autogen.events`; change those, not this page.
+
+These are the lines of the journal, and of `--output-format stream-json` with `schema_version`: [Events](events.md).
+"""
+
+
+def page() -> str:
+    """Return the page's text."""
+    parts = [_HEAD]
+    for kind in events.Event.__subclasses__():
+        about = " ".join((inspect.getdoc(kind) or "").split())
+        fields = "".join(f"| `{one.name}` | `{one.type}` |\n" for one in dataclasses.fields(kind))
+        fields = fields.replace(" | None`", "`, or null")
+        parts.append(f"## {kind.__name__}\n\n{about}\n\n| field | type |\n|---|---|\n{fields}")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,226 @@
+"""Sessions that one returns to, through the real command line: gone on with, exported, copied, run again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from tests.cli.test_chat import chat  # noqa: F401 - a fixture
+from tw_autogen.cli import main
+from tw_autogen.session import open_session
+from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
+
+SECONDS = 120.0
+CSV = "region,units\nN,5\nS,7\nW,1\n"
+
+
+@pytest.fixture
+def run(command, environ, tmp_path):
+    """Run the command line with a model's replies; give the finished process."""
+
+    def run(*args, replies=()):
+        with replay_server(list(replies)) as server:
+            model = ["--base-url", server.base_url] if replies else []
+            return subprocess.run(
+                [*command, *args[:1], *model, *args[1:]] if not replies else [*command, *model, *args],
+                cwd=tmp_path, env=environ, text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=SECONDS,
+                check=False,
+            )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """Give the ID of a session in which one question about a file was asked."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sales.csv").write_text(CSV, encoding="utf-8")
+    code = "import pandas as pd\ndf = pd.read_csv('sales.csv')\ndf.units.sum()"
+    steps = [plans("add"), codes(code), plans("It is 13.", to="User")]
+    with ScriptedModel(steps) as model, open_session(model, folder=".tw/sessions") as session:
+        session.ask("sum of units in sales.csv", "sales.csv")
+        return session.id
+
+
+def test_a_session_is_gone_on_with(run, asked):
+    replies = [plans("mean"), codes("round(df.units.mean(), 2)"), plans("4.33.", to="User")]
+
+    ran = run("-c", "and the mean?", "--output-format", "json", replies=replies)
+
+    answer = json.loads(ran.stdout)
+    assert (ran.returncode, answer["session_id"], answer["warnings"]) == (0, asked, [])
+    assert answer["code_cells"][0]["result"] == "np.float64(4.33)"
+    assert f"going on with {asked}: 1 question\n" in ran.stderr
+    assert "variables: df\n" in ran.stderr
+    shown = run("sessions", "show", asked)
+    assert shown.stdout == "> sum of units in sales.csv\nIt is 13.\n\n> and the mean?\n4.33.\n\n"
+
+
+def test_what_did_not_come_back_is_said_by_name_and_cells_are_run_again_where_asked_for(run, asked, tmp_path):
+    copy = tmp_path / ".tw" / "sessions" / asked / "files" / ".checkpoint" / "variables"
+    copy.unlink()
+    replies = [plans("Well.", to="User")]
+    again = run("-c", "--rerun", "is it there?", replies=replies)
+    assert "variables: df\n" in again.stderr
+    copy.unlink()
+
+    ran = run("-c", "is it there?", "--output-format", "json", replies=replies)
+
+    words = "variables that did not come back: df; --rerun runs the cells again that made them"
+    assert json.loads(ran.stdout)["warnings"] == [words]
+    assert words in ran.stderr
+
+
+def test_a_chat_that_was_killed_in_a_request_is_gone_on_with(chat, command, environ, asked, tmp_path):  # noqa: F811
+    replies = [
+        plans("wait"),
+        codes("half = df.units.sum() / 2\nprint('begun', flush=True)\nimport time\ntime.sleep(600)"),
+        codes("half = df.units.sum() / 2\nhalf"),
+        plans("Half is 6.5.", to="User"),
+    ]
+    with replay_server(replies) as server:
+        killed = subprocess.Popen(
+            [*command, "--base-url", server.base_url, "-c", "half of it?", "--output-format", "stream-json"],
+            cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+            text=True,
+        )  # fmt: skip
+        with killed:
+            for line in killed.stdout:
+                if json.loads(line)["event"] == "CellOutput":
+                    killed.send_signal(signal.SIGKILL)
+                    break
+        screen, process = chat(server, "-c")
+        screen.wait_for("variables: df")
+        screen.wait_for("its last request was cut off: half of it?")
+        screen.wait_for("Go on with it? [y/N]")
+        screen.type("y\n")
+        screen.wait_for("→ np.float64(6.5)")
+        screen.wait_for("Half is 6.5.")
+        screen.wait_for(">")
+        screen.type("\x04")
+        screen.wait_for(f"Go on with it: tw-autogen --resume {asked}")
+
+        assert process.wait(SECONDS) == 0
+
+
+def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path):  # noqa: F811
+    with replay_server([plans("Nothing.", to="User")]) as server:
+        screen, process = chat(server, "-c")
+        screen.wait_for("\n>")
+        screen.type("/fork\n")
+        screen.wait_for("going on with session-")
+        screen.wait_for("variables: df")
+        screen.wait_for("\n>")
+        screen.type("/clear\n")
+        screen.wait_for("0 questions")
+        screen.wait_for("variables: df")
+        screen.wait_for("\n>")
+        screen.type(f"/resume {asked}\n")
+        screen.wait_for(f"going on with {asked}: 1 question")
+        screen.wait_for("\n>")
+        screen.type("/resume nonsense\n")
+        screen.wait_for("nonsense: no session of this user's")
+        screen.wait_for("\n>")
+        screen.type("/export x.py\n")
+        screen.wait_for("written: ")
+        screen.wait_for("\n>")
+        screen.type("/model other\n")
+        screen.wait_for(f"going on with {asked}")
+        screen.wait_for("\n>")
+        screen.type("/model\n")
+        screen.wait_for("model: other")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    assert "df = pd.read_csv(SALES_CSV)" in (tmp_path / "x.py").read_text(encoding="utf-8")
+
+
+def test_a_session_is_exported_rerun_copied_and_removed(asked, tmp_path, environ):
+    def tw(*args):
+        return CliRunner().invoke(main, args)
+
+    (tmp_path / "new.csv").write_text("region,units\nA,100\n", encoding="utf-8")
+    for ending, words in {"ipynb": '"nbformat"', "py": "argparse", "md": "## Request", "html": "<h2"}.items():
+        ran = tw("sessions", "export", asked, f"a.{ending}")
+        assert (ran.exit_code, ran.stdout) == (0, f"a.{ending}\n"), ran.stderr
+        text = (tmp_path / f"a.{ending}").read_text(encoding="utf-8")
+        assert words in text
+        assert "<script" not in text
+    program = subprocess.run(
+        [sys.executable, "a.py", "new.csv"], cwd=tmp_path, env=environ, text=True, capture_output=True, check=False
+    )
+    again, other = tw("rerun", asked), tw("rerun", asked, "--file", "new.csv")
+    fork = tw("sessions", "fork", asked)
+    removed = tw("sessions", "rm", asked, fork.stdout.strip())
+
+    assert program.stdout == "np.int64(100)\n", program.stderr
+    assert (again.exit_code, again.stdout) == (0, "cell 1: same\n"), again.stderr
+    assert other.stdout == "cell 1: differs\n  - np.int64(13)\n  + np.int64(100)\n", other.stderr
+    assert removed.stdout.count("removed ") == 2
+    assert not (tmp_path / ".tw" / "sessions" / asked).exists()
+
+
+def unknown(folder, asked):
+    return "ffff"
+
+
+def foreign(folder, asked):
+    (folder / ".tw" / "sessions" / asked / "made_here").write_text("0" * 64, encoding="utf-8")
+    return asked
+
+
+def broken(folder, asked):
+    journal = folder / ".tw" / "sessions" / asked / "events.jsonl"
+    journal.write_bytes(b"{\n" + journal.read_bytes())
+    return asked
+
+
+WRONG = {
+    "unknown": (unknown, "no session of this user's"),
+    "foreign": (foreign, "this user did not make this session in this folder"),
+    "broken": (broken, "the journal is damaged: line 1"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_can_not_be_gone_on_with_is_one_clear_error(asked, tmp_path, case):
+    change, words = WRONG[case]
+    name = change(tmp_path, asked)
+    model = ["--base-url", "http://127.0.0.1:1/v1", "--model", "m"]
+    asking = [*model, "-p", "q", "--resume", name, "--output-format", "json"]
+
+    for args in (asking, ["sessions", "fork", name], ["rerun", name]):
+        ran = CliRunner().invoke(main, args)
+
+        assert (ran.exit_code, words in ran.stderr) == (2, True), ran.stderr
+        if args is asking:
+            assert words in json.loads(ran.stdout)["error"]["message"]
+    assert os.listdir(tmp_path / ".tw" / "sessions") == [asked]
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_a_wrong_call_is_one_object_in_either_form(run, form):
+    ran = run("--output-format", form, "--nope")
+
+    said = json.loads(ran.stdout)
+    assert (ran.returncode, said["error"]["type"]) == (2, "UsageError")
+    assert len(ran.stdout.splitlines()) == 1 or form == "json"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(command, environ, shell):
+    of_shell = {"COMP_WORDS": "tw-autogen sessions ex", "COMP_CWORD": "2"}
+    if shell == "fish":
+        of_shell = {"COMP_WORDS": "tw-autogen sessions ex", "COMP_CWORD": "ex"}
+    ran = subprocess.run(
+        command, env={**environ, "_TW_AUTOGEN_COMPLETE": f"{shell}_complete", **of_shell}, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+
+    assert "export" in ran.stdout, ran.stderr

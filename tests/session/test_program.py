@@ -1,0 +1,91 @@
+"""A session becomes a program: it runs alone on new data, with files and the numbers of the questions as parameters."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tw_autogen.events import CellRan, CellStarted, RoundOpened, SessionOpened
+from tw_autogen.session import Program
+
+CSV = "region,units\nN,5\nS,7\nW,1\n"
+NEW = "region,units\nA,10\nB,30\nC,20\n"
+
+
+def events(*cells, query="Which are the top 3 regions of sales.csv?", files=("sales.csv",), plugins=()):
+    """Give the events of one request; a cell is its code, or (code, error)."""
+    yield SessionOpened("session-1", "/s/files", ["Planner"], list(plugins), "here")
+    yield RoundOpened("r", query, list(files))
+    for number, cell in enumerate(cells, 1):
+        code, error = cell if isinstance(cell, tuple) else (cell, "")
+        yield CellStarted(number, code)
+        yield CellRan(number, not error, None, "", "", error, [], [], False, 0.1)
+
+
+def run(program, folder, *args):
+    path = folder / "x.py"
+    path.write_text(program.source("x.py"), encoding="utf-8")
+    return subprocess.run([sys.executable, path, *args], cwd=folder, text=True, capture_output=True, check=False)
+
+
+def test_a_program_runs_alone_on_other_data_and_with_other_numbers(tmp_path):
+    (tmp_path / "sales.csv").write_text(CSV, encoding="utf-8")
+    (tmp_path / "new.csv").write_text(NEW, encoding="utf-8")
+    program = Program.of(
+        events(
+            ("import csv\nrows = list(csv.DictReader(open('sales.csv')))\nrows.nope", "cell 1, line 3\nAttributeError"),
+            ("boom = 1 / 0", "cell 2, line 1\nZeroDivisionError"),
+            "best = sorted(rows, key=lambda row: -int(row['units']))[:3]\n[row['region'] for row in best]  # größte",
+        )
+    )
+
+    assert run(program, tmp_path).stdout == "['S', 'N', 'W']\n"
+    assert run(program, tmp_path, "new.csv", "--top", "2").stdout == "['B', 'C']\n"
+    gone = run(program, tmp_path, "gone.csv")
+    assert (gone.returncode, gone.stderr.splitlines()[-1]) == (2, "x.py: error: there is no file gone.csv")
+
+
+PARAMETERS = {
+    "a file by its path in the session": (
+        "rows of a.csv",
+        "open('/s/files/a.csv')\nprint('a.csv', f'{1} a.csv')",
+        "open(A_CSV)\nprint(A_CSV, f'{1} a.csv')",
+    ),
+    "a keyword names a number": ("the 25 largest of a.csv", "df.nlargest(n=25)", "df.nlargest(n=N)"),
+    "a variable names it": ("beyond 3.5 deviations", "limit = 3.5\nx > 3.5", "limit = LIMIT\nx > LIMIT"),
+    "a percentage as a fraction": ("rows above 90 % of a.csv", "df.quantile(0.9)", "df.quantile(ABOVE)"),
+    "a word after it": ("find 12 clusters", "KMeans(12)", "KMeans(FIND)"),
+    "no power, no small number, no docstring": (
+        "the 3 best, 2 decimals, 1 axis",
+        "x ** 3\nround(x, 2)\ny.sum(axis=1)\n'a.csv'",
+        "x ** 3\nround(x, 2)\ny.sum(axis=1)\n'a.csv'",
+    ),
+    "a name that is taken": ("top 5", "TOP = 1\nhead(5)", "TOP = 1\nhead(TOP_2)"),
+    "a number of the file's name is none": ("a7.csv", "x[7]", "x[7]"),
+    "behind letters of two bytes": ("top 5", "print('größe', 5)", "print('größe', TOP)"),
+}
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_parameters_stand_in_the_places_of_their_values(case):
+    query, code, expected = PARAMETERS[case]
+    files = [word for word in query.split() if word.endswith(".csv")]
+
+    (cell,) = Program.of(events(code, query=query, files=files)).cells
+
+    assert cell.source == expected
+
+
+def test_lines_for_ipython_are_comments_and_plugins_are_imported():
+    source = Program.of(events("%matplotlib inline\nx = sql_pull_data('?')", plugins=["sql_pull_data"])).source()
+
+    assert "# %matplotlib inline\nx = sql_pull_data('?')\n" in source
+    assert 'sql_pull_data = load_plugin("sql_pull_data", ".")' in source
+    compile(source, "program.py", "exec")
+
+
+@pytest.mark.parametrize("query", ['say """ and \\', "50 %s of {x}", "two\nlines", ""])
+def test_words_of_a_question_break_no_program(query):
+    source = Program.of(events("x = 50", query=query)).source()
+
+    compile(source, "program.py", "exec")

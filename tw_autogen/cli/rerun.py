@@ -1,0 +1,187 @@
+"""`tw-autogen rerun`: run the code of a session again in the sandbox, on other files, and compare what comes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tw_autogen.cli.exit_codes import Exit
+from tw_autogen.cli.file_arguments import find_file
+from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
+from tw_autogen.cli.session_opening import project_of, readable_folders
+from tw_autogen.cli.terminal import clean
+from tw_autogen.cli.trust_prompt import read_settings_and_warn
+from tw_autogen.cli.workspace_choice import workspace_of
+from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import visible
+from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session import Parameter, Program, Session, open_session, read_settings, session_folder
+from tw_autogen.testing import ScriptedModel
+
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
+_MOST_LINES = 40
+
+
+@with_options(SESSION_OPTIONS)
+@click.command("rerun")
+@click.argument("session_id", metavar="SESSION")
+@click.option("--file", "files", multiple=True, metavar="[OLD=]NEW", help="In place of the first file, or of OLD.")
+@click.option("--param", "values", multiple=True, metavar="NAME=N", help="In place of a number of the questions.")
+@click.pass_context
+def command(
+    ctx: click.Context, /, session_id: str, files: tuple[str, ...], values: tuple[str, ...], **shared: Any
+) -> None:
+    """Run the cells of SESSION again, without a model, and show where results differ.
+
+    They run in the sandbox, checked as before, in a session of their own; cells that failed or were refused are left
+    out. `tw-autogen sessions export SESSION x.py` writes the same as a program.
+    """
+    options = Options(**shared)
+    say = partial(click.echo, err=True)
+    settings = read_settings_and_warn(options, say)
+    workspace = workspace_of(options, settings).absolute()
+    folder = session_folder(session_id, workspace)
+    program = Program.of_session(folder, trust=options.trust)
+    if not program.cells:
+        raise ConfigError(f"{folder.name}: no cell of this session ran to its end")
+    chosen = _chosen(program.parameters, folder, files, values)
+    if readable := readable_folders(options):
+        keywords = {**options.keywords, "session.user_folder": str(readable[0])}
+        settings = read_settings(keywords, project=options.project, trust=options.trust)
+    events: list[Event] = []
+    with (
+        ScriptedModel([]) as nobody,
+        open_session(
+            nobody,
+            roles="code_interpreter",
+            plugins=options.plugins,
+            folder=options.workspace,
+            handlers=[events.append],
+            settings=settings,
+            project=project_of(options, settings),
+        ) as session,
+    ):
+        session.run_code(f"# {', '.join(one.name for one in program.parameters) or 'no parameters'}", _files(chosen))
+        placed = next(iter(one.files for one in events if isinstance(one, RoundOpened)), [])
+        if chosen:
+            session.run_code(_assignments(chosen, placed))
+        code = _compare(session, program, events)
+        say(f"{session.id}: {session.folder}")
+    ctx.exit(code)
+
+
+def _chosen(
+    parameters: Sequence[Parameter], folder: Path, files: Sequence[str], values: Sequence[str]
+) -> dict[str, Path | int | float]:
+    """Return the value of each parameter, by name.
+
+    Raises:
+        ConfigError: a file is missing, or a name is unknown.
+    """
+    of_files = {str(one.value): one for one in parameters if one.is_file}
+    numbers = {one.option: one for one in parameters if not one.is_file}
+    given: dict[str, Path | int | float] = {}
+    for text in files:
+        old, equals, new = text.partition("=")
+        if not equals:
+            old, new = next(iter(of_files), ""), text
+        known = of_files.get(old) or next((one for name, one in of_files.items() if Path(name).name == old), None)
+        if known is None:
+            raise ConfigError(f"--file {text}: the session read no such file; it read {_listed(of_files)}")
+        found = find_file(new)
+        if found.path is None:
+            raise ConfigError(f"--file {text}: {found.sentence}")
+        given[known.name] = found.path
+    for text in values:
+        name, equals, number = text.partition("=")
+        number_of = numbers.get(name)
+        if number_of is None or not equals:
+            raise ConfigError(f"--param {text}: expected NAME=N; the session's numbers are {_listed(numbers)}")
+        try:
+            given[number_of.name] = float(number) if isinstance(number_of.value, float) else int(number)
+        except ValueError:
+            raise ConfigError(f"--param {text}: {number!r} is no {type(number_of.value).__name__}") from None
+    for one in parameters:
+        if one.name not in given and isinstance(one.value, str):
+            given[one.name] = _earlier_file(folder, one.value)
+        elif one.name not in given and not isinstance(one.value, str):
+            given[one.name] = one.value
+    return given
+
+
+def _earlier_file(folder: Path, name: str) -> Path:
+    """Return the path of a file that a session had; in its folder it must be no link, which code could have made.
+
+    Raises:
+        ConfigError: it is gone.
+    """
+    with contextlib.suppress(OSError):
+        if os.path.isabs(name):
+            if (path := find_file(name).path) is not None:
+                return path
+        else:
+            with SafeFolder(folder / "files") as files:
+                if files.has_file(name):
+                    return folder / "files" / name
+    raise ConfigError(f"{name}: this file of the session is gone; name one: --file {name}=PATH")
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names) or "none"
+
+
+def _files(chosen: dict[str, Path | int | float]) -> list[Path]:
+    return [one for one in chosen.values() if isinstance(one, Path)]
+
+
+def _assignments(chosen: dict[str, Path | int | float], placed: Sequence[str]) -> str:
+    """Return code that gives the parameters their values; files have their names of the new session's folder."""
+    names = iter(placed)
+    values = {name: next(names) if isinstance(one, Path) else one for name, one in chosen.items()}
+    return "\n".join(f"{name} = {value!r}" for name, value in values.items())
+
+
+def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
+    """Run the cells, and print of each what differs from before; stop at one that fails."""
+    same = differing = 0
+    for number, cell in enumerate(program.cells, 1):
+        before = len(events)
+        session.run_code(cell.source)
+        ran = next((one for one in events[before:] if isinstance(one, CellRan)), None)
+        if ran is None or not ran.ok:
+            refused = next((one.findings for one in events[before:] if isinstance(one, CodeChecked)), [])
+            why = ran.error.strip() if ran else f"not run: {'; '.join(map(str, refused))}"
+            click.echo(f"cell {number}: failed\n{_indented(why.splitlines())}")
+            click.echo(f"{number - 1} of {len(program.cells)} cells ran", err=True)
+            return Exit.failed
+        old, new = _output(cell.ran), _output(ran)
+        if cell.ran is None or old == new:
+            same += 1
+            click.echo(f"cell {number}: same")
+            continue
+        differing += 1
+        lines = [line for line in difflib.ndiff(old, new) if line[:1] in "+-"]
+        more = f"\n  … {len(lines) - _MOST_LINES} more lines" * (len(lines) > _MOST_LINES)
+        click.echo(f"cell {number}: differs\n{_indented(lines[:_MOST_LINES])}{more}")
+    click.echo(f"{same + differing} cells ran: {same} with the same result, {differing} with another one", err=True)
+    return Exit.done
+
+
+def _output(ran: CellRan | None) -> list[str]:
+    if ran is None:
+        return []
+    parts = (ran.stdout, ran.result or "", *(f"file {one.get('name')}" for one in ran.artifacts))
+    return [_ADDRESS.sub("0x…", line) for part in parts for line in part.splitlines()]
+
+
+def _indented(lines: Sequence[str]) -> str:
+    return "\n".join(f"  {visible(clean(line))}" for line in lines)

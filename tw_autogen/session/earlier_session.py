@@ -1,0 +1,134 @@
+"""`EarlierSession`: what a session that is gone on with brings from its folder: rounds, names of variables, plugins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tw_autogen.conversation import Round, RoundState
+from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
+from tw_autogen.events import CellRan, Event, SessionOpened
+from tw_autogen.kernel import LocalKernel
+from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session.event_journal import JOURNAL, is_marked_open, read_journal, rounds_of
+
+FILES = "files"
+"""Name of the folder below a session's own in which code works."""
+_MARK = "made_here"
+_PURPOSE = "session"
+
+
+@dataclass(frozen=True)
+class EarlierSession:
+    """A session that has ended, however it ended, and is gone on with in its folder.
+
+    Args:
+        id: The session's.
+        folder: That with its journal.
+        rounds: What was asked and answered, oldest first; the last one is open if it was cut off.
+        variables: Names of those that the last cell left.
+        plugins: Names of those that it had.
+        roles: Names of those who answered.
+    """
+
+    id: str
+    folder: Path
+    rounds: tuple[Round, ...] = ()
+    variables: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    events: Sequence[Event] = field(default=(), repr=False)
+
+    @classmethod
+    def read(cls, folder: Path, *, trust: bool = False) -> EarlierSession:
+        """Read what a session's folder holds; nothing in it is changed, and nothing of it is run or unpickled.
+
+        Args:
+            folder: The session's, absolute and without links.
+            trust: Read also what this user did not make in this folder.
+
+        Raises:
+            ConfigError: no session is there, a process has it open, its journal can't be read, or this user did not
+                make it there.
+        """
+        try:
+            with SafeFolder(folder) as opened, opened.open_file(JOURNAL) as journal:
+                if is_marked_open(journal.fileno()):
+                    raise ConfigError(f"{folder.name} is open in another process; close it there first")
+                if not (trust or is_own_session(opened)):
+                    raise ConfigError(
+                        f"{folder}: this user did not make this session in this folder (it came from elsewhere, was "
+                        "moved or copied, or there is no home folder for the key that would show it), so it is not "
+                        "gone on with: its words would be read by the model, its variables by a kernel. `sessions "
+                        "show` and `sessions export` only read it; --trust (in Python trust=True) goes on with it"
+                    )
+        except FileNotFoundError:
+            raise ConfigError(f"{folder}: there is no session (no {JOURNAL})") from None
+        except OSError as error:
+            raise ConfigError(f"{folder}: {error.strerror or error}") from error
+        events = read_events(folder)
+        opened_as = next((one for one in reversed(events) if isinstance(one, SessionOpened)), None)
+        last = next((one for one in reversed(events) if isinstance(one, CellRan)), None)
+        return cls(
+            folder.name,
+            folder,
+            tuple(_reopened(rounds_of(events))),
+            tuple(line.partition(":")[0] for line in last.variables) if last else (),
+            tuple(opened_as.plugins) if opened_as else (),
+            tuple(opened_as.roles) if opened_as else (),
+            events,
+        )
+
+
+def read_events(folder: Path) -> list[Event]:
+    """Return the events of a session's journal, oldest first.
+
+    Raises:
+        ConfigError: it is missing, or damaged before its last line; names the file, the line and what is wrong.
+    """
+    path = folder / JOURNAL
+    try:
+        return list(read_journal(path))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, TwAutogenError) as error:
+        raise ConfigError(f"{path}: the journal is damaged: {error}. Nothing was changed") from error
+
+
+def mark_own_session(root: Path) -> None:
+    """Mark a session's folder as made by this user here."""
+    with SafeFolder(root) as opened:
+        write_owner_mark(opened, _MARK, _PURPOSE)
+
+
+def is_own_session(opened: SafeFolder) -> bool:
+    """Return whether this user has made the session of an open folder there."""
+    own = not hasattr(os, "geteuid") or opened.info(JOURNAL).st_uid == os.geteuid()
+    return own and has_owner_mark(opened, _MARK, _PURPOSE)
+
+
+def forget_variables(folder: Path) -> None:
+    """Remove the saved variables and cells of a session; its words and files stay.
+
+    Args:
+        folder: The session's.
+    """
+    LocalKernel.forget(folder / FILES)
+
+
+def _reopened(rounds: list[Round]) -> list[Round]:
+    """Close rounds as failed that were cut off, but for the last one, which is gone on with if it has begun."""
+    last = rounds[-1] if rounds else None
+    if last and last.state is RoundState.failed and last.error.startswith(ENDED_BY_SIGNAL):
+        last.state, last.error = RoundState.created, ""
+    for number, one in enumerate(rounds):
+        if one.state is RoundState.created and (number < len(rounds) - 1 or not one.posts):
+            one.state, one.error = RoundState.failed, one.error or CUT_OFF
+    return rounds
+
+
+CUT_OFF = "it was cut off"
+"""Why a round failed whose process ended before it did."""

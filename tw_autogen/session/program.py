@@ -1,0 +1,434 @@
+"""`Program`: the code of a session as a Python script that runs on new data."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
+from tw_autogen.session.earlier_session import EarlierSession
+from tw_autogen.session.notebook import loading_code
+
+_NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
+_FAILED_LINE = re.compile(r"cell \d+, line (\d+)")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
+_DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
+_SMALL = (0, 1, 2)
+"""Numbers that stand in code for something else than what a question means, such as an axis or a square."""
+_FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
+    *("most", "of", "on", "or", "than", "that", "the", "to", "with"),
+}
+_HEAD = '''"""{about}
+
+Written by tw-autogen from {session}. Run it on new data: python {name}{usage}
+Its files are written to the current folder.
+"""
+
+import argparse
+from pathlib import Path
+
+parser = argparse.ArgumentParser(description={about!r})
+{arguments}arguments = parser.parse_args()
+{assignments}{checks}
+'''
+_CHECK = """for path in ({names},):
+    if not Path(path).is_file():
+        parser.error(f"there is no file {{path}}")
+"""
+_SHOW = '''
+def show(*values):
+    """Print what the last line of a cell gives, as a notebook shows it."""
+    for value in values:
+        if value is not None:
+            print(value if isinstance(value, str) or hasattr(value, "to_string") else repr(value))
+
+
+'''
+_CHARTS = '''def save_charts(name):
+    """Save the charts that are open, and close them."""
+    import matplotlib.pyplot as plt
+
+    for number in plt.get_fignums():
+        plt.figure(number).savefig(f"{name}.png" if number == 1 else f"{name}-{number}.png")
+    plt.close("all")
+
+
+'''
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What can be changed in a program.
+
+    Args:
+        name: Of the variable in the code: upper case.
+        value: What it was in the session: the path of a file, or a number.
+        about: Where it comes from, in words.
+    """
+
+    name: str
+    value: str | int | float
+    about: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is the path of a file."""
+        return isinstance(self.value, str)
+
+    @property
+    def option(self) -> str:
+        """Its name on a command line."""
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True)
+class ProgramCell:
+    """One cell that ran to its end.
+
+    Args:
+        source: Its code, with parameters in the places of their values.
+        request: The question for which it ran; empty: the same as for the cell before.
+        ran: What came of it; None: the statements before the failure of a cell that failed, which others need.
+    """
+
+    source: str
+    request: str
+    ran: CellRan | None
+
+
+@dataclass
+class Program:
+    """The code of a session: cells that ran to their end, in order, without those that failed or were refused.
+
+    Args:
+        session: The session's name.
+        requests: The questions.
+        cells: The code.
+        parameters: Files that were given, and numbers that the questions name.
+        plugins: Names of the plugins that it calls.
+        left_out: Why cells that ran are not there, a line each.
+    """
+
+    session: str
+    requests: list[str] = field(default_factory=list)
+    cells: list[ProgramCell] = field(default_factory=list)
+    parameters: list[Parameter] = field(default_factory=list)
+    plugins: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Program:
+        """Make a program of what happened in a session.
+
+        Args:
+            events: Oldest first, as `read_journal` gives them.
+        """
+        read = _Reader()
+        for event in events:
+            read.take(event)
+        made = cls(read.session, read.requests, left_out=read.left_out)
+        names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
+        found = _Parameters(read.requests, read.files, names)
+        request = ""
+        for code, tree, asked, ran in _with_needed(read):
+            source = _replaced(code, found.places(tree))
+            made.cells.append(ProgramCell(source, asked if asked != request else "", ran))
+            request = asked
+        made.parameters = list(found.known.values())
+        made.plugins = [name for name in read.plugins if name in names]
+        return made
+
+    @classmethod
+    def of_session(cls, folder: Path, *, trust: bool = False) -> Program:
+        """Read the program of a session that has ended.
+
+        Args:
+            folder: The session's.
+            trust: Also of one that this user did not make there.
+
+        Raises:
+            ConfigError: as for a session that is gone on with.
+        """
+        return cls.of(EarlierSession.read(folder, trust=trust).events)
+
+    def source(self, name: str = "program.py") -> str:
+        """Return the program's text.
+
+        Args:
+            name: Of its file, for its help.
+        """
+        files = [one for one in self.parameters if one.is_file]
+        about = " / ".join(" ".join(one.split()) for one in self.requests)[:200].replace("\\", "/").replace('"', "'")
+        usage = "".join(f" [{one.name}]" for one in files)
+        usage += "".join(f" [--{one.option} N]" for one in self.parameters if not one.is_file)
+        names = ", ".join(one.name for one in self.parameters)
+        values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
+        head = _HEAD.format(
+            about=about or "Code of a session.",
+            session=self.session or "a session",
+            name=name,
+            usage=usage,
+            arguments="".join(map(_argument, self.parameters)),
+            assignments=f"{names} = {values}\n" if names else "",
+            checks=_CHECK.format(names=", ".join(one.name for one in files)) if files else "",
+        )
+        text = [head, _SHOW]
+        if any(_makes_charts(one) for one in self.cells):
+            text.append(_CHARTS)
+        if any("display(" in one.source for one in self.cells):
+            text.append("display = show\n\n")
+        if self.plugins:
+            text.append(f"{loading_code(self.plugins)}\n\n")
+        for number, cell in enumerate(self.cells, 1):
+            text += [f"# {line}\n" for line in cell.request.splitlines()]
+            text.append(f"{_shown(cell.source)}\n")
+            if _makes_charts(cell):
+                text.append(f'save_charts("chart-{number}")\n')
+            text.append("\n")
+        text += [f"# Left out: {line}\n" for line in self.left_out]
+        return "".join(text).rstrip() + "\n"
+
+
+class _Reader:
+    """Collects cells, questions and files of a session."""
+
+    def __init__(self) -> None:
+        self.session = ""
+        self.plugins: list[str] = []
+        self.requests: list[str] = []
+        self.files: list[str] = []
+        self.left_out: list[str] = []
+        self.cells: list[tuple[str, ast.Module, str, CellRan]] = []
+        self._running: dict[int, str] = {}
+
+    def take(self, event: Event) -> None:
+        if isinstance(event, SessionOpened):
+            self.session = event.session_id
+            self.plugins = list(dict.fromkeys([*self.plugins, *event.plugins]))
+        elif isinstance(event, RoundOpened):
+            self.requests.append(event.user_query)
+            self.files += [name for name in event.files if name not in self.files]
+        elif isinstance(event, CellStarted):
+            self._running[event.cell] = event.code
+        elif isinstance(event, CellRan) and event.cell in self._running:
+            code = _without_magics(self._running.pop(event.cell))
+            try:
+                tree = ast.parse(code)
+            except (SyntaxError, ValueError, RecursionError):
+                if event.ok:
+                    self.left_out.append(f"cell {event.cell}: it is no plain Python")
+                return
+            self.cells.append((code, tree, self.requests[-1] if self.requests else "", event))
+
+
+def _without_magics(code: str) -> str:
+    """Return code with the lines that only IPython understands as comments."""
+    try:
+        ast.parse(code)
+        return code
+    except (SyntaxError, ValueError, RecursionError):
+        return "\n".join(f"# {line}" if line.lstrip()[:1] in ("%", "!") else line for line in code.splitlines())
+
+
+def _with_needed(read: _Reader) -> Iterator[tuple[str, ast.Module, str, CellRan | None]]:
+    """Yield the cells that ran, and before them what they need of cells that failed: statements that had run."""
+    known = {*dir(builtins), *read.plugins, "display", "get_ipython"}
+    failed: list[tuple[str, ast.Module, str]] = []
+    for code, tree, asked, ran in read.cells:
+        if not ran.ok:
+            kept, lines = _before_failure(code, tree, ran.error)
+            if kept.body:
+                failed.append((lines, kept, asked))
+            continue
+        missing = _missing(tree, known)
+        needed = [one for one in failed if _stored(one[1]) & missing]
+        for lines, kept, of in needed:
+            failed.remove((lines, kept, of))
+            known |= _stored(kept)
+            yield f"# Of a cell that failed later:\n{lines}", ast.parse(f"#\n{lines}"), of, None
+        known |= _stored(tree)
+        yield code, tree, asked, ran
+
+
+def _missing(tree: ast.Module, known: set[str]) -> set[str]:
+    """Return names that a cell uses before it makes them; a few too many, such as variables of loops."""
+    missing: set[str] = set()
+    made = set(known)
+    for one in tree.body:
+        own = _stored(one) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else set()
+        used = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        missing |= used - made - own
+        made |= _stored(one)
+    return missing
+
+
+def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[ast.Module, str]:
+    """Return the statements of a cell that ended before the one that failed; none where that is not known."""
+    found = _FAILED_LINE.search(error)
+    line = int(found[1]) if found else 0
+    body = [one for one in tree.body if (one.end_lineno or one.lineno) < line]
+    last = body[-1].end_lineno if body else 0
+    return ast.Module(body, []), "\n".join(code.splitlines()[:last])
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+
+
+def _stored(tree: ast.AST) -> set[str]:
+    """Return the names that code gives a value, wherever in it."""
+    made = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    for one in ast.walk(tree):
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            made.add(one.name)
+        elif isinstance(one, ast.Import | ast.ImportFrom):
+            made |= {(alias.asname or alias.name).partition(".")[0] for alias in one.names}
+        elif isinstance(one, ast.arg):
+            made.add(one.arg)
+        elif isinstance(one, ast.ExceptHandler) and one.name:
+            made.add(one.name)
+    return made
+
+
+_Place = tuple[int, int, int, int, str]
+"""First line and column, last line and column (in bytes), and what stands there instead."""
+
+
+class _Parameters:
+    """Finds the parameters of code: files that were given, and numbers that a question names."""
+
+    def __init__(self, requests: Sequence[str], files: Sequence[str], taken: set[str]) -> None:
+        self.known: dict[str | int | float, Parameter] = {}
+        self._files = list(files)
+        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts"}
+        self._numbers: dict[float, tuple[str, str]] = {}
+        for request in requests:
+            words = request
+            for name in files:
+                words = words.replace(PurePath(name).name, " ")
+            for one in _NUMBER.finditer(words):
+                value = float(one[1])
+                around = _word_near(words, one.start(), one.end()), " ".join(request.split())
+                self._numbers.setdefault(value, around)
+                if one[2]:
+                    self._numbers.setdefault(value / 100, around)
+
+    def places(self, tree: ast.Module) -> list[_Place]:
+        """Return where parameters stand in a cell, last one first."""
+        found: list[_Place] = []
+        self._visit(tree, "", False, found)
+        return sorted(found, reverse=True)
+
+    def _visit(self, node: ast.AST, name: str, reads: bool, found: list[_Place]) -> None:
+        """Look at a node.
+
+        Args:
+            node: The node.
+            name: Of the keyword or variable that takes its value; empty: it has none.
+            reads: It is an argument of a function that reads files.
+            found: Takes the places.
+        """
+        if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
+            return
+        if isinstance(node, ast.Constant):
+            known = self._parameter(node.value, name, reads)
+            if known is not None and node.end_lineno is not None and node.end_col_offset is not None:
+                found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, known.name))
+            return
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            self._visit(node.left, "", False, found)
+            return
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            self._visit(node.value, node.targets[0].id, False, found)
+            return
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            self._visit(node.func, "", False, found)
+            for one in node.args:
+                self._visit(one, "", bool(_READERS.match(called)), found)
+            for pair in node.keywords:
+                self._visit(pair.value, pair.arg or "", bool(_READERS.match(called)), found)
+            return
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
+            return
+        for inner in ast.iter_child_nodes(node):
+            self._visit(inner, "", reads, found)
+
+    def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
+        if isinstance(value, str):
+            given = next((one for one in self._files if value in (one, f"./{one}") or _ends_with(value, one)), None)
+            if given is None and reads and PurePath(value).is_absolute() and _DATA.search(value):
+                given = value
+            if given is None:
+                return None
+            base = re.sub(r"\W+", "_", PurePath(given).name).strip("_")
+            return self._known(given, base or "file", "a file of the session")
+        if not isinstance(value, int | float) or isinstance(value, bool) or value not in self._numbers:
+            return None
+        if value in _SMALL:
+            return None
+        near, request = self._numbers[value]
+        return self._known(value, name or near or "number", request)
+
+    def _known(self, value: str | int | float, base: str, about: str) -> Parameter:
+        if value not in self.known:
+            plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
+            name, number = plain, 2
+            while name in self._taken or keyword.iskeyword(name):
+                name, number = f"{plain}_{number}", number + 1
+            self._taken.add(name)
+            self.known[value] = Parameter(name, value, about)
+        return self.known[value]
+
+
+def _ends_with(value: str, name: str) -> bool:
+    return PurePath(value).is_absolute() and PurePath(value).name == PurePath(name).name
+
+
+def _word_near(words: str, start: int, end: int) -> str:
+    """Return the word before a number of a question, else the one after it; empty if neither says anything."""
+    before, after = _WORD.findall(words[:start])[-1:], _WORD.findall(words[end:])[:1]
+    return next((one for one in (*before, *after) if one.lower() not in _FILLERS and one.isascii()), "")
+
+
+def _replaced(code: str, places: Sequence[_Place]) -> str:
+    """Return code with other text in some places, which are given last one first."""
+    lines = [line.encode() for line in code.split("\n")]
+    for first, start, last, end, text in places:
+        lines[first - 1 : last] = [lines[first - 1][:start] + text.encode() + lines[last - 1][end:]]
+    return b"\n".join(lines).decode()
+
+
+def _shown(source: str) -> str:
+    """Return a cell's code with its last expression printed, as a notebook shows it."""
+    tree = ast.parse(source)
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr) or source.rstrip().endswith(";"):
+        return source.rstrip("\n")
+    value = last.value
+    prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display", "show")
+    if prints or last.end_lineno is None or last.end_col_offset is None:
+        return source.rstrip("\n")
+    text = ast.get_source_segment(source, last) or ast.unparse(last)
+    return _replaced(source, [(last.lineno, last.col_offset, last.end_lineno, last.end_col_offset, f"show({text})")])
+
+
+def _makes_charts(cell: ProgramCell) -> bool:
+    """Return whether a cell left a chart open, which the kernel saved for it."""
+    images = cell.ran is not None and any(str(one.get("path", "")).endswith(".png") for one in cell.ran.artifacts)
+    return images and "savefig" not in cell.source
+
+
+def _argument(one: Parameter) -> str:
+    about = one.about.replace("%", "%%")[:100]
+    if one.is_file:
+        return f"parser.add_argument({one.name!r}, nargs='?', default={one.value!r}, help={about!r})\n"
+    kind = type(one.value).__name__
+    given = f"dest={one.name!r}, type={kind}, default={one.value!r}, help={about!r}"
+    return f"parser.add_argument('--{one.option}', {given})\n"

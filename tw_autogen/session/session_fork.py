@@ -1,0 +1,60 @@
+"""A copy of a session under a name of its own, which is gone on with beside the first one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import stat
+from pathlib import Path
+
+from tw_autogen.conversation import new_id
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import LocalKernel
+from tw_autogen.private_files import keep_private_folder
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
+from tw_autogen.session.event_journal import JOURNAL
+
+
+def fork_session(folder: Path, *, words: bool = True, trust: bool = False) -> Path:
+    """Copy a session that has ended: journal, files, saved variables and cells. The first one stays as it is.
+
+    Args:
+        folder: The session's, absolute and without links.
+        words: Copy what was said, too; otherwise the new session begins with files and variables alone.
+        trust: Copy also what this user did not make in this folder.
+
+    Returns:
+        The new session's folder, beside the first one.
+
+    Raises:
+        ConfigError: as `EarlierSession.read`, or the copy can't be written; nothing of it is left then.
+    """
+    earlier = EarlierSession.read(folder, trust=trust)
+    name = new_id("session")
+    root = folder.parent / name
+    try:
+        with SafeFolder(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
+            journal = source.read_file(JOURNAL).replace(earlier.id.encode(), name.encode()) if words else b""
+            target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
+            target.make_folder(FILES)
+            if source.has_entry(FILES):
+                with source.open_folder(FILES) as files, target.open_folder(FILES) as copies:
+                    _copy_files(files, copies)
+        mark_own_session(root)
+        LocalKernel.adopt(root / FILES)
+    except OSError as error:
+        with contextlib.suppress(OSError), SafeFolder(folder.parent) as workspace:
+            workspace.remove_tree(name)
+        raise ConfigError(f"{folder}: not copied: {error.strerror or error}") from error
+    return root
+
+
+def _copy_files(source: SafeFolder, target: SafeFolder) -> None:
+    """Copy plain files and folders; links are left out."""
+    for entry in source.walk():
+        if entry.is_folder:
+            target.make_folder(entry.name, parents=True)
+        elif entry.is_file:
+            with source.open_file(entry.name) as file:
+                target.copy_in(file, entry.name, mode=stat.S_IMODE(entry.info.st_mode) & 0o777)
