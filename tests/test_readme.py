@@ -68,6 +68,7 @@ RUN_AFTER = {
 }
 ELSEWHERE = {
     # words of a block: the test file that reads it from there, or why none does
+    "_TW_AUTOGEN_COMPLETE": "lines of each shell's own; the command line's tests ask for their scripts",
     "# my_plugins.py": "tests/plugin/test_newcomer.py",
     "class Crier(Role)": "tests/test_role.py",
     "@register_plugin": "tests/plugins/test_readme.py",

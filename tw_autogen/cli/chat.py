@@ -144,7 +144,7 @@ class Chat:
         return session
 
     def _greet(self) -> None:
-        """Say what there is of a session that is gone on with; ask whether to go on with a request that was cut off."""
+        """Print what a session that is gone on with has, and ask whether to go on with a request that was cut off."""
         said, warnings = lines_of_resumed(self._session)
         for line in said:
             self._say(line)

@@ -156,11 +156,11 @@ class KernelClient:
         return self._evaluate("answer", text, min(self._settings.load_seconds, _HELLO_SECONDS))
 
     def undo_next(self, code: str) -> None:
-        """Have the next cell undone when it ends, if it is this one."""
+        """Ask that the next cell is undone when it ends, if it is this one."""
         self.tell("try", code=code, limits=_rollback_limits(self._settings))
 
     def finish_checkpoint(self, position: int) -> None:
-        """Have a last copy of the variables written, if there is none of them as they are now, and wait for it.
+        """Write a last copy of the variables in the kernel, if there is none of them as they are now, and wait for it.
 
         Args:
             position: How many lines of the journal of cells it covers.

@@ -263,7 +263,7 @@ class Recovery:
         self._checkpoint(live, urgent=called)
 
     def finish(self, live: KernelClient) -> None:
-        """Have a last copy of the variables written before the kernel ends."""
+        """Write a last copy of the variables before the kernel ends."""
         if self._journal and self._checkpoints and self._journal.position and not self._due:
             with contextlib.suppress(KernelError):  # it ends in any case, and the copy before stays
                 live.finish_checkpoint(self._journal.position)

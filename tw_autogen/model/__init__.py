@@ -7,6 +7,7 @@ from tw_autogen.model.abandonable import run_abandonable
 from tw_autogen.model.chat_model import ChatModel, Completion, Message, ToolCall, Usage
 from tw_autogen.model.embedders import EmbeddingSettings, resolve_ranker
 from tw_autogen.model.error_messages import is_too_long
+from tw_autogen.model.fenced_blocks import split_blocks
 from tw_autogen.model.model_from_settings import resolve_model
 from tw_autogen.model.model_request import ModelRequest, RequestModel, Reserve, asked_as, call_model, complete
 from tw_autogen.model.openai_model import OpenAIModel
@@ -55,6 +56,7 @@ __all__ = [
     "resolve_model",
     "resolve_ranker",
     "run_abandonable",
+    "split_blocks",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute

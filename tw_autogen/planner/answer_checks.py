@@ -11,7 +11,7 @@ from typing import Literal
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
 from tw_autogen.events import AnswerChecked, ModelDelayed
-from tw_autogen.model import ChatModel, ask
+from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.planner_reply import USER
 from tw_autogen.role import CheckRunner, Turn
 
@@ -20,7 +20,6 @@ _PROMPT = Path(__file__).with_name("verification.md").read_text(encoding="utf-8"
 _CALLER = "Checks"
 _MOST_CHECKS = 3
 _CODE_CHARS, _PRINTED_CHARS = 8000, 4000
-_BLOCK = re.compile(r"^```[ \t]*(?:python|py)?[ \t]*\n(.*?)^```", re.M | re.S | re.I)
 _HARD = re.compile(r"\.merge\(|merge_asof|(?<!['\"])\.join\(|\bconcat\(|\.fit\(|\bsklearn\b|\bstatsmodels\b|\bJOIN\b")
 _READ = re.compile(r"\bread_\w+\([^)\n]*|\bopen\([^)\n]*")
 _ASKED = re.compile(
@@ -61,7 +60,7 @@ class AnswerChecks:
     _answer: str = ""
 
     def run(self, runner: CheckRunner, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[Check]:
-        """Have checks proposed, run them, and return those that failed.
+        """Ask for checks, run them, and return those that failed.
 
         After the worker was asked again nothing runs: an answer that has changed is not the one that was checked, and
         what has failed still speaks against one that is the same.
@@ -169,7 +168,7 @@ def _end(text: str, most_chars: int) -> str:
 
 
 def _read(text: str) -> list[str]:
-    found = [code for code in _BLOCK.findall(text) if code.strip()]
+    found = [one.inner for one in split_blocks(text) if one.kind in ("python", "untagged") and one.inner.strip()]
     if not found and not re.search(r"\bNONE\b", text):
         raise Unreadable("there is no ```python block: write one to three checks, each in a block of its own, or NONE")
     if missing := [code for code in found if "assert" not in code]:

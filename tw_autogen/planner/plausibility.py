@@ -53,7 +53,7 @@ def _number(text: str) -> float:
     plain = text.rstrip(".,")
     plain = (
         plain.replace(",", "")
-        if "." in plain or re.fullmatch(r"\d{1,3}(?:,\d{3})+", plain)
+        if "." in plain or re.fullmatch(r"\d{1,3}(?:,\d{3}){1,8}", plain)
         else plain.replace(",", ".")
     )
     try:

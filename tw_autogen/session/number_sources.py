@@ -46,7 +46,7 @@ _KNOWN = re.compile(
 )
 """What stands for no quantity, and needs no source."""
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<body>\d{1,3}(?:[,'\u00a0\u202f]\d{3})+(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:[.,]\d{1,30})?(?:e[-+]?\d{1,2}(?!\d))?)"
+    r"(?<![\w.])(?P<body>\d{1,3}(?:[,'\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:[.,]\d{1,30})?(?:e[-+]?\d{1,2}(?!\d))?)"
     r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|k\b|thousand\b|m\b|million\b|bn\b|billion\b))?",
     re.IGNORECASE,
 )

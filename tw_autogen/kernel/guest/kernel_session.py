@@ -157,7 +157,7 @@ class Session:
         return self.remote.give(asked["files"]) if self.remote else []
 
     def _do_try(self, asked: Mapping[str, Any]) -> None:
-        """Have the cell with this code, if it comes next, undone when it ends."""
+        """Undo the cell with this code when it ends, if it comes next."""
         self._trial = asked["code"], Rollback(self._shell.user_ns, **asked["limits"])
 
     def _do_rollback(self, asked: Mapping[str, Any]) -> list[tuple[str, str]] | None:
