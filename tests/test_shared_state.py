@@ -13,6 +13,7 @@ SHARED = {
     "kernel/python_process.py _warned": "entries of the path for imports that were warned of, once a process",
     "kernel/sandbox_levels.py _failed": "levels that this machine has refused, so that each is tried once",
     "kernel/sandbox_levels.py _known": "what this machine's levels were found to do, so that they are tried once",
+    "lazy_module.py _LAZY": "names of modules that this package imports late",
     "lazy_module.py _RUNNING": "imports of modules, of which a process has one each",
     "safe_folder/kept_folder.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",
     "safe_folder/kept_folder.py _UNUSED": "descriptors of such folders that are no longer needed",

@@ -7,6 +7,9 @@ import sys
 import threading
 from typing import Any
 
+_LAZY: set[str] = set()
+_RUNNING: list[threading.Thread] = []
+
 
 class LazyModule:
     """Stands for a module; each attribute is looked up in it, and the first one imports it.
@@ -23,6 +26,7 @@ class LazyModule:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        _LAZY.add(name)
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the module.
@@ -32,9 +36,6 @@ class LazyModule:
             AttributeError: it has no such attribute.
         """
         return getattr(importlib.import_module(self._name), name)
-
-
-_RUNNING: list[threading.Thread] = []
 
 
 def import_soon(name: str) -> None:
@@ -54,6 +55,13 @@ def finish_imports() -> None:
     while _RUNNING:
         _RUNNING[-1].join()
         _RUNNING.pop()
+
+
+def import_all() -> None:
+    """Import now what would be imported later, where code may write to a folder that modules are looked for in."""
+    finish_imports()
+    for name in sorted(_LAZY):
+        _imported(name)
 
 
 def _imported(name: str) -> None:

@@ -28,6 +28,7 @@ raise ImportError("planted")
 """
 HOST = """
 import json, os, sys
+import jupyter_client.connect, jupyter_client.launcher, jupyter_client.session  # late imports of its own: another test
 from pathlib import Path
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel

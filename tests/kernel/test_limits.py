@@ -156,7 +156,10 @@ def test_ctrl_c_stops_the_cell_and_keeps_kernel_and_variables():
 
 def test_a_kernel_starts_again_in_a_folder_that_code_has_closed():
     with LocalKernel() as kernel:
-        assert kernel.execute("import os\nos.chmod('.tw-exchange', 0)\nos.chmod('.', 0)", seconds=30).ok
+        assert kernel.execute(
+            "import os\nos.makedirs('.tw-exchange', exist_ok=True)\nos.chmod('.tw-exchange', 0)\nos.chmod('.', 0)",
+            seconds=30,
+        ).ok
         kernel.restart()
         assert kernel.execute("open('made.txt', 'w').write('x')", seconds=30).ok
         kernel.put("table", pd.DataFrame({"n": [1]}))

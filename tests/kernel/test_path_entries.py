@@ -2,6 +2,7 @@
 
 import logging
 import os
+import subprocess
 import sys
 
 import pytest
@@ -90,3 +91,25 @@ def test_that_code_may_write_what_this_program_imports_is_warned_of_once(tmp_pat
 
     assert [one.args[0] for one in caplog.records] == [str(tmp_path / "project" / "src")]
     assert "code may write here, and this program imports from it" in caplog.text
+
+
+LATE = """
+import sys
+from tw_autogen import open_session
+from tw_autogen.hosts.conversable import register_plugins
+from tw_autogen.kernel import KernelSettings, LocalKernel
+late = {"jupyter_client.session", "openai", "pandas"}
+print(sorted(late & set(sys.modules)))
+sys.path.insert(0, sys.argv[1])
+LocalKernel(sys.argv[1], settings=KernelSettings(fork=False, warm=0)).close()
+print(sorted(late - set(sys.modules)))
+"""
+
+
+def test_where_code_may_write_what_is_imported_nothing_of_this_package_is_imported_later(tmp_path):
+    pytest.importorskip("autogen")
+    done = subprocess.run(
+        [sys.executable, "-c", LATE, tmp_path], capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"

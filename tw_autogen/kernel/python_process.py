@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tw_autogen.kernel.launcher.first import sitecustomize
 from tw_autogen.kernel.launcher.known_paths import is_below
+from tw_autogen.lazy_module import import_all
 
 _log = logging.getLogger(__name__)
 _warned: set[str] = set()
@@ -31,12 +32,15 @@ def isolated(environment: Mapping[str, str], path: str = "") -> dict[str, str]:
 def warn_of_importable(folders: Iterable[Path | str]) -> None:
     """Log, once for each, entries of `sys.path` that code may write: this process itself imports from them.
 
+    Then what this package would import later is imported, before any code runs.
+
     Args:
         folders: Those that code may write, without links.
     """
     for entry in dict.fromkeys(os.path.realpath(one) for one in sys.path if not sitecustomize.installed(one)):
         if entry not in _warned and any(is_below(entry, str(one)) for one in folders):
             _warned.add(entry)
+            import_all()
             _log.warning(
                 "%s: code may write here, and this program imports from it: what code writes can run outside the "
                 "sandbox, with the next import or start; let code write to another folder, or run the program from one",
