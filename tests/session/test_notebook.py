@@ -1,4 +1,5 @@
 import base64
+import json
 
 import nbformat
 import pytest
@@ -138,6 +139,22 @@ def test_pictures_are_embedded_and_other_files_are_named(events):
     assert table == {"text/plain": "table.csv: 12 rows"}
     assert gone == {"text/plain": "gone.png: 12 rows"}
     assert cell.outputs[5].data == {"text/plain": "12"}
+
+
+def test_a_journal_that_anybody_may_have_written_shows_no_pictures_of_other_folders(tmp_path):
+    private = tmp_path / "private.png"
+    private.write_bytes(PNG)
+    (tmp_path / "planted").mkdir()
+    for path in (private, tmp_path / "planted/../private.png"):
+        made = [{"name": "x", "kind": "image", "path": str(path), "preview": ""}]
+        ran = CellRan(1, True, None, "", "", "", made, [], False, 0.1)
+        opened = json.dumps({"seq": 0, "at": "", **CellStarted(1, "draw()").to_dict()})
+        lines = f"{opened}\n{json.dumps({'seq': 1, 'at': '', **ran.to_dict()})}\n"
+        (tmp_path / "planted/events.jsonl").write_text(lines, encoding="utf-8")
+
+        (cell,) = notebook(tmp_path / "planted/events.jsonl").cells
+
+        assert [one.data for one in cell.outputs] == [{"text/plain": "private.png"}]
 
 
 def test_a_drawing_with_a_script_is_named_with_the_reason(events, tmp_path):

@@ -51,8 +51,8 @@ def export_session(folder: Path, path: Path) -> Path:
     events = read_events(folder)
     try:
         if ending == "ipynb":
-            return write_notebook(events, path)
-        text = Program.of(events).source(path.name) if ending == "py" else _converted(events, ending, folder.name)
+            return write_notebook(events, path, below=folder)
+        text = Program.of(events).source(path.name) if ending == "py" else _converted(events, ending, folder)
         with held_folder(path.parent) as there:
             there.write_file(path.name, text.encode())
     except OSError as error:
@@ -60,21 +60,22 @@ def export_session(folder: Path, path: Path) -> Path:
     return path
 
 
-def _converted(events: list[Any], ending: str, title: str) -> str:
+def _converted(events: list[Any], ending: str, folder: Path) -> str:
     """Return a session as Markdown or as one HTML file without scripts, pictures embedded."""
     try:
         nbconvert: Any = importlib.import_module("nbconvert")
     except ImportError as error:
         raise ConfigError(f".{ending} {_NEEDS}") from error
+    made = notebook(events, below=folder)
     options: dict[str, Any] = {"exclude_input_prompt": True, "exclude_output_prompt": True}
     if ending == "md":
         embedded = importlib.import_module("traitlets.config").Config(ExtractOutputPreprocessor={"enabled": False})
-        return str(nbconvert.MarkdownExporter(config=embedded, **options).from_notebook_node(notebook(events))[0])
+        return str(nbconvert.MarkdownExporter(config=embedded, **options).from_notebook_node(made)[0])
     exporter = nbconvert.HTMLExporter(template_name="basic", sanitize_html=True, **options)  # others load scripts
     exporter.register_filter("clean_html", _clean_html)
-    body, _ = exporter.from_notebook_node(notebook(events))
+    body, _ = exporter.from_notebook_node(made)
     colors = importlib.import_module("pygments.formatters").HtmlFormatter().get_style_defs(".highlight")
-    return f"{_PAGE.format(title=html.escape(title), colors=colors)}{body}</body></html>\n"
+    return f"{_PAGE.format(title=html.escape(folder.name), colors=colors)}{body}</body></html>\n"
 
 
 def _clean_html(text: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatchmethod
@@ -47,12 +48,14 @@ def _nbformat() -> Any:
     return nbformat
 
 
-def notebook(events: Iterable[Event] | Path | str) -> nbformat.NotebookNode:
+def notebook(events: Iterable[Event] | Path | str, *, below: Path | None = None) -> nbformat.NotebookNode:
     """Return a session as a valid notebook of format 4.5; the same events give the same notebook.
 
     Args:
         events: What happened, oldest first, or the path of a session's `events.jsonl`. A session that still goes on,
             or was cut off, is fine.
+        below: The folder in which pictures are looked for, because anybody may have written the events; None: that of
+            a path, else anywhere.
 
     Returns:
         Markdown cells for each request, its plan, its answer and where the answer's numbers come from; code cells in
@@ -60,18 +63,21 @@ def notebook(events: Iterable[Event] | Path | str) -> nbformat.NotebookNode:
         run `refused`, code that never came to an end `unfinished`. Pictures that cells made are embedded if they still
         exist, an SVG written anew by `safe_svg`; other files, and an SVG that could run or load something, are named.
     """
-    made = _Notebook()
+    if below is None and isinstance(events, Path | str):
+        below = Path(events).parent
+    made = _Notebook(below and Path(os.path.abspath(below)))
     for event in read_journal(events) if isinstance(events, Path | str) else events:
         made.take(event)
     return made.whole()
 
 
-def write_notebook(events: Iterable[Event] | Path | str, path: Path | str) -> Path:
+def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, below: Path | None = None) -> Path:
     """Write a session as a notebook.
 
     Args:
         events: As for `notebook`.
         path: The `.ipynb` file; a file or link that is there is replaced. Its folder is opened as `held_folder` does.
+        below: As for `notebook`.
 
     Returns:
         The file's path.
@@ -81,14 +87,19 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str) -> Pa
     """
     path = Path(path)
     with held_folder(path.parent) as folder:
-        folder.write_file(path.name, (_nbformat().writes(notebook(events)) + "\n").encode())
+        folder.write_file(path.name, (_nbformat().writes(notebook(events, below=below)) + "\n").encode())
     return path
 
 
 class _Notebook:
-    """Cells in the making."""
+    """Cells in the making.
 
-    def __init__(self) -> None:
+    Args:
+        below: The folder in which pictures are looked for; None: anywhere.
+    """
+
+    def __init__(self, below: Path | None) -> None:
+        self._below = below
         self._cells: list[nbformat.NotebookNode] = []
         self._running: dict[int, nbformat.NotebookNode] = {}
         self._written: dict[int, list[nbformat.NotebookNode]] = {}
@@ -171,7 +182,7 @@ class _Notebook:
         if cell is None:
             return
         del self._written[event.cell]
-        cell.outputs = _outputs(event)
+        cell.outputs = _outputs(event, self._below)
         if not event.ok:
             cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it
         elif _EXIT.search(cell.source):
@@ -210,10 +221,10 @@ def loading_code(plugins: Iterable[str]) -> str:
     return "\n".join([words, needs, "from tw_autogen.testing import load_plugin", "", *lines])
 
 
-def _outputs(event: CellRan) -> list[nbformat.NotebookNode]:
+def _outputs(event: CellRan, below: Path | None) -> list[nbformat.NotebookNode]:
     streams = {"stdout": event.stdout, "stderr": event.stderr}
     outputs = [_nbformat().v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
-    outputs += [_nbformat().v4.new_output("display_data", data=_picture(one)) for one in event.artifacts]
+    outputs += [_nbformat().v4.new_output("display_data", data=_picture(one, below)) for one in event.artifacts]
     if event.result is not None:
         outputs.append(
             _nbformat().v4.new_output("execute_result", data={"text/plain": event.result}, execution_count=event.cell)
@@ -226,11 +237,11 @@ def _outputs(event: CellRan) -> list[nbformat.NotebookNode]:
     return outputs
 
 
-def _picture(artifact: Mapping[str, Any]) -> dict[str, str]:
+def _picture(artifact: Mapping[str, Any], below: Path | None) -> dict[str, str]:
     """Return an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
     path = Path(artifact["path"])
     name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")
-    if not is_picture(path):
+    if not is_picture(path) or (below and not Path(os.path.abspath(path)).is_relative_to(below)):
         return {"text/plain": name}
     try:
         mime, content = picture_of(path)
