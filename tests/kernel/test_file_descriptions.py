@@ -49,6 +49,7 @@ def rows(text, count):
     return text + "".join(f"{at},{at % 7}\n" for at in range(count))
 
 
+DAYS = [str(datetime.date(2000, 1, 1) + datetime.timedelta(days=one)) for one in range(3000)]
 TABLE = {  # fmt: off
     # name: (file name, content, what is said, what is not said)
     "plain": ("a.csv", "a,b\n1,x\n2,y\n", ["CSV: 2 rows x 2 columns", "'a': int, 1 … 2", "'b': text"], ["read_csv"]),
@@ -70,6 +71,9 @@ TABLE = {  # fmt: off
     "case only": ("a.csv", "s,n\nBerlin,1\nberlin,2\n", ["differ in upper and lower case only"], []),
     "blanks around": ("a.csv", "s,n\nx ,1\ny,2\n", ["1 with blanks around, such as 'x '"], []),
     "ISO dates": ("a.csv", "d\n2024-03-01\n2024-01-15\n", ["date text YYYY-MM-DD, 2024-01-15 … 2024-03-01"], []),
+    "many dates": ("a.csv", "d\n" + "".join(f"{day}\n" for day in DAYS) + "31/12/2099\n",
+                   [f"date text YYYY-MM-DD, {DAYS[0]} … {DAYS[-1]}", "odd: '31/12/2099' (1)", "3001 distinct"], []),
+    "dates with times": ("a.csv", "d\n2015-07-24 11:40:51\n2015-07-25 01:00:00\n", ["YYYY-MM-DD with time"], []),
     "day first": ("a.csv", "d\n13/02/2024\n01/03/2024\n", ["day first"], ["month first"]),
     "month first": ("a.csv", "d\n02/13/2024\n03/01/2024\n", ["month first"], ["day first"]),
     "day or month": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["day or month first is not certain"], []),

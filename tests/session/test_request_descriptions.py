@@ -84,6 +84,23 @@ def test_a_folder_is_told_by_content_once_for_each_layout(here, tmp_path):
     assert "to be read with pd.read_csv(path, skiprows=2)" in told
 
 
+def test_the_number_of_rows_of_one_file_is_not_told_of_all_that_have_its_layout(tmp_path):
+    folder = tmp_path / "states"
+    folder.mkdir()
+    for name, rows in (("Alabama", 14), ("Delaware", 5), ("Utah", 9)):
+        lines = "".join(f"type {one},{one * 7}\n" for one in range(rows))
+        notes = ',\n"Areas are those of the agency, and counts those of 2023.",\n,\n"Source: the agency, 2024",\n'
+        text = f"Reports of {name},\n,\nKind,Count\n{lines}{notes}"
+        (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+    found, _, _ = descriptions(tmp_path, folder, profile_folder="content")
+
+    told = found.of_folder("which kind has the highest count in Utah?", str(folder), 0)
+
+    assert "3 files of this layout" in told
+    assert "skiprows=2; each has its own number of rows, above the first empty line" in told.replace(")", "")
+    assert "nrows=" not in told
+
+
 @pytest.mark.parametrize("mode", ["content", "names"])
 def test_hidden_ignored_and_secret_like_files_are_told_neither_by_name_nor_by_content(here, tmp_path, mode):
     found, _, _ = descriptions(tmp_path, here, profile_folder=mode, profile_chars=50_000)

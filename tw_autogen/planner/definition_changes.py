@@ -13,12 +13,12 @@ from tw_autogen.recall import ChatHistory
 
 SECTION = Path(__file__).with_name("definitions.md").read_text(encoding="utf-8").strip()
 _HINTS = re.compile(
-    r"\b(?:from (?:now|here|then) on|as of now|henceforth|defin\w+|(?:call|name) (?:them|it|this|these|those|that)\b"
-    r"|keep\b.{1,60}\b(?:as|under)|what[- ]if|suppos\w+|assum\w+|pretend|imagine|undo|revert|restore|go(?:ing)? back"
-    r"|back to|counts? as|i mean|we mean|are (?:those|the ones|all)\b|remember|whenever|in (?:the )?future|no longer"
-    r"|instead of|watch ?list|ab (?:jetzt|sofort|hier)|von (?:nun|jetzt) an|künftig|nenn\w*|angenommen|was wäre"
-    r"|rückgängig|zurück|gelten als|merk\w*|statt|désormais|à partir de maintenant|suppos\w+|annul\w+|et si"
-    r"|a partir de ahora|de ahora en adelante|deshaz|deshacer|supon\w+|en vez de)\b"
+    r"\b(?:from (?:now|here|then) on|as of now|henceforth|define\b|(?:call|name) (?:them|it|this|these|those|that)\b"
+    r"|keep\b.{1,60}\b(?:as|under)|what[- ]if|suppose\b|pretend|imagine|undo|revert|restore|go(?:ing)? back"
+    r"|back to|counts? as|i mean|we mean|are (?:those|the ones)\b|remember\b|whenever|in (?:the )?future|no longer"
+    r"|watch ?list|ab (?:jetzt|sofort|hier)|von (?:nun|jetzt) an|künftig|nenn\w*|angenommen|was wäre"
+    r"|rückgängig|zurück|gelten als|merk\w*|désormais|à partir de maintenant|supposons|annul\w+|et si"
+    r"|a partir de ahora|de ahora en adelante|deshaz|deshacer|supon\w+)\b"
     r"|从现在|今後|これから|假设|撤销",
     re.I | re.S,
 )

@@ -27,7 +27,7 @@ _UNITS = "percent|k|thousand|m|million|bn|billion"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _KNOWN = re.compile(
     rf"""
-    https?://\S{{1,500}}
+    https?://\S{{1,100}}
     | (?<![\w.])\d{{4}}-\d\d(?:-\d\d)?(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?)?(?![\w])  # dates
     | (?<![\w.])\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}(?![\w.])
     | (?<![\w.])\d{{1,2}}:\d\d(?::\d\d)?(?!\w)
@@ -39,7 +39,7 @@ _KNOWN = re.compile(
     | \#\d{{1,9}}
     | \b(?:steps?|cells?|lines?|figures?|pages?|sections?|versions?|python|rounds?|top|first|last)\ \d{{1,9}}(?![\w.]\d)
     | (?<![\w.])v?\d{{1,9}}(?:\.\d{{1,9}}){{2,8}}(?![\w])                # versions
-    | (?<!\w)[\w-]{{0,100}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
+    | (?<!\w)[\w-]{{0,60}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
     | (?<![\w.])(?!(?:{_UNITS})\b)(?=[A-Za-z_])\w{{1,100}}(?:-\w{{1,50}}){{0,5}}  # words
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ _LEAST_CHARS = 200
 _FITS = 0.5
 """What part of the best file's score another one has that fits a later request."""
 _MORE = "describe({!r}) shows more"
+_ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
 
 
 class RequestDescriptions:
@@ -159,6 +161,7 @@ class RequestDescriptions:
             body = texts[name].replace(f"({name!r},", "(path,").replace(f"({name!r})", "(path)")
             if count[name] > 1:
                 first_line, _, rest = body.partition("\n")
+                rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
                 body = f"{first_line}; {count[name]} files of this layout\n{rest}"
             body = _cut(body, limit // 2)
             if len(body) > limit or limit < _LEAST_CHARS:

@@ -38,6 +38,8 @@ _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
 _FEW_VALUES, _FEW_CHARS = 12, 160
 _LONGEST_VALUE = 60
 _MOST_ODD = 4
+_FIRST_LOOK = 2000
+"""Of so many different values a form must fit most before all are looked at."""
 _FEW_NUMBERS = 6
 _NUMBER_SHARE = 0.6
 _FOLDED = 5
@@ -249,12 +251,13 @@ def _ends(texts: Sequence[str]) -> list[str]:
 
 
 def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
-    some = list(there)[:2000]
+    some = list(there)[:_FIRST_LOOK]
     for form, pattern in _DATES:
-        fits = [found for text in some if (found := pattern.fullmatch(stripped[text]))]
-        fitting = {one.string for one in fits}
-        if sum(there[text] for text in some if stripped[text] in fitting) < 0.9 * sum(there[text] for text in some):
+        if _fitting(pattern, some, there, stripped) < 0.9 * sum(there[text] for text in some):
             continue
+        if _fitting(pattern, there, there, stripped) < 0.9 * sum(there.values()):
+            continue
+        fits = [found for text in there if (found := pattern.fullmatch(stripped[text]))]
         if "Mon" in form:
             column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
         elif form in "/.":
@@ -268,12 +271,20 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
             column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
         else:
             texts = sorted(one.string for one in fits)
-            column.kind, column.words = f"date text {form}", [f"{texts[0]} … {texts[-1]}"]
-        if odd := [text for text in some if not pattern.fullmatch(stripped[text])]:
+            timed = " with time" if any(":" in one for one in texts) else ""
+            column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
+        if odd := [text for text in there if not pattern.fullmatch(stripped[text])]:
             column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
         column.words.append(f"{len(there)} distinct")
         return True
     return False
+
+
+def _fitting(
+    pattern: re.Pattern[str], texts: Iterable[str], there: Mapping[str, int], stripped: Mapping[str, str]
+) -> int:
+    """Return how many values of a column have a form."""
+    return sum(there[text] for text in texts if pattern.fullmatch(stripped[text]))
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:
