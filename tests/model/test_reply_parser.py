@@ -1,5 +1,6 @@
 """Reading replies: a table of good and bad ones, thought and code, and fields while they grow."""
 
+import json
 import re
 from pathlib import Path
 
@@ -257,6 +258,10 @@ def test_code_is_shown_while_its_line_still_grows_and_a_fence_never():
     assert stream.feed("``\nDone.") == [("thought", "Done.")]
 
 
+BROKEN_BRACKET = "import pandas as pd\nprint('Days:', len([1])\nprint('Mean of high days:', 2)"
+BROKEN_QUOTES = 'import pandas as pd\ndf = pd.DataFrame({"x": [1]})\nprint(f"n "{df["x"]}")\ntop = df.head()'
+
+
 @pytest.mark.parametrize(
     ("reply", "code"),
     [
@@ -270,6 +275,12 @@ def test_code_is_shown_while_its_line_still_grows_and_a_fence_never():
         ('{"reply_type": "text", "reply_content": "I add."}\nThe code:\n\n```python\n1 + 1\n```\nDone.', "1 + 1"),
         ('{"reply_type": "text", "reply_content": "Write ```python, then code."}', None),
         ('{"reply_type": "text", "reply_content": "I add."}', None),
+        *[
+            (form.format(code), code)
+            for code in (BROKEN_BRACKET, BROKEN_QUOTES, "import math\nprint(math.pi\nfor one in (1, 2)\n    print(one)")
+            for form in ("```python\n{}\n```", "I count.\n```python\n{}\n```", "I count.\n```python\n{}", "{}")
+        ],
+        (json.dumps({"thought": "I count.", "code": BROKEN_BRACKET}), BROKEN_BRACKET),
     ],
 )
 def test_code_with_prose_behind_it_and_behind_an_object_is_found(reply, code):

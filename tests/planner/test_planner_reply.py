@@ -319,3 +319,29 @@ def test_code_is_read_for_the_worker_that_takes_it(reply, code):
 
     assert read_code.code == code
     assert read_reply(reply.replace('Interpreter"', 'Interpreter", "message": "go"'), WORKERS, has_plan=True).code == ""
+
+
+def test_code_with_an_answer_that_nothing_has_run_for_is_a_step_and_what_it_prints_the_answer():
+    reply = {
+        "reasoning": "r",
+        "send_to": "User",
+        "message": "The result is below:",
+        "code": "print(6 * 7)",
+        "stop": "Completed",
+    }
+
+    read = read_reply(json.dumps(reply), WORKERS, has_plan=False, coder="CodeInterpreter")
+    told = read_reply(json.dumps(reply), WORKERS, has_plan=True, coder="CodeInterpreter")
+
+    assert (read.send_to, read.code, read.then) == ("CodeInterpreter", "print(6 * 7)", "User")
+    assert (told.send_to, told.code) == ("User", "")
+
+
+def test_the_form_of_a_correction_is_accepted_when_code_is_filled_in():
+    reader = ReplyReader(WORKERS, has_plan=False, coder="CodeInterpreter")
+    with pytest.raises(Unreadable) as caught:
+        reader("nothing of the kind")
+    form = json.loads(str(caught.value)[str(caught.value).index("{") :])
+
+    assert "code" in form
+    assert reader(json.dumps({**form, "code": "print(1)"})).code == "print(1)"

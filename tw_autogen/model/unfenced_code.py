@@ -6,6 +6,11 @@ import ast
 import re
 
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
+_CODE_LINE = re.compile(
+    r"\s*(?:[A-Za-z_][\w.]{0,200}(?:\[[^\n\]]{0,200}\])?\s?(?:[-+*/]?=(?!=)|\()|(?:import|from)\s+[\w.]+(?:\s+(?:import|as)\s|\s*$)"
+    r"|(?:for|while|if|elif|else|with|def|class|try|except)\b.*:\s*$|[)\]}]+[:,]?\s*$)"
+)
+"""A line that is code, whether it parses or not."""
 _CLOSING = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
 _PROSE_LINES = 6  # before unfenced code
 _INTRODUCING_LINES = 2
@@ -23,8 +28,9 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
 
     Returns:
         The words before the code, the code, and the words after it; None if there is no code. A single word or a
-        `name: value` is none. Where words come first, there must be at least as many lines of code as of words, or few
-        words before code that imports something or prints.
+        `name: value` is none. The code ends with the last line that is some, also where it does not parse. Where words
+        come first, there must be at least as many lines of code as of words, or few words before code that imports
+        something or prints.
 
     Example:
         >>> unfenced("x = 6 * 7\nprint(x)\nThis prints 42.")
@@ -45,15 +51,23 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
         if (program or words <= sum(bool(line.strip()) for line in code)) and _does_something(
             "\n".join(code), alone=not said
         ):
+            more = _code_length(after)
+            code, after = [*code, *after[:more]], after[more:]
             return "\n".join(before).strip(), "\n".join(code).strip(), "\n".join(after).strip()
     return None
 
 
 def without_prose(code: str) -> str:
-    """Return a block that was never closed without the prose after its code; as it is if nothing parses."""
+    """Return a block that was never closed without the prose after its code; as it is if nothing parses.
+
+    A line of code that does not parse is no prose: its error is for whoever wrote it.
+    """
     if parses(code) or len(code) > _LONGEST_CHARS:
         return code
-    kept = "\n".join(_longest_prefix(code.splitlines()))
+    lines = code.splitlines()
+    kept = "\n".join(lines[: (first := len(_longest_prefix(lines))) + _code_length(lines[first:])])
+    if not parses(kept):
+        return code
     return kept if kept and _does_something(kept, alone=True) else code
 
 
@@ -110,6 +124,11 @@ def _longest_prefix(lines: list[str]) -> list[str]:
         if end <= 0:
             return []
     return []
+
+
+def _code_length(lines: list[str]) -> int:
+    """Return how many lines there are up to the last one that is code, whether it parses or not."""
+    return max((at for at, line in enumerate(lines, 1) if _CODE_LINE.match(line)), default=0)
 
 
 def _trimmed(lines: list[str]) -> list[str]:

@@ -234,6 +234,7 @@ class ReplyReader:
             "current_plan_step": None if to_user else "1",
             "send_to": USER if to_user else self._workers[0],
             "message": "…",
+            **({"code": None} if self._coder and not to_user else {}),
             "then": None,
             "stop": (Stop.Completed if to_user else Stop.InProcess).value,
         }
@@ -304,9 +305,12 @@ def read_reply(
         fields["message"] = _lines(said["message"])
     problems: list[str] = []
     send_to = _receiver(fields, workers, problems)
+    if coder and send_to == USER and not has_plan and _holds_code(fields["code"]):
+        # nothing has run yet: what is said of results is a promise, and what the code prints is the answer
+        send_to, fields["stop"], fields["then"] = coder, Stop.InProcess.value, USER
     code = _code(fields["code"], text) if coder and send_to == coder else ""
     if code and not fields["message"].strip(" \n.…"):
-        fields["message"] = fields["reasoning"].strip() or "Run this code."
+        fields["message"] = fields["reasoning"] if fields["reasoning"].strip(" \n.…") else "Run this code."
     if not fields["message"].strip(" \n.…"):
         problems.append("`message` is missing or empty: write what you want to tell the receiver")
     stop = _stop(fields, send_to, problems, any_stop=any_stop)
@@ -330,6 +334,10 @@ def read_reply(
         code,
         changes,
     )
+
+
+def _holds_code(field: str) -> bool:
+    return bool(field.strip() and read_code(field).code)
 
 
 def _code(field: str, text: str) -> str:
