@@ -76,7 +76,8 @@ def every_reply():
         replies = Recording.read(scenario.replies).replies
         ends = (0, len(replies) - 1)
         for at, reply in enumerate(replies):
-            summary = not reply.completion.text.lstrip().startswith("{")
+            text = reply.completion.text.lstrip()
+            summary = not text.startswith("{") and "```" not in text
             if len(replies) <= LONG or at in ends or at % 10 == 0 or summary:
                 marks = () if at in ends else pytest.mark.slow
                 yield pytest.param(scenario, at, marks=marks, id=f"{scenario.name}-{at + 1}")
