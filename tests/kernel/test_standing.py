@@ -1,10 +1,12 @@
 """Which wall will stand is known before a kernel is started, and is the one that then does."""
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -195,6 +197,17 @@ def test_packages_that_lie_in_the_folder_of_code_are_not_written_by_it(tmp_path,
     assert (tmp_path / "env" / "new").is_symlink()
 
 
+def orphans(entry):
+    """Return the processes without a parent whose path for imports names a folder."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            parent = int((one / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == 1 and os.fsencode(entry) in (one / "environ").read_bytes():
+                found.append(one.name)
+    return found
+
+
 def test_landlock_refuses_a_folder_of_code_that_holds_the_interpreters_packages(tmp_path, monkeypatch):
     settings, packages = KernelSettings(sandbox="landlock", warm=0), tmp_path / "env" / "site-packages"
     packages.mkdir(parents=True)
@@ -212,6 +225,7 @@ def test_landlock_refuses_a_folder_of_code_that_holds_the_interpreters_packages(
                 )
                 with pytest.raises(KernelStartError, match=said):
                     kernel.execute("1", seconds=60)
+        assert until(lambda: not orphans(packages))
         with LocalKernel(tmp_path / "work", settings=KernelSettings(sandbox="landlock", warm=0), pool=pool) as kernel:
             assert kernel.execute("1", seconds=60).ok
 

@@ -90,10 +90,11 @@ class _Supervisor:
         goes_there = "cwd" in self._request
         if assignment is not None and goes_there:
             self._wall.admit(assignment)
+        ours = os.getpid()
         self._child = os.fork()
         if self._child == 0:
             _lead_streams(self._log)
-            _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets)
+            _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets, supervisor=ours)
         self._hide()
         for one in given:
             os.close(one)
@@ -182,6 +183,8 @@ def _become_kernel(
     wall: Sandbox,
     assignment: Mapping[str, Any] | None,
     sockets: Sequence[int],
+    *,
+    supervisor: int,
 ) -> NoReturn:
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -191,7 +194,9 @@ def _become_kernel(
         time.tzset()
         wall.around_kernel(assignment)
         sys.path[:] = whole_path()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # behind the change of user, which clears it
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it
+        if os.getppid() != supervisor:  # it has refused the session's folders meanwhile, and ended
+            os._exit(1)
         tell(channel, kind="kernel")
         channel.close()
         _reseed_random()
