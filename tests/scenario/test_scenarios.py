@@ -70,7 +70,7 @@ LONG = 20
 def every_reply():
     """Replies of each recording: the first and the last one are tried always, those between among the slow tests.
 
-    Of a long recording, whose replies are much alike, the summaries and every tenth reply are tried.
+    Tried are the first, the last and a middle one, the summaries, and of a long recording every tenth.
     """
     for scenario in RECORDED:
         replies = Recording.read(scenario.replies).replies
@@ -78,7 +78,7 @@ def every_reply():
         for at, reply in enumerate(replies):
             text = reply.completion.text.lstrip()
             summary = not text.startswith("{") and "```" not in text
-            if len(replies) <= LONG or at in ends or at % 10 == 0 or summary:
+            if at in ends or at == len(replies) // 2 or (len(replies) > LONG and at % 10 == 0) or summary:
                 marks = () if at in ends else pytest.mark.slow
                 yield pytest.param(scenario, at, marks=marks, id=f"{scenario.name}-{at + 1}")
 
