@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 from tw_autogen.safe_folder import read_unlinked
@@ -34,3 +35,9 @@ def picture_of(path: Path) -> tuple[str, bytes]:
     if mime == "image/svg+xml":
         content = safe_svg(content.decode("utf-8", errors="replace")).encode()
     return mime, content
+
+
+def picture_data(path: Path) -> tuple[str, str]:
+    """Return a picture as a notebook holds it: MIME type, and an SVG's text or base64. Errors as of `picture_of`."""
+    mime, content = picture_of(path)
+    return mime, content.decode() if mime == "image/svg+xml" else base64.b64encode(content).decode("ascii")

@@ -135,6 +135,7 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for("\n>")
         screen.type("/model\n")
         screen.wait_for("model: other")
+        screen.wait_for("\n>")
         screen.type("\x04")
 
         assert process.wait(SECONDS) == 0

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -389,28 +390,26 @@ class Chat:
             for name in dict.fromkeys(map(str, models)):
                 self._say(f"model: {name}")
             return
-        before, self._options = self._options, replace(self._options, model=rest)
-        if not self._change(lambda: self._session.journal.parent):
-            self._options = before
-            self._change(lambda: self._session.journal.parent)
+        self._change(lambda: self._session.journal.parent, model=rest)
 
-    def _change(self, folder_of: Callable[[], Path]) -> bool:
-        """Close the session and go on with another one; with the same one again if that fails.
+    def _change(self, folder_of: Callable[[], Path], **options: Any) -> None:
+        """Close the session and go on with another one; with the same one again, as it was, if that fails.
 
         Args:
             folder_of: Returns the other one's folder; called when this one is closed.
+            options: Fields of `Options` that have other values from now on.
         """
         self._session.close()
-        own = self._session.journal.parent
+        own, changed = self._session.journal.parent, replace(self._options, **options)
         try:
-            self._session = self._open(replace(self._options, resume=str(folder_of())))
+            self._session = self._open(replace(changed, resume=str(folder_of())))
         except TwAutogenError as error:
             self._say(str(error), style="red")
             self._session = self._open(replace(self._options, resume=str(own)))
-            return False
+            return
+        self._options = changed
         self._asker.forget()
         self._greet()
-        return True
 
     def _interrupt(self, rest: str) -> None:
         self._say("Ctrl-C stops the running cell or the model, and keeps session and variables; nothing runs now")

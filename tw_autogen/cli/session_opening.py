@@ -112,7 +112,7 @@ def _session_to_resume(options: Options, settings: Settings, workspace: Path | N
     return session_folder(options.resume, place) if options.continues or options.resume is not None else None
 
 
-def restored_variables(session: Session) -> tuple[list[str], list[str]]:
+def _restored_variables(session: Session) -> tuple[list[str], list[str]]:
     """Bring the variables of an earlier process back; return the names of those that are there, and that are not.
 
     Args:
@@ -137,14 +137,14 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     if earlier is None:
         return [], []
     asked, warnings = len(earlier.rounds), []
-    back, lost = restored_variables(session)
+    back, lost = _restored_variables(session)
     said = [f"going on with {earlier.id}: {asked} question{'s' * (asked != 1)}"]
     if back:
         said.append(f"variables: {visible_line(', '.join(back))}")
     if lost:
         warnings.append(
             f"variables that did not come back: {visible_line(', '.join(lost))}"
-            + "; --rerun runs the cells again that made them" * (not session.code_variables())
+            + "; --rerun runs the cells again that made them" * (not back)
         )
     if gone := [name for name in earlier.plugins if name not in _plugins_of(session)]:
         warnings.append(f"the session had plugins that are not here now: {', '.join(gone)}; --plugins brings them")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from tw_autogen.escaped_text import visible
 from tw_autogen.kernel.guest.artifacts import FileNames
-from tw_autogen.picture_files import is_picture, picture_of
+from tw_autogen.picture_files import is_picture, picture_data
 from tw_autogen.safe_folder import SafeFolder, kept_path
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -80,11 +79,11 @@ class Artifact:
         bundle: dict[str, Any] = {"text/plain": visible("\n".join(filter(None, (str(self.path), self.preview))))}
         if is_picture(self.path):
             try:
-                mime, content = picture_of(self.path)
+                mime, data = picture_data(self.path)
             except (OSError, UnsafeSvgError) as error:
                 bundle["text/plain"] += visible(f"\n(not shown: {error})")
             else:
-                bundle[mime] = content.decode() if mime == "image/svg+xml" else base64.b64encode(content).decode()
+                bundle[mime] = data
         return bundle
 
 

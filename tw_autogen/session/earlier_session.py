@@ -10,7 +10,6 @@ from pathlib import Path
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
 from tw_autogen.events import CellRan, Event, SessionOpened
-from tw_autogen.kernel import LocalKernel
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import JOURNAL, is_marked_open, read_journal, rounds_of
@@ -108,15 +107,6 @@ def is_own_session(opened: SafeFolder) -> bool:
     """Return whether this user has made the session of an open folder there."""
     own = not hasattr(os, "geteuid") or opened.info(JOURNAL).st_uid == os.geteuid()
     return own and has_owner_mark(opened, _MARK, _PURPOSE)
-
-
-def forget_variables(folder: Path) -> None:
-    """Remove the saved variables and cells of a session; its words and files stay.
-
-    Args:
-        folder: The session's.
-    """
-    LocalKernel.forget(folder / FILES)
 
 
 def _reopened(rounds: list[Round]) -> list[Round]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 import re
@@ -23,7 +22,7 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
-from tw_autogen.picture_files import is_picture, picture_of
+from tw_autogen.picture_files import is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
@@ -244,11 +243,9 @@ def _picture(artifact: Mapping[str, Any], below: Path | None) -> dict[str, str]:
     if not is_picture(path) or (below and not Path(os.path.abspath(path)).is_relative_to(below)):
         return {"text/plain": name}
     try:
-        mime, content = picture_of(path)
+        mime, data = picture_data(path)
     except OSError:
         return {"text/plain": name}
     except UnsafeSvgError as error:
         return {"text/plain": f"{name} (not shown: {error})"}
-    if mime == "image/svg+xml":
-        return {"text/plain": name, mime: content.decode()}
-    return {"text/plain": name, mime: base64.b64encode(content).decode("ascii")}
+    return {"text/plain": name, mime: data}

@@ -9,13 +9,13 @@ from typing import Any
 
 from tw_autogen.conversation import Round
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.earlier_files import EarlierFiles
 from tw_autogen.session.mentioned_files import Named, NamedFiles
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import Team
+from tw_autogen.session.unread_descriptions import UnreadDescriptions
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,11 @@ class Brought:
     """What one request brings.
 
     Args:
-        sources: The files where the user has them.
-        placed: The same where code has them.
+        placed: The files where code has them.
         missing: Names in the request for which there is no file.
         note: A line for the model about files that the request names.
     """
 
-    sources: tuple[Path, ...]
     placed: tuple[Path, ...]
     missing: tuple[str, ...]
     note: str
@@ -64,7 +62,7 @@ class SessionInputs:
         self._distrusted = distrusted
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem)
         self._named = NamedFiles(settings.user_folder, folder, grants.show_granted)
-        self._earlier = EarlierFiles()
+        self._unread = UnreadDescriptions()
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
@@ -86,15 +84,14 @@ class SessionInputs:
             named: Look for files that the words name.
         """
         found = self._named.bring(text, {path.name for path in given}) if named else Named()
-        sources = (*given, *found.found)
         placed = place_inputs(
-            list(sources),
+            [*given, *found.found],
             self._folder,
             self._grants.show,
             distrusted=self._distrusted,
             show_granted=self._grants.show_granted,
         )
-        return Brought(sources, tuple(placed), tuple(found.missing), found.note)
+        return Brought(tuple(placed), tuple(found.missing), found.note)
 
     def describe(self, text: str, brought: Brought, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.
@@ -128,4 +125,4 @@ class SessionInputs:
             rounds: The session's, this one included.
         """
         runner = self._team.runner
-        return self._earlier.bulletin(rounds, runner.name, profile) if runner and self._team.planned else ""
+        return self._unread.for_board(rounds, runner.name, profile) if runner and self._team.planned else ""

@@ -41,7 +41,7 @@ _MOST_ODD = 4
 _FIRST_LOOK = 2000
 """Of so many different values a form must fit most before all are looked at."""
 _FEW_NUMBERS = 6
-_NUMBER_SHARE = 0.6
+_NUMBER_SHARE, _DATE_SHARE = 0.6, 0.9
 _FOLDED = 5
 """So many columns in a row whose names differ in digits only, and whose values are alike, are described as one."""
 _DIGITS = re.compile(r"\d+")
@@ -157,12 +157,12 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
     if len(numbers) == len(there) and not codes:
         _judge_numbers(column, numbers, there)
     elif codes and len(numbers) == len(there):
-        column.kind = "text of digits with leading zeros" if codes else "text"
-        column.words += [f"e.g. {show(codes[0])}", *_distinct(there)]
+        column.kind = "text of digits with leading zeros"
+        column.words += [f"e.g. {show(codes[0])}", *count_words(there)]
     elif not _judge_number_like(column, numbers, there, stripped) and not _judge_dates(column, there, stripped):
         _judge_text(column, there)
     if gone:
-        column.words.append(_missing(gone, there.total() if hasattr(there, "total") else sum(there.values())))
+        column.words.append(_missing(gone, sum(there.values())))
     padded = [text for text in there if text != stripped[text]]
     if padded and not column.plain:  # numbers are read all the same
         column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
@@ -253,44 +253,43 @@ def _ends(texts: Sequence[str]) -> list[str]:
 def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
     some = list(there)[:_FIRST_LOOK]
     for form, pattern in _DATES:
-        if _fitting(pattern, some, there, stripped) < 0.9 * sum(there[text] for text in some):
-            continue
-        if _fitting(pattern, there, there, stripped) < 0.9 * sum(there.values()):
-            continue
-        fits = [found for text in there if (found := pattern.fullmatch(stripped[text]))]
-        if "Mon" in form:
-            column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
-        elif form in "/.":
-            first, second = ([int(one[group]) for one in fits] for group in (1, 2))
-            if max(first) > 12:
-                order = f"DD{form}MM{form}YYYY (day first)"
-            elif max(second) > 12:
-                order = f"MM{form}DD{form}YYYY (month first)"
-            else:
-                order = f"with '{form}', day or month first is not certain"
-            column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
+        fitting: dict[str, re.Match[str]] = {}
+        for texts in (some, there):  # most columns are told apart by the first values
+            fitting = {text: found for text in texts if (found := pattern.fullmatch(stripped[text]))}
+            if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there[text] for text in texts):
+                break
         else:
-            texts = sorted(one.string for one in fits)
-            timed = " with time" if any(":" in one for one in texts) else ""
-            column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
-        if odd := [text for text in there if not pattern.fullmatch(stripped[text])]:
-            column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
-        column.words.append(f"{len(there)} distinct")
-        return True
+            _say_dates(column, form, fitting, there)
+            return True
     return False
 
 
-def _fitting(
-    pattern: re.Pattern[str], texts: Iterable[str], there: Mapping[str, int], stripped: Mapping[str, str]
-) -> int:
-    """Return how many values of a column have a form."""
-    return sum(there[text] for text in texts if pattern.fullmatch(stripped[text]))
+def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
+    some, fits = list(there), list(fitting.values())
+    if "Mon" in form:
+        column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
+    elif form in "/.":
+        first, second = ([int(one[group]) for one in fits] for group in (1, 2))
+        if max(first) > 12:
+            order = f"DD{form}MM{form}YYYY (day first)"
+        elif max(second) > 12:
+            order = f"MM{form}DD{form}YYYY (month first)"
+        else:
+            order = f"with '{form}', day or month first is not certain"
+        column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
+    else:
+        texts = sorted(one.string for one in fits)
+        timed = " with time" if any(":" in one for one in texts) else ""
+        column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
+    if odd := [text for text in there if text not in fitting]:
+        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
+    column.words.append(f"{len(there)} distinct")
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:
     lower = {text.strip().lower() for text in there}
     column.kind = "bool" if any(lower == pair for pair in _BOOLEANS) else "text"
-    column.words += _distinct(there)
+    column.words += count_words(there)
     if len(lower) < len({text.strip() for text in there}):
         column.words.append("some differ in upper and lower case only")
     longest = max(map(len, there))
@@ -298,7 +297,8 @@ def _judge_text(column: Column, there: Counter[str]) -> None:
         column.words.append(f"up to {longest} characters")
 
 
-def _distinct(there: Counter[str]) -> list[str]:
+def count_words(there: Counter[str]) -> list[str]:
+    """Return how many different texts there are, and all of them if they are few and short."""
     if len(there) == 1:
         return [f"always {show(next(iter(there)))}"]
     if len(there) <= _FEW_VALUES and sum(map(len, there)) <= _FEW_CHARS:
@@ -322,11 +322,6 @@ def _missing(gone: Mapping[str, int], there: int) -> str:
 def show(text: str) -> str:
     """Return a text in quotes, cut where it is long."""
     return repr(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
-
-
-def count_words(counts: Counter[str]) -> list[str]:
-    """Return how many different texts there are, and all of them if they are few and short."""
-    return _distinct(counts)
 
 
 def _short(text: str) -> str:

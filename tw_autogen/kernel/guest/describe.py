@@ -8,6 +8,7 @@ import hashlib
 import os
 import select
 import signal
+import stat
 import sys
 import time
 import warnings
@@ -18,14 +19,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .column_profile import Column, join_lines
-from .file_description import MOST_CHARS, describe_file, kind_of, size_words
-from .folder_listing import listing
+from .file_description import MOST_CHARS, describe_file, kind_of
+from .folder_listing import listing, size_words
 
 NAME = "describe"
 """What code calls it."""
 _OWN_SECONDS, _OWN_CHARS = 20.0, 6000
 _MEMORY_BYTES = 1 << 30
-_DIGESTED_BYTES = 16_000_000
+_DIGESTED_BYTES = 1_000_000
+"""A larger file counts as the same by its size, time and number: each request looks whether any has changed."""
 _KEPT = 32
 _TEXTS = ("txt", "md", "rst", "log", "")
 _TERMS = 2000
@@ -122,7 +124,7 @@ class Describer:
         try:
             full = os.path.join(self._folder, path)
             about = os.stat(full)
-            if about.st_size > _DIGESTED_BYTES:
+            if about.st_size > _DIGESTED_BYTES or not stat.S_ISREG(about.st_mode):
                 return name, about.st_size, about.st_mtime_ns, about.st_ino
             with open(full, "rb") as file:
                 return name, about.st_size, hashlib.sha256(file.read(_DIGESTED_BYTES)).digest()

@@ -27,6 +27,7 @@ from .csv_dialect import (
     read_start,
     rows_of_table,
 )
+from .folder_listing import size_words
 from .json_outline import outline, record_columns, record_lines
 from .text_outline import TablesOfPage, text_lines
 
@@ -93,16 +94,6 @@ def kind_of(path: str) -> str:
     packed = suffix in COMPRESSED
     kind = (os.path.splitext(stem)[1] if packed else suffix).lstrip(".")
     return kind if not packed or kind in ("csv", "tsv", "jsonl", "ndjson") else ""
-
-
-def size_words(size: int) -> str:
-    """Return a size in bytes in words: `812 bytes`, `4.2 kB`, `1.5 MB`, `20 GB`."""
-    if size < 1000:
-        return f"{size} bytes"
-    for unit, many in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
-        if size < many * 999.5 or unit == "GB":
-            return f"{size / many:.1f} {unit}" if size < many * 99.95 else f"{size / many:.0f} {unit}"
-    return ""
 
 
 def _one_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""`EarlierFiles`: descriptions of files of requests in which nobody ran code, for the first worker who does."""
+"""`UnreadDescriptions`: descriptions of files of requests in which nobody ran code, for the first worker who does."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tw_autogen.conversation import Round
 _MOST_DESCRIBED = 3
 
 
-class EarlierFiles:
+class UnreadDescriptions:
     """Descriptions of files that were read by no worker yet."""
 
     def __init__(self) -> None:
         self._undescribed: list[str] = []
 
-    def bulletin(self, rounds: Sequence[Round], runner: str, profile: str) -> str:
+    def for_board(self, rounds: Sequence[Round], runner: str, profile: str) -> str:
         """Return what the board says of earlier requests' files; empty if there is nothing to say.
 
         Args:
