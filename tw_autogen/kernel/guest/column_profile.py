@@ -34,7 +34,8 @@ _DATES = (
     ("/", re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?( ?[AP]M)?)?", re.IGNORECASE)),
     (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?)?")),
 )
-_BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"y", "n"}, {"t", "f"})
+_BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
+"""What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
 _FEW_VALUES, _FEW_CHARS = 12, 160
 _LONGEST_VALUE = 60
 _MOST_ODD = 4
@@ -288,7 +289,7 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:
     lower = {text.strip().lower() for text in there}
-    column.kind = "bool" if any(lower == pair for pair in _BOOLEANS) else "text"
+    column.kind = "bool" if there.keys() <= _BOOLEANS else "text"
     column.words += count_words(there)
     if len(lower) < len({text.strip() for text in there}):
         column.words.append("some differ in upper and lower case only")
