@@ -88,6 +88,15 @@ TABLE = {  # fmt: off
         ["2 rows x 3 columns, header in line 3", "'# of Reports'", "1 line below its rows", "skiprows=2, nrows=2"],
         ["'Kind': text, 3"],
     ),
+    "title with commas": (
+        "a.csv", "Births, deaths, marriages\nSource: Office, county\n\nyear,town,births\n2001,A b,3\n2002,C,4\n",
+        ["2 rows x 3 columns, header in line 4", "'births': int", "skiprows=3"], ["odd"],
+    ),
+    "title with a comma, no blank line": (
+        "a.csv", "Births, 2019\nyear,town,births\n2001,A b,3\n2002,C,4\n", ["2 rows x 3 columns, header in line 2"], [],
+    ),
+    "names of rows without a name": ("a.csv", "first name,n\nr1,x,1\nr2,y,2\n", ["2 rows x 2 columns"], ["line 2"]),
+    "yes and no": ("a.csv", "b\nyes\nno\nyes\n", ["'b': text, 2 values: 'yes' (2), 'no' (1)"], []),
     "two tables": ("a.csv", TWO_TABLES, ["CSV: 2 rows", "3 lines below its rows", "| Branch,n", "nrows=2"], []),
     "blank lines in a table": ("a.csv", "a,b\n1,2\n,\n3,4\n", ["2 rows x 2"], ["below its rows"]),
     "a total": ("a.csv", "a,b\nx,2\ny,4\nTotal,6\n", ["the last row may be a total: Total,6"], []),

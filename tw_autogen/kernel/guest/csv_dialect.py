@@ -232,8 +232,7 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
 def _title_lines(lines: Sequence[str], tabs: bool) -> int:
     """Return how many lines before the header are a title.
 
-    A title has one value, which may be followed by empty ones, and several words or an empty line below; the header
-    below has words only, and stands above rows of its own length with numbers.
+    The header below a title has words only, and stands above rows of its own length with numbers.
     """
     for count in range(1, min(_TITLE_LINES + 1, len(lines))):
         rest = [line for line in lines[count:] if line.strip()]
@@ -243,21 +242,38 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
             above = [[cell.strip() for cell in row] or [""] for row in csv.reader(lines[:count], delimiter=separator)]
         except (csv.Error, ValueError):  # no row at all, or a value that is too long
             return 0
-        if not above or not above[0][0] or any(any(row[1:]) for row in above):
+        if not above or not above[0][0]:
             return 0
-        if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header):
-            continue
-        if len(above[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in _SEPARATORS):
-            return 0
-        if not any(cell.strip() for cell in header[1:]):  # one more line of the title
-            continue
+        if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header[1:]):
+            continue  # one more line of the title
+        split = max(sum(1 for cell in row if cell) for row in above) > 1
         alike = [row for row in rows if len(row) == len(header)]
-        titled = " " in above[0][0] or not all(row[0] for row in above)
         named = [cell.strip() for cell in header if cell.strip()]
         words = len(named) > 0.7 * len(header) and not any(map(_NUMBER.fullmatch, named))
         numbers = any(_NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
-        return count if titled and words and numbers and len(alike) > len(rows) / 2 else 0
+        table = words and numbers and len(alike) > (0.9 if split else 0.5) * len(rows)
+        if table and _is_title(lines[:count], above, len(header), split):
+            return count
+        if not split:
+            return 0
     return 0
+
+
+def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, split: bool) -> bool:
+    """Return whether lines can be a title, in which separators may stand for themselves.
+
+    Args:
+        lines: The lines.
+        rows: Their values.
+        width: How many values the header below them has.
+        split: One of the lines has several values.
+    """
+    blank, words = any(not line.strip() for line in lines), " " in lines[0].strip()
+    if not split:
+        foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in _SEPARATORS)
+        return (words or blank or not all(row[0] for row in rows)) and not (foreign and not words)
+    widest = max(map(len, rows))
+    return words and (widest < width or (blank and widest <= width))
 
 
 def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
