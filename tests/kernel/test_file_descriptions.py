@@ -96,6 +96,7 @@ TABLE = {  # fmt: off
         "a.csv", "Births, 2019\nyear,town,births\n2001,A b,3\n2002,C,4\n", ["2 rows x 3 columns, header in line 2"], [],
     ),
     "names of rows without a name": ("a.csv", "first name,n\nr1,x,1\nr2,y,2\n", ["2 rows x 2 columns"], ["line 2"]),
+    "whole numbers among decimals": ("a.json", '[{"a": 1}, {"a": 2.5}, {"a": 3}]', ["'a': float, 1 … 3, all"], []),
     "yes and no": ("a.csv", "b\nyes\nno\nyes\n", ["'b': text, 2 values: 'yes' (2), 'no' (1)"], []),
     "two tables": ("a.csv", TWO_TABLES, ["CSV: 2 rows", "3 lines below its rows", "| Branch,n", "nrows=2"], []),
     "blank lines in a table": ("a.csv", "a,b\n1,2\n,\n3,4\n", ["2 rows x 2"], ["below its rows"]),

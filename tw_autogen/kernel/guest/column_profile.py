@@ -192,7 +192,7 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
         ordered = sorted(there, key=numbers.__getitem__)
         column.words.append(", ".join(f"{text.strip()} ({there[text]})" for text in ordered))
     else:
-        column.words.append(f"{_short(low)} … {_short(high)}")
+        column.words.append(f"{short_number(low)} … {short_number(high)}")
         column.words.append("all different" if len(there) == total else f"{len(there)} distinct")
 
 
@@ -222,7 +222,7 @@ def _judge_number_like(
         column.words.append(f"{plain} plain numbers")
         column.low, column.high = min(numbers.values()), max(numbers.values())
         low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
-        column.words[-1] += f" ({_short(low)} … {_short(high)})"
+        column.words[-1] += f" ({short_number(low)} … {short_number(high)})"
     for form, texts in forms.items():
         examples = ", ".join(show(one) for one in _ends(texts))
         column.words.append(f"{sum(there[one] for one in texts)} {form} ({examples})")
@@ -325,7 +325,7 @@ def show(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
 
 
-def _short(text: str) -> str:
+def short_number(text: str) -> str:
     """Return a number as it stands, or with six digits if it has many."""
     text = text.strip()
     if len(text) <= 10 or _INTEGER.fullmatch(text) or not _PLAIN.fullmatch(text):

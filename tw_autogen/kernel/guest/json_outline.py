@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .column_profile import Column, count_words, show
+from .column_profile import Column, count_words, short_number, show
 
 _DEEPEST = 5
 _MOST_FIELDS = 60
@@ -74,12 +74,13 @@ def record_columns(records: Sequence[Mapping[str, Any]]) -> list[Column]:
 
 def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) -> list[str]:
     indent = "  " * depth
-    kinds = Counter(_type(one) for one in values)
+    named = _types(values)
+    kinds = Counter(named)
     words, inner = [], []
     types = [kind for kind in kinds if kind != "null"]
     parts = []
     for kind in types:
-        some = [one for one in values[:_MOST_VALUES] if _type(one) == kind]
+        some = [one for one, its in zip(values[:_MOST_VALUES], named, strict=False) if its == kind]
         count = f" ({kinds[kind]})" if len(types) > 1 else ""
         if kind == "list":
             parts.append(_list_words(some) + count)
@@ -117,7 +118,7 @@ def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
 
 def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     items = [item for one in lists for item in one][:_MOST_VALUES]
-    kinds = Counter(_type(one) for one in items)
+    kinds = Counter(_types(items))
     lengths = [len(one) for one in lists]
     empty = lengths.count(0)
     words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items"
@@ -135,7 +136,7 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
 def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
     counts = Counter(map(str, values))
     if kind in ("int", "float") and len(counts) > 1:
-        words = [f"{min(values)} … {max(values)}"]
+        words = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]
         few = len(counts) <= 6 and kind == "int"
         all_different = len(counts) == len(values)
         rest = f"values {', '.join(sorted(counts, key=float))}" if few else f"{len(counts)} distinct"
@@ -153,6 +154,12 @@ def _is_dictionary(value: Mapping[str, Any]) -> bool:
 
 def _span(lengths: Sequence[int]) -> str:
     return str(lengths[0]) if min(lengths) == max(lengths) else f"{min(lengths)}–{max(lengths)}"
+
+
+def _types(values: Sequence[Any]) -> list[str]:
+    """Return the type of each value; integers among decimals are decimals, too."""
+    types = [_type(one) for one in values]
+    return ["float" if one == "int" else one for one in types] if "float" in types else types
 
 
 def _type(value: Any) -> str:
