@@ -167,6 +167,66 @@ def test_a_session_is_exported_rerun_copied_and_removed(asked, tmp_path, environ
     assert not (tmp_path / ".tw" / "sessions" / asked).exists()
 
 
+def test_what_code_alone_has_named_is_not_brought_when_its_cells_run_again(asked, tmp_path, environ):
+    secret = tmp_path.parent / f"{tmp_path.name}-secret.json"
+    secret.write_text("canary", encoding="utf-8")
+    code = f"try:\n    print(open({str(secret)!r}).read())\nexcept OSError:\n    print('refused')"
+    with ScriptedModel([]) as model, open_session(model, roles="code_interpreter", folder=".tw/sessions") as session:
+        session.run_code(code)
+
+    ran = CliRunner().invoke(main, ["rerun", session.id])
+
+    assert (ran.exit_code, ran.stdout) == (0, "cell 1: same\n"), ran.stderr
+    assert not [one for one in tmp_path.rglob("*") if one.is_file() and b"canary" in one.read_bytes()]
+
+
+def link_to_another(folder, asked):
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "events.jsonl").touch()
+    (folder / ".tw" / "sessions" / "session-aaaaaaaaaaaa").symlink_to(folder / "elsewhere")
+    return ".tw/sessions/session-aaaaaaaaaaaa", "no link is followed"
+
+
+def journal_above(folder, asked):
+    (folder / ".tw" / "sessions" / "events.jsonl").touch()
+    return ".tw/sessions/session-aaaaaaaaaaaa", "there is no session"
+
+
+def no_session(folder, asked):
+    (folder / "events.jsonl").touch()
+    return "./", "its name is none of a session"
+
+
+@pytest.mark.parametrize("plant", [link_to_another, journal_above, no_session])
+def test_a_path_removes_the_session_that_it_names_or_nothing(asked, tmp_path, plant):
+    named, words = plant(tmp_path, asked)
+    before = sorted(tmp_path.rglob("*"))
+
+    ran = CliRunner().invoke(main, ["sessions", "rm", named])
+
+    assert (ran.exit_code, words in ran.stderr) == (2, True), ran.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("rest", ["", "/files"])
+def test_a_session_can_be_named_by_its_path_or_that_of_its_files(asked, tmp_path, rest):
+    ran = CliRunner().invoke(main, ["sessions", "rm", f".tw/sessions/{asked}{rest}"])
+
+    assert ran.exit_code == 0, ran.stderr
+    assert os.listdir(tmp_path / ".tw" / "sessions") == []
+
+
+def test_files_that_are_long_and_empty_are_not_copied_with_a_session(asked, tmp_path):
+    for number in range(5):
+        with open(tmp_path / ".tw" / "sessions" / asked / "files" / f"{number}.bin", "wb") as file:
+            file.truncate(1 << 30)
+
+    ran = CliRunner().invoke(main, ["sessions", "fork", asked])
+
+    assert (ran.exit_code, "at most 4096 are copied (kernel.disk_mb)" in ran.stderr) == (2, True), ran.stderr
+    assert os.listdir(tmp_path / ".tw" / "sessions") == [asked]
+
+
 def unknown(folder, asked):
     return "ffff"
 

@@ -1,8 +1,10 @@
 import base64
 import json
+from pathlib import Path
 
 import nbformat
 import pytest
+from markdown_it import MarkdownIt
 
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
 from tw_autogen.events import (
@@ -19,6 +21,7 @@ from tw_autogen.safe_folder import KERNEL_FOLDERS
 from tw_autogen.scenario.html_report import write_report
 from tw_autogen.session import export_session
 from tw_autogen.session.event_journal import Journal
+from tw_autogen.session.markdown_text import without_html
 from tw_autogen.session.notebook import notebook, write_notebook
 
 PNG = base64.b64decode(
@@ -238,23 +241,75 @@ def test_a_file_of_the_users_is_written_through_no_link_that_code_may_have_laid(
     assert (victim / "a.ipynb").read_text(encoding="utf-8") == "canary"
 
 
-@pytest.mark.parametrize("ending", ["md", "html"])
-def test_a_session_is_written_for_reading_with_pictures_and_nothing_that_runs(tmp_path, ending):
-    pytest.importorskip("nbconvert")
-    (tmp_path / "a.png").write_bytes(PNG)
-    artifacts = [{"name": "a", "kind": "chart", "path": str(tmp_path / "a.png"), "preview": ""}]
-    with Journal(tmp_path / "events.jsonl") as journal:
-        journal.write(SessionOpened("session-1", "f", [], [], "here"))
-        journal.write(RoundOpened("r", "q\u2028 <script>alert(1)</script> <img src='http://x/y' onerror=1>", []))
-        journal.write(CellStarted(1, "print('<b>')"))
-        journal.write(CellRan(1, True, None, "<b>", "", "", artifacts, [], False, 0.1))
-        journal.write(RoundClosed("r", "finished", "Completed", "**It** is [x](javascript:alert(1)).", "", 0.1))
+HOSTILE = "<script>alert(1)</script> <img src='http://x/y' onerror=1>"
 
-    path = export_session(tmp_path, tmp_path / f"x.{ending}")
+
+@pytest.fixture
+def hostile_session(tmp_path):
+    """The folder of a session in which everything holds HTML that would run, and fences that would end a block."""
+    folder = tmp_path / "session-1"
+    folder.mkdir()
+    (folder / "a.png").write_bytes(PNG)
+    artifacts = [{"name": "a", "kind": "chart", "path": str(folder / "a.png"), "preview": ""},
+                 {"name": "b", "kind": "file", "path": f"{folder}/<img src=x>.txt", "preview": HOSTILE}]  # fmt: skip
+    code = f"x = '''\n```\n{HOSTILE}\n'''\n# \r{HOSTILE}"
+    with Journal(folder / "events.jsonl") as journal:
+        journal.write(SessionOpened("session-1", "f", [], [], "here"))
+        journal.write(RoundOpened("r", f"q\u2028 {HOSTILE}", []))
+        journal.write(CellStarted(1, code))
+        journal.write(CellRan(1, True, HOSTILE, f"```\n{HOSTILE}\r{HOSTILE}", HOSTILE, "", artifacts, [], False, 0.1))
+        journal.write(
+            RoundClosed("r", "finished", "Completed", f"**It** is [x](javascript:alert(1)).\r{HOSTILE}", "", 1)
+        )
+    return folder
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_a_session_is_written_for_reading_with_pictures_and_nothing_that_runs(hostile_session, tmp_path, ending):
+    path = export_session(hostile_session, tmp_path / f"x.{ending}")
 
     text = path.read_text(encoding="utf-8")
     assert "data:image/png;base64,iVBORw" in text
-    if ending == "html":
-        assert "<h2" in text
-        assert "<strong>It</strong>" in text
-        assert not any(one in text for one in ("<script", "javascript:", "<img src='http", "http://x/y'>"))
+    page = text if ending == "html" else MarkdownIt("commonmark").render(text)
+    assert "<h2>" in page
+    assert "<strong>It</strong>" in page
+    assert not [one for one in ("<script", "<img src='http") if one in page]
+    assert ending == "md" or "javascript:" not in page.replace("(javascript:alert(1))", "")
+
+
+def test_no_cell_of_words_in_a_notebook_holds_html_of_a_request_or_an_answer(hostile_session):
+    words = [one.source for one in notebook(hostile_session / "events.jsonl").cells if one.cell_type == "markdown"]
+
+    assert not [one for one in words if "<script" in one or "<img" in one]
+
+
+@pytest.mark.parametrize("ending", ["md", "html"])
+def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
+    hostile_session, tmp_path, ending, monkeypatch
+):
+    here = tmp_path / "here"
+    for name in ("basic", "markdown", "base", "classic", "lab", "."):
+        (here / name).mkdir(parents=True, exist_ok=True)
+        for template in ("index.html.j2", "index.md.j2", "base.html.j2"):
+            (here / name / template).write_text("PLANTED", encoding="utf-8")
+        (here / name / "conf.json").write_text('{"mimetypes": {"text/html": true, "text/markdown": true}}')
+    monkeypatch.chdir(here)
+
+    path = export_session(hostile_session, Path(f"x.{ending}"))
+
+    assert "PLANTED" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a < b and c<d", "a < b and c<d"),
+        ("```\n<b>\n```\n<b>", "```\n<b>\n```\n&lt;b>"),
+        ("`<b>` only", "`<b>` only"),
+        ("<b\ra>", "&lt;b\na>"),
+        ("<!-- x -->", "&lt;!-- x -->"),
+        ("x" * 20_001 + "<b>", "x" * 20_001 + "&lt;b>"),
+    ],
+)
+def test_html_in_words_is_shown_as_text(text, shown):
+    assert without_html(text) == shown

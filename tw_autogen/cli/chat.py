@@ -379,10 +379,13 @@ class Chat:
         self._change(lambda: session_folder(rest, workspace))
 
     def _fork(self, rest: str) -> None:
-        self._change(lambda: fork_session(self._session.journal.parent, trust=self._options.trust))
+        self._change(lambda: fork_session(self._session.journal.parent, **self._of_copy()))
 
     def _clear(self, rest: str) -> None:
-        self._change(lambda: fork_session(self._session.journal.parent, words=False, trust=self._options.trust))
+        self._change(lambda: fork_session(self._session.journal.parent, words=False, **self._of_copy()))
+
+    def _of_copy(self) -> dict[str, Any]:
+        return {"trust": self._options.trust, "limit_mb": self._session.grants.settings.disk_mb}
 
     def _model(self, rest: str) -> None:
         if not rest:

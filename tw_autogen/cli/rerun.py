@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,15 +81,17 @@ def command(
 
 def _chosen(
     parameters: Sequence[Parameter], folder: Path, files: Sequence[str], values: Sequence[str]
-) -> dict[str, Path | int | float]:
-    """Return the value of each parameter, by name.
+) -> dict[str, Path | str | int | float]:
+    """Return the value of each parameter, by name: a path of each file that the user named, in a request or here.
+
+    A path that code alone has named stays a text: what it may read of it, the sandbox decides again.
 
     Raises:
         ConfigError: a file is missing, or a name is unknown.
     """
     of_files = {str(one.value): one for one in parameters if one.is_file}
     numbers = {one.option: one for one in parameters if not one.is_file}
-    given: dict[str, Path | int | float] = {}
+    given: dict[str, Path | str | int | float] = {}
     for text in files:
         old, equals, new = text.partition("=")
         if not equals:
@@ -111,10 +113,9 @@ def _chosen(
         except ValueError:
             raise ConfigError(f"--param {text}: {number!r} is no {type(number_of.value).__name__}") from None
     for one in parameters:
-        if one.name not in given and isinstance(one.value, str):
-            given[one.name] = _earlier_file(folder, one.value)
-        elif one.name not in given and not isinstance(one.value, str):
-            given[one.name] = one.value
+        if one.name not in given:
+            file = one.value if isinstance(one.value, str) and one.brought else ""
+            given[one.name] = _earlier_file(folder, file) if file else one.value
     return given
 
 
@@ -139,11 +140,11 @@ def _listed(names: Any) -> str:
     return ", ".join(names) or "none"
 
 
-def _files(chosen: dict[str, Path | int | float]) -> list[Path]:
+def _files(chosen: Mapping[str, Path | str | int | float]) -> list[Path]:
     return [one for one in chosen.values() if isinstance(one, Path)]
 
 
-def _assignments(chosen: dict[str, Path | int | float], placed: Sequence[str]) -> str:
+def _assignments(chosen: Mapping[str, Path | str | int | float], placed: Sequence[str]) -> str:
     """Return code that gives the parameters their values; files have their names of the new session's folder."""
     names = iter(placed)
     values = {name: next(names) if isinstance(one, Path) else one for name, one in chosen.items()}

@@ -12,6 +12,7 @@ from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import CellRan
+from tw_autogen.kernel import KernelSettings
 from tw_autogen.session import (
     FORMATS,
     USER,
@@ -115,7 +116,8 @@ def export_command(session_id: str, file: Path | None, to: str | None, **place: 
 @click.option("--trust", is_flag=True, help="Also a session that you did not make in this folder.")
 def fork_command(session_id: str, trust: bool, **place: Any) -> None:
     """Copy a session, to go on with the copy; the first one stays as it is."""
-    made = fork_session(session_folder(session_id, _workspace(**place)), trust=trust)
+    limit_mb = read_settings(project=place["project"]).read("kernel", KernelSettings).disk_mb
+    made = fork_session(session_folder(session_id, _workspace(**place)), trust=trust, limit_mb=limit_mb)
     click.echo(made.name)
     click.echo(f"go on with it: tw-autogen --resume {made.name}", err=True)
 

@@ -5,30 +5,29 @@ from __future__ import annotations
 import base64
 import html
 import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import visible
 from tw_autogen.safe_folder import held_folder
+from tw_autogen.session.answer_html import markdown_html, output_html
 from tw_autogen.session.earlier_session import read_events
+from tw_autogen.session.markdown_text import fenced
 from tw_autogen.session.notebook import notebook, write_notebook
 from tw_autogen.session.program import Program
 
 FORMATS = ("ipynb", "py", "md", "html")
-_PAGE = """<!DOCTYPE html>
+_HEAD = """<!DOCTYPE html>
 <html><head><meta charset="utf-8"><title>{title}</title><style>
 body {{max-width: 60em; margin: 2em auto; padding: 0 1em; font: 16px/1.5 sans-serif}}
-pre {{overflow-x: auto; padding: .5em; background: #f6f6f6}} img {{max-width: 100%}} table {{border-collapse: collapse}}
+pre {{overflow-x: auto; padding: .5em}} img {{max-width: 100%}} table {{border-collapse: collapse}}
 td, th {{padding: .2em .6em; border: 1px solid #ddd}}
 {colors}
 </style></head><body>
 """
-_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "span", "div"] + [
-    *("blockquote", "ul", "ol", "li", "a", "table", "thead", "tbody", "tr", "th", "td"),
-]
-"""What Markdown makes; no pictures from elsewhere, no scripts, no styles."""
-_ATTRIBUTES = {"a": ["href", "title", "class"], "*": ["id", "class"]}
-_NEEDS = 'needs nbconvert: pip install "tw-autogen[export]"; .ipynb and .py need nothing more'
+_PICTURE = "picture"
 
 
 def export_session(folder: Path, path: Path) -> Path:
@@ -42,8 +41,7 @@ def export_session(folder: Path, path: Path) -> Path:
         The path.
 
     Raises:
-        ConfigError: the journal is missing or damaged, no such format is known, `.md` or `.html` is wanted without
-            nbconvert, or the file can't be written.
+        ConfigError: the journal is missing or damaged, no such format is known, or the file can't be written.
     """
     ending = path.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
@@ -52,7 +50,11 @@ def export_session(folder: Path, path: Path) -> Path:
     try:
         if ending == "ipynb":
             return write_notebook(events, path, below=folder)
-        text = Program.of(events).source(path.name) if ending == "py" else _converted(events, ending, folder)
+        if ending == "py":
+            text = Program.of(events).source(path.name)
+        else:
+            made = notebook(events, below=folder)
+            text = _markdown(made) if ending == "md" else _page(made, folder.name)
         with held_folder(path.parent) as there:
             there.write_file(path.name, text.encode())
     except OSError as error:
@@ -60,28 +62,43 @@ def export_session(folder: Path, path: Path) -> Path:
     return path
 
 
-def _converted(events: list[Any], ending: str, folder: Path) -> str:
-    """Return a session as Markdown or as one HTML file without scripts, pictures embedded."""
-    try:
-        nbconvert: Any = importlib.import_module("nbconvert")
-    except ImportError as error:
-        raise ConfigError(f".{ending} {_NEEDS}") from error
-    made = notebook(events, below=folder)
-    options: dict[str, Any] = {"exclude_input_prompt": True, "exclude_output_prompt": True}
-    if ending == "md":
-        embedded = importlib.import_module("traitlets.config").Config(ExtractOutputPreprocessor={"enabled": False})
-        return str(nbconvert.MarkdownExporter(config=embedded, **options).from_notebook_node(made)[0])
-    exporter = nbconvert.HTMLExporter(template_name="basic", sanitize_html=True, **options)  # others load scripts
-    exporter.register_filter("clean_html", _clean_html)
-    body, _ = exporter.from_notebook_node(made)
-    colors = importlib.import_module("pygments.formatters").HtmlFormatter().get_style_defs(".highlight")
-    return f"{_PAGE.format(title=html.escape(folder.name), colors=colors)}{body}</body></html>\n"
+def _markdown(made: Any) -> str:
+    """Return a notebook's cells as Markdown: nothing closes the fences of code and output; pictures are embedded."""
+    parts = []
+    for cell in made.cells:
+        parts.append(fenced(cell.source, "python") if cell.cell_type == "code" else cell.source)
+        for text, picture in _shown(cell):
+            parts.append(f"![{_PICTURE}]({picture})" if picture else fenced(text))
+    return "\n\n".join(parts) + "\n"
 
 
-def _clean_html(text: Any) -> str:
-    """Return HTML that Markdown has made without anything that runs or loads something; SVG as an embedded picture."""
-    data = text if isinstance(text, bytes) else str(text).encode()
-    if data.lstrip().startswith((b"<svg", b"<?xml")):
-        return f'<img src="data:image/svg+xml;base64,{base64.b64encode(data).decode()}">'
-    cleaned = importlib.import_module("bleach").clean(data.decode(), tags=_TAGS, attributes=_ATTRIBUTES)
-    return str(cleaned)
+def _page(made: Any, title: str) -> str:
+    """Return a notebook's cells as one HTML page that runs and loads nothing, pictures embedded."""
+    pygments = importlib.import_module("pygments")
+    lexer, colors = pygments.lexers.get_lexer_by_name("python"), pygments.formatters.get_formatter_by_name("html")
+    parts = [_HEAD.format(title=html.escape(visible(title)), colors=colors.get_style_defs(".highlight"))]
+    for cell in made.cells:
+        if cell.cell_type == "code":
+            parts.append(pygments.highlight(visible(cell.source), lexer, colors))
+        elif "sources" in cell.metadata.get("tags", ()):
+            parts.append(cell.source)  # HTML of our own making
+        else:
+            parts.append(markdown_html(cell.source, {}))
+        for text, picture in _shown(cell):
+            parts.append(f'<img src="{picture}" alt="{_PICTURE}">' if picture else output_html(text))
+    return "\n".join([*parts, "</body></html>\n"])
+
+
+def _shown(cell: Any) -> Iterator[tuple[str, str]]:
+    """Return the outputs of a cell, each as its text and, of a picture, its address with all of its data."""
+    for output in cell.get("outputs", ()):
+        if output.output_type == "stream":
+            yield output.text, ""
+        elif output.output_type == "error":
+            yield "\n".join(output.traceback), ""
+        else:
+            mime = next((one for one in output.data if one.startswith("image/")), "")
+            data = output.data.get(mime, "")
+            if mime == "image/svg+xml":
+                data = base64.b64encode(data.encode()).decode()
+            yield output.data["text/plain"], f"data:{mime};base64,{data}" if mime else ""

@@ -26,6 +26,7 @@ from tw_autogen.picture_files import is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
+from tw_autogen.session.markdown_text import fenced, without_html
 from tw_autogen.session.number_sources import number_sources
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
@@ -145,7 +146,7 @@ class _Notebook:
         files = f"\n\nFiles: {', '.join(f'`{name}`' for name in event.files)}" if event.files else ""
         self._plan = ""
         self._rounds.append(Round(event.user_query, event.round_id))
-        self._say(f"## Request\n\n{event.user_query}{files}")
+        self._say(f"## Request\n\n{without_html(event.user_query)}{files}")
 
     @take.register
     def _post_closed(self, event: PostClosed) -> None:
@@ -159,9 +160,8 @@ class _Notebook:
     @take.register
     def _code_checked(self, event: CodeChecked) -> None:
         if event.findings:  # no code cell: "run all" in another kernel would run what was refused here
-            marks = "`" * max(3, 1 + max(map(len, re.findall("`+", event.code)), default=0))
             findings = "".join(f"- {finding}\n" for finding in event.findings)
-            words = f"**Not run, because it breaks rules:**\n\n{marks}python\n{event.code}\n{marks}\n\n{findings}"
+            words = f"**Not run, because it breaks rules:**\n\n{fenced(event.code, 'python')}\n\n{findings}"
             self._add(_nbformat().v4.new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
 
     @take.register
@@ -190,11 +190,11 @@ class _Notebook:
     @take.register
     def _round_closed(self, event: RoundClosed) -> None:
         if event.answer:
-            self._say(f"## Answer\n\n{event.answer}")
+            self._say(f"## Answer\n\n{without_html(event.answer)}")
             if sources := sources_html(number_sources(event.answer, self._rounds) if self._rounds else ()):
                 self._add(_nbformat().v4.new_markdown_cell(sources, metadata={"tags": ["sources"]}))
         if event.error:
-            self._say(f"## No answer\n\nThe round failed: {event.error}")
+            self._say(f"## No answer\n\nThe round failed: {without_html(event.error)}")
 
     def _say(self, markdown: str) -> None:
         self._add(_nbformat().v4.new_markdown_cell(markdown))

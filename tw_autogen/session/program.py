@@ -70,11 +70,13 @@ class Parameter:
         name: Of the variable in the code: upper case.
         value: What it was in the session: the path of a file, or a number.
         about: Where it comes from, in words.
+        brought: A request brought this file; otherwise code alone named it.
     """
 
     name: str
     value: str | int | float
     about: str = ""
+    brought: bool = False
 
     @property
     def is_file(self) -> bool:
@@ -368,7 +370,7 @@ class _Parameters:
             if given is None:
                 return None
             base = re.sub(r"\W+", "_", PurePath(given).name).strip("_")
-            return self._known(given, base or "file", "a file of the session")
+            return self._known(given, base or "file", "a file of the session", brought=given in self._files)
         if not isinstance(value, int | float) or isinstance(value, bool) or value not in self._numbers:
             return None
         if value in _SMALL:
@@ -376,14 +378,14 @@ class _Parameters:
         near, request = self._numbers[value]
         return self._known(value, name or near or "number", request)
 
-    def _known(self, value: str | int | float, base: str, about: str) -> Parameter:
+    def _known(self, value: str | int | float, base: str, about: str, *, brought: bool = False) -> Parameter:
         if value not in self.known:
             plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
             name, number = plain, 2
             while name in self._taken or keyword.iskeyword(name):
                 name, number = f"{plain}_{number}", number + 1
             self._taken.add(name)
-            self.known[value] = Parameter(name, value, about)
+            self.known[value] = Parameter(name, value, about, brought)
         return self.known[value]
 
 

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import stat
+import sys
 from pathlib import Path
 
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel import LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.event_journal import JOURNAL
 
 
-def fork_session(folder: Path, *, words: bool = True, trust: bool = False) -> Path:
+def fork_session(
+    folder: Path, *, words: bool = True, trust: bool = False, limit_mb: int = KernelSettings.disk_mb
+) -> Path:
     """Copy a session that has ended: journal, files, saved variables and cells. The first one stays as it is.
 
     Args:
         folder: The session's, absolute and without links.
         words: Copy what was said, too; otherwise the new session begins with files and variables alone.
         trust: Copy also what this user did not make in this folder.
+        limit_mb: How large its files may be together, by their length: holes in them take room in the copies; 0: no
+            limit.
 
     Returns:
         The new session's folder, beside the first one.
 
     Raises:
-        ConfigError: as `EarlierSession.read`, or the copy can't be written; nothing of it is left then.
+        ConfigError: as `EarlierSession.read`, its files are larger, or the copy can't be written; nothing of it is left
+            then.
     """
     earlier = EarlierSession.read(folder, trust=trust)
     name = new_id("session")
@@ -40,7 +47,7 @@ def fork_session(folder: Path, *, words: bool = True, trust: bool = False) -> Pa
             target.make_folder(FILES)
             if source.has_entry(FILES):
                 with source.open_folder(FILES) as files, target.open_folder(FILES) as copies:
-                    _copy_files(files, copies)
+                    _copy_files(files, copies, limit_mb)
         mark_own_session(root)
         LocalKernel.adopt(root / FILES)
     except OSError as error:
@@ -50,11 +57,20 @@ def fork_session(folder: Path, *, words: bool = True, trust: bool = False) -> Pa
     return root
 
 
-def _copy_files(source: SafeFolder, target: SafeFolder) -> None:
-    """Copy plain files and folders; links are left out."""
-    for entry in source.walk():
+def _copy_files(source: SafeFolder, target: SafeFolder, limit_mb: int) -> None:
+    """Copy plain files and folders; links are left out.
+
+    Raises:
+        OSError: an entry can't be read or written, or the files are larger than `limit_mb`.
+    """
+    left = (limit_mb << 20) or sys.maxsize
+    entries = list(source.walk())
+    if (size := sum(one.info.st_size for one in entries if one.is_file)) > left:
+        raise OSError(errno.EFBIG, f"its files have {size >> 20} MB; at most {limit_mb} are copied (kernel.disk_mb)")
+    for entry in entries:
         if entry.is_folder:
             target.make_folder(entry.name, parents=True)
         elif entry.is_file:
             with source.open_file(entry.name) as file:
-                target.copy_in(file, entry.name, mode=stat.S_IMODE(entry.info.st_mode) & 0o777)
+                target.copy_in(file, entry.name, mode=stat.S_IMODE(entry.info.st_mode) & 0o777, limit_bytes=left)
+                left -= file.tell()

@@ -13,6 +13,7 @@ from pathlib import Path
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session.earlier_session import FILES
 from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -80,11 +81,7 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
     if wanted is None:
         return _last_session(workspace)
     if os.sep in str(wanted) or isinstance(wanted, Path):
-        given = Path(wanted).resolve()
-        found = next((one for one in (given.parent, given) if (one / JOURNAL).is_file()), None)
-        if found is None:
-            raise ConfigError(f"{wanted}: there is no session (no {JOURNAL})")
-        return found
+        return _folder_at(Path(wanted))
     names = [one.id for one in past_sessions(workspace, sized=False)]
     full = wanted if wanted.startswith(_PREFIX) else f"{_PREFIX}{wanted}"
     matching = [full] if full in names else [one for one in names if one.startswith(full) and full != _PREFIX]
@@ -96,6 +93,29 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
     raise ConfigError(
         f"{wanted}: no session of this user's in {workspace}{known}. `tw-autogen sessions list` lists them"
     )
+
+
+def _folder_at(named: Path) -> Path:
+    """Return the folder of a session whose path, or that of its files, is named; no link below the current folder.
+
+    Args:
+        named: The path.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    given = Path(os.path.abspath(named))
+    for one in (given, given.parent) if given.name == FILES else (given,):
+        try:
+            with _opened(one) as opened:
+                if opened.has_file(JOURNAL):
+                    return one.resolve()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            why = f"{error.strerror or error}; below the current folder no link is followed"
+            raise ConfigError(f"{named}: not opened: {why}") from error
+    raise ConfigError(f"{named}: there is no session (no {JOURNAL})")
 
 
 def _last_session(workspace: Path) -> Path:
@@ -129,8 +149,10 @@ def remove_session(folder: Path) -> None:
         folder: The session's.
 
     Raises:
-        ConfigError: a process has it open, or it can't be removed.
+        ConfigError: its name is none of a session, a process has it open, or it can't be removed.
     """
+    if not _SESSION.fullmatch(folder.name):
+        raise ConfigError(f"{folder}: not removed: its name is none of a session ({_PREFIX}…)")
     try:
         with _opened(folder.parent) as workspace:
             if _past(workspace, folder.name, sized=False).is_open:
