@@ -283,6 +283,19 @@ def test_no_cell_of_words_in_a_notebook_holds_html_of_a_request_or_an_answer(hos
     assert not [one for one in words if "<script" in one or "<img" in one]
 
 
+def test_a_notebook_embeds_pictures_up_to_20_mb_and_nothing_that_is_none(tmp_path):
+    contents = {"a.png": PNG, "b.png": bytes(5_000_000), **{f"c{n}.png": PNG + bytes(4_000_000) for n in range(5)}}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    artifacts = [{"name": one, "kind": "file", "path": str(tmp_path / one), "preview": ""} for one in contents]
+    ran = CellRan(1, True, None, "", "", "", artifacts, [], False, 0.1)
+
+    cells = notebook([SessionOpened("s", "f", [], [], "here"), CellStarted(1, "1"), ran], below=tmp_path).cells
+
+    shown = [output.data["text/plain"] for output in cells[-1].outputs if "image/png" in output.data]
+    assert shown == ["a.png", "c0.png", "c1.png", "c2.png"]
+
+
 @pytest.mark.parametrize("ending", ["md", "html"])
 def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
     hostile_session, tmp_path, ending, monkeypatch

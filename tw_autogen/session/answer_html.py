@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
 from tw_autogen.escaped_text import visible
 from tw_autogen.kernel import Artifact
-from tw_autogen.picture_files import is_picture, picture_of
+from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
 from tw_autogen.session.number_sources import NumberSource
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -22,7 +22,6 @@ _MOST_CHARS = 50_000
 """Of a cell or an output; what is longer is cut, with a note."""
 _MOST_MARKDOWN_CHARS = 20_000
 """Of an answer; a hostile one of that length takes a second or two."""
-_MOST_PICTURE_BYTES = 20_000_000
 _MOST_SOURCES, _MOST_MISSING = 500, 10
 _MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
 _PRE = "white-space:pre-wrap;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;border-left:3px solid rgba(128,128,128,0.4)"
@@ -136,7 +135,7 @@ def _code(here: Round) -> Iterable[str]:
 def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
     """Return pictures as HTML by file name, and the other files as items of a list."""
     pictures: dict[str, str] = {}
-    files, room = [], _MOST_PICTURE_BYTES
+    files, room = [], MOST_PICTURE_BYTES
     for one in artifacts:
         problem = ""
         if is_picture(one.path):

@@ -22,7 +22,7 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
-from tw_autogen.picture_files import is_picture, picture_data
+from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
@@ -100,6 +100,7 @@ class _Notebook:
 
     def __init__(self, below: Path | None) -> None:
         self._below = below
+        self._picture_bytes = MOST_PICTURE_BYTES
         self._cells: list[nbformat.NotebookNode] = []
         self._running: dict[int, nbformat.NotebookNode] = {}
         self._written: dict[int, list[nbformat.NotebookNode]] = {}
@@ -181,7 +182,7 @@ class _Notebook:
         if cell is None:
             return
         del self._written[event.cell]
-        cell.outputs = _outputs(event, self._below)
+        cell.outputs = self._outputs(event)
         if not event.ok:
             cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it
         elif _EXIT.search(cell.source):
@@ -205,6 +206,40 @@ class _Notebook:
         cell.id = hashlib.sha256(place.encode()).hexdigest()[:12]
         self._cells.insert(len(self._cells) if at is None else at, cell)
 
+    def _outputs(self, event: CellRan) -> list[nbformat.NotebookNode]:
+        streams = {"stdout": event.stdout, "stderr": event.stderr}
+        outputs = [_nbformat().v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
+        outputs += [_nbformat().v4.new_output("display_data", data=self._picture(one)) for one in event.artifacts]
+        if event.result is not None:
+            outputs.append(
+                _nbformat().v4.new_output(
+                    "execute_result", data={"text/plain": event.result}, execution_count=event.cell
+                )
+            )
+        if not event.ok:
+            lines = event.error.splitlines()
+            said = next((match for line in reversed(lines) if (match := _EXCEPTION.match(line))), None)
+            name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
+            outputs.append(_nbformat().v4.new_output("error", ename=name, evalue=value, traceback=lines))
+        return outputs
+
+    def _picture(self, artifact: Mapping[str, Any]) -> dict[str, str]:
+        """Return an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
+        path = Path(artifact["path"])
+        name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")
+        if not is_picture(path) or (self._below and not Path(os.path.abspath(path)).is_relative_to(self._below)):
+            return {"text/plain": name}
+        try:
+            mime, data = picture_data(path)
+        except OSError:
+            return {"text/plain": name}
+        except UnsafeSvgError as error:
+            return {"text/plain": f"{name} (not shown: {error})"}
+        if len(data) > self._picture_bytes:
+            return {"text/plain": f"{name} (not shown: the pictures are too large together)"}
+        self._picture_bytes -= len(data)
+        return {"text/plain": name, mime: data}
+
 
 def loading_code(plugins: Iterable[str]) -> str:
     """Return code that makes plugins functions of a notebook; of one that is not shipped its place is not known."""
@@ -218,34 +253,3 @@ def loading_code(plugins: Iterable[str]) -> str:
     words = "# The plugins that the code below calls, as functions of this notebook: they run here, in no sandbox."
     needs = '# They need this package: pip install "tw-autogen[data]"'
     return "\n".join([words, needs, "from tw_autogen.testing import load_plugin", "", *lines])
-
-
-def _outputs(event: CellRan, below: Path | None) -> list[nbformat.NotebookNode]:
-    streams = {"stdout": event.stdout, "stderr": event.stderr}
-    outputs = [_nbformat().v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
-    outputs += [_nbformat().v4.new_output("display_data", data=_picture(one, below)) for one in event.artifacts]
-    if event.result is not None:
-        outputs.append(
-            _nbformat().v4.new_output("execute_result", data={"text/plain": event.result}, execution_count=event.cell)
-        )
-    if not event.ok:
-        lines = event.error.splitlines()
-        said = next((match for line in reversed(lines) if (match := _EXCEPTION.match(line))), None)
-        name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
-        outputs.append(_nbformat().v4.new_output("error", ename=name, evalue=value, traceback=lines))
-    return outputs
-
-
-def _picture(artifact: Mapping[str, Any], below: Path | None) -> dict[str, str]:
-    """Return an artifact as data by MIME type: its picture if it is one and still there, and always its name."""
-    path = Path(artifact["path"])
-    name = path.name + (f": {artifact['preview']}" if artifact.get("preview") else "")
-    if not is_picture(path) or (below and not Path(os.path.abspath(path)).is_relative_to(below)):
-        return {"text/plain": name}
-    try:
-        mime, data = picture_data(path)
-    except OSError:
-        return {"text/plain": name}
-    except UnsafeSvgError as error:
-        return {"text/plain": f"{name} (not shown: {error})"}
-    return {"text/plain": name, mime: data}
