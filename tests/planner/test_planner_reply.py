@@ -263,6 +263,7 @@ def test_words_in_the_form_that_was_asked_for_are_the_answer_at_once():
     assert (
         reader(asked, worked=True)("There are none: @outlier_count[0]").message == "There are none: @outlier_count[0]"
     )
+    assert reader(asked, worked=True)("The count is 0.\n\n@outlier_count: 0").message.endswith("@outlier_count: 0")
     unread(reader(asked, worked=True), "There are none: @outlier_count[number]")
     unread(reader(asked), "I guess @outlier_count[0]")
 

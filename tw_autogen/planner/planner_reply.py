@@ -242,7 +242,7 @@ class ReplyReader:
         return PlannerReply(self._coder, message, Stop.InProcess, plan=plan, current_plan_step=step, code=code)
 
     def _is_answer(self, words: str) -> bool:
-        if self._worked and self._form.fits(words):
+        if self._worked and self._form.fits(self._form.shaped(words)):
             return True
         plain = folded(words)
         named = any(folded(worker) in plain for worker in self._workers)
