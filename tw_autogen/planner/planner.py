@@ -65,7 +65,7 @@ _DOUBTS = (
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
 _CODE_FIELD = "- code: the Python as a string, its quotes escaped; null without, or where the block holds it.\n"
-_BESIDE = ", and after it, if you like, the code in one ```python block"
+_BESIDE = ", and after it, if you like, the code in a ```python block"
 
 
 @dataclass(frozen=True)
