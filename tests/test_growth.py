@@ -41,8 +41,9 @@ UNITS = [
     *("answer as ", "report in ", "save to a.csv ", "as json ", "not ", "with two ", "round the ", "@a["),
     *("a: a\n", "- - ", "? ", "&a ", "*a ", "Args:\n    a: b\n", ": ", ":param a: ", "\x1b]", "\x1b["),
     *("://a:", "sk-", "Bearer "),
+    *('{"code": "', '"code": "a", ', '{"code": "a" "b"}\n', '", "a": ', '{"code": `x`', '```python\n{"a": 1}\n'),
 ]  # fmt: skip
-HEADS = ["", '{"a": "', '{"reply_content": ', '{"response": "{', "<think>\n", "1. "]
+HEADS = ["", '{"code": "x', '{"a": "', '{"reply_content": ', '{"response": "{', "<think>\n", "1. "]
 
 
 def stream(kind):

@@ -140,3 +140,36 @@ def test_a_form_is_found_wherever_requests_put_it(request_):
 )
 def test_values_without_brackets_get_them(answer, shaped):
     assert AnswerForm.read("Answer as @r[value] @kind[kind].").shaped(answer) == shaped
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "shaped"),
+    [
+        ("Answer only @x[number].", "The answer is @x[1].", "@x[1]"),
+        ("Answer as @x[number] and nothing else.", "**@x[1]**", "@x[1]"),
+        ("Answer as @x[number] and nothing else.", "The answer is @x: 1.", "@x[1]"),
+        ("Print @x[a], @y[b] without explanation.", "So: @x[1], @y[2]. Done.", "@x[1], @y[2]"),
+        ("Print @x[a] and @y[b], no other text.", "x is @x[1]\nbut y is @y[2].", "@x[1]\n@y[2]"),
+        ("Answer as @x[number].", "The answer is @x[1].", "The answer is @x[1]."),
+        ("Answer as @x[number] and nothing else.", "It is @x[1] or @x[2].", "It is @x[1] or @x[2]."),
+        ("Answer as @x[number] and nothing else.", "I don't know.", "I don't know."),
+        ("Answer as @x[a], @y[b], nothing else.", "It is @x[1].", "It is @x[1]."),
+    ],
+)
+def test_words_around_a_form_are_taken_off_where_the_request_wants_the_form_alone(request_, answer, shaped):
+    assert AnswerForm.read(request_).shaped(answer) == shaped
+
+
+@pytest.mark.parametrize(
+    ("answer", "alone"),
+    [
+        ("@x[1]", True),
+        (" @x[1]\n", True),
+        ("@x[1] (n = 3)", False),
+        ("It is @x[1]", False),
+        ("@x[a]", False),
+        ("", False),
+    ],
+)
+def test_what_is_all_form_is_told_from_what_only_holds_it(answer, alone):
+    assert AnswerForm.read("Answer as @x[a].").is_all_of(answer) is alone

@@ -263,6 +263,7 @@ def test_words_in_the_form_that_was_asked_for_are_the_answer_at_once():
     assert (
         reader(asked, worked=True)("There are none: @outlier_count[0]").message == "There are none: @outlier_count[0]"
     )
+    assert reader(asked, worked=True)("The count is 0.\n\n@outlier_count: 0").message.endswith("@outlier_count: 0")
     unread(reader(asked, worked=True), "There are none: @outlier_count[number]")
     unread(reader(asked), "I guess @outlier_count[0]")
 
@@ -345,3 +346,109 @@ def test_the_form_of_a_correction_is_accepted_when_code_is_filled_in():
 
     assert "code" in form
     assert reader(json.dumps({**form, "code": "print(1)"})).code == "print(1)"
+
+
+CODE_ALONE = {
+    "a block": "```python\nprint(1)\n```",
+    "words and a block": "Sure! First I load it:\n```python\nprint(1)\n```\nThis prints it.",
+    "a block behind a thought": "<think>hm</think>\n```py\nprint(1)\n```",
+    "an object": '{"code": "print(1)"}',
+    "an object with a plan": '{"reasoning": "load", "plan": "1. load", "code": "print(1)", "then": null}',
+    "a call in tags": '<tool_call>{"name": "python", "arguments": {"code": "print(1)"}}</tool_call>',
+    "a call with parameters": '{"name": "run_code", "parameters": {"code": "print(1)"}}',
+    "a call with arguments as text": '{"name": "python", "arguments": "{\\"code\\": \\"print(1)\\"}"}',
+    "a call of a function": '{"type": "function", "function": {"name": "x", "arguments": {"code": "print(1)"}}}',
+    "a python tag": "<|python_tag|>print(1)<|eom_id|>",
+    "a python tag and a call": '<|python_tag|>{"name": "python", "parameters": {"code": "print(1)"}}<|eot_id|>',
+    "code in tags": "<execute>\nprint(1)\n</execute>",
+}
+
+
+def coding(request="How many rows has a.csv?", workers=("CodeInterpreter",), **options):
+    form = AnswerForm.read(request)
+    return ReplyReader(workers, **{"has_plan": False, "form": form, "coder": "CodeInterpreter", **options})
+
+
+@pytest.mark.parametrize("name", CODE_ALONE)
+def test_code_alone_is_a_step_for_the_worker_that_takes_it(name):
+    reply = coding()(CODE_ALONE[name])
+
+    assert (reply.send_to, reply.code, reply.stop) == ("CodeInterpreter", "print(1)", Stop.InProcess)
+    assert (len(reply.plan.steps), reply.then) == (1, "")
+    assert coding(has_plan=True, worked=True)(CODE_ALONE[name]).code == "print(1)"
+
+
+@pytest.mark.parametrize("name", ["a block", "words and a block", "an object", "a call in tags"])
+@pytest.mark.parametrize(
+    ("request_", "options"),
+    [
+        ("Write a function that prints 1.", {}),
+        ("How would you count the rows? Don't run it.", {}),
+        ("Zeig mir den Code, ohne ihn auszuführen.", {}),
+        ("How many?", {"only_coder": False}),
+        ("How many?", {"coder": ""}),
+    ],
+)
+def test_code_alone_is_no_step_where_it_may_be_wanted_as_text_or_two_may_be_meant(name, request_, options):
+    with pytest.raises(Unreadable, match="there is no JSON object|`send_to` is missing|nobody here is called"):
+        coding(request_, **options)(CODE_ALONE[name])
+
+
+def test_an_answer_that_quotes_code_is_no_step():
+    said = (
+        f"The mean of units is as follows.{' It was computed from the rows that are there.' * 5}\n```python\nx()\n```"
+    )
+
+    with pytest.raises(Unreadable, match="there is no JSON object"):
+        coding(worked=True)(said)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"name": "CodeInterpreter", "arguments": {"message": "count", "stop": "InProcess"}}',
+        '{"name": "reply", "parameters": {"send_to": "CodeInterpreter", "message": "count"}}',
+        '<tool_call>\n{"name": "send", "arguments": {"to": "coder", "message": "count"}}\n</tool_call>',
+    ],
+)
+def test_a_reply_that_is_sent_as_a_call_is_read(reply):
+    read = coding()(reply)
+
+    assert (read.send_to, read.message, read.code) == ("CodeInterpreter", "count", "")
+
+
+@pytest.mark.parametrize(
+    ("message", "worked", "stop"),
+    [
+        ("Which column do you mean?", False, Stop.Clarification),
+        ("There are two prices. Which one?", True, Stop.Clarification),
+        ("The mean is 4.2.", True, Stop.Completed),
+        ("The mean is 4.2. Would you like a chart?", True, Stop.Completed),
+        ("I will now compute the mean.", True, None),
+        ("The mean is 4.2.", False, None),
+    ],
+)
+def test_a_message_to_the_user_that_is_in_process_is_a_question_or_after_work_an_answer(message, worked, stop):
+    said = json.dumps({"send_to": "User", "message": message, "stop": "InProcess"})
+    if stop:
+        assert coding(worked=worked)(said).stop is stop
+    else:
+        with pytest.raises(Unreadable, match="`stop` is 'InProcess' in a message to the User"):
+            coding(worked=worked)(said)
+
+
+def test_dots_of_the_form_are_read_over_and_where_the_message_is_dots_an_example_has_words():
+    form = {"reasoning": "…", "plan": "1. …", "current_plan_step": "1", "send_to": "CodeInterpreter", "code": "…"}
+
+    reply = coding()(json.dumps({**form, "message": "count"}))
+    with pytest.raises(Unreadable, match="`message` is missing or empty") as unreadable:
+        coding()(json.dumps({**form, "message": "…"}))
+    with pytest.raises(Unreadable, match="`message` is missing or empty") as answer:
+        coding(worked=True)('{"send_to": "User", "message": "…"}')
+
+    assert (str(reply.plan), reply.code, reply.reasoning) == ("1. count", "", "")
+    example = unreadable.value.problem.partition("The form:\n")[2]
+    assert "…" not in example
+    assert coding()(example).send_to == "CodeInterpreter"
+    with pytest.raises(Unreadable, match="`message` is missing or empty"):
+        coding(worked=True)(answer.value.problem.partition("The form:\n")[2])

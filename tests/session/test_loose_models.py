@@ -321,3 +321,22 @@ def test_no_reply_in_our_form_is_shown_raw(ask):
 
     assert answer.stop == "TaskFailure"
     assert answer.text.startswith("There is no such ID.\n\n(The model's replies could not be read: `send_to`")
+
+
+def test_code_alone_from_the_planner_runs_and_its_result_is_answered(ask):
+    block = "Sure, I count them:\n```python\nprint(6 * 7)\n```"
+
+    answer, planner, coder = ask([block, plans("It is 42.", to="User")], [], "How many?", results=["42"])
+
+    assert (answer.text, len(planner.calls), len(coder.calls)) == ("It is 42.", 2, 0)
+
+
+@pytest.mark.parametrize(("printed", "calls"), [("@count[42]", 1), ("There are @count[42].", 2)])
+def test_a_printed_answer_that_is_the_form_alone_goes_to_the_user_without_a_call(ask, printed, calls):
+    step = '{"send_to": "CodeInterpreter", "message": "count", "code": "print("@count[42]")"}'
+
+    answer, planner, _ = ask(
+        [step, plans("@count[42]", to="User")][:calls], [], "Answer as @count[number].", results=[printed]
+    )
+
+    assert (answer.text, len(planner.calls)) == ("@count[42]", calls)

@@ -14,14 +14,14 @@ _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf
 _RULES = Template(Path(__file__).with_name("code_rules.md").read_text(encoding="utf-8"))
 _ONLY_PLUGINS = Template(Path(__file__).with_name("only_plugins.md").read_text(encoding="utf-8"))
 _INSTALLING = {
-    "never": "- If a library is missing, use another way and say so in a printed line; nothing can be installed.",
+    "never": "- If a library is missing, use another way and print that; nothing can be installed.",
     "ask": "- If a library is missing, use another way, or write `%pip install name` above its import: the User is "
     "asked whether it may be installed.",
     "allow": "- If a library is missing, write `%pip install name` above its import.",
 }
 _FILES = (
     "- The working directory holds the User's files; save what they ask for there, under the name they gave. An open "
-    "figure is saved as a file by itself; save a chart yourself only under a name that was asked for."
+    "figure is saved by itself; save a chart yourself only under a name that was asked for."
 )
 _NO_FILES = (
     "- You can neither read nor write files: data come as variables and from plugins. An open figure is saved as a "
@@ -85,7 +85,7 @@ def introduction(policy: Policy, max_tries: int) -> str:
     files = "reads and writes files in the working folder, " if policy.files else ""
     return (
         "Writes Python for one task, runs it in a kernel that remembers variables from task to task, "
-        f"and mends its own errors up to {max_tries} times. It {files}works on tables, fits models, draws charts. "
+        f"and mends its errors up to {max_tries} times. It {files}works on tables, fits models, draws charts. "
         f"Its code may not: {policy.refused()}."
     )
 

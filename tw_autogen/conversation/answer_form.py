@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from dataclasses import dataclass
@@ -38,6 +39,13 @@ _EMPTY = re.compile(
     r"|\bleere[rns]?\s+(?:antwort|ausgabe|zeichenkette|string|text|zeile)\b",
     re.I,
 )
+_ALONE = re.compile(
+    r"\b(?:nothing else|nothing but|nothing more|no other (?:text|words)|no (?:extra|additional|further) (?:text|words)"
+    r"|without (?:any )?(?:explanation|other text|words)|only (?:in )?(?:this|the|that) (?:form|format)"
+    r"|(?:answer|reply|respond|print|output|return|give) only|nichts (?:anderes|sonst|weiter)|nur diese form)\b",
+    re.I,
+)
+_SEPARATORS = re.compile(r"(?:[\s,;*`]|\band\b|\bund\b)*")
 _BEGINS = re.compile(r"""\s*[{\[]\s*["'{\[\d-]""")
 _PERCENTAGE = re.compile(r"[-+]?\d[\d.,]*\s*%")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\s*=\s*\S")
@@ -99,7 +107,8 @@ class AnswerForm:
     def shaped(self, answer: str) -> str:
         """Return an answer with `@name: value`, `@name = value` and `@name(value)` as `@name[value]`.
 
-        A name whose brackets stand in the answer already is left alone, and so is all else.
+        A name whose brackets stand in the answer already is left alone, and so is all else, unless the request wants
+        the form and nothing else: then words around it are taken off.
 
         Example:
             >>> AnswerForm.read("Answer as @r[value].").shaped("@r: 0.31 (Pearson)")
@@ -109,7 +118,21 @@ class AnswerForm:
         for name in dict.fromkeys(name for name, _ in self.named if name not in given):
             pattern = _UNBRACKETED.format(name=re.escape(name), value=f"{_NUMBER}|{_REST}")
             answer = re.sub(pattern, functools.partial(_bracketed, name), answer)
-        return answer
+        if not self.named or not _ALONE.search(self.request) or self.problems(answer):
+            return answer
+        names = dict(self.named)
+        found = [one for one in _NAMED.finditer(answer) if one["name"] in names]
+        if len(found) != len(self.named):  # a name with two values
+            return answer
+        between = [answer[one.end() : two.start()] for one, two in itertools.pairwise(found)]
+        if all(_SEPARATORS.fullmatch(one) for one in between):
+            return answer[found[0].start() : found[-1].end()]
+        return "\n".join(one[0] for one in found)
+
+    def is_all_of(self, answer: str) -> bool:
+        """Return True if an answer is the form `@name[value]` that the request shows, and nothing else."""
+        fits = bool(self.named) and not self.problems(answer)
+        return fits and _SEPARATORS.fullmatch(_NAMED.sub("", answer)) is not None
 
     @property
     def may_be_empty(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tw_autogen.bounded_json import DEEPEST, too_deep
 from tw_autogen.errors import Unreadable
+from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
 from tw_autogen.model.fenced_blocks import Block, split_blocks
 from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
 
@@ -34,11 +35,19 @@ _CALL = re.compile(
     re.I | re.M | re.S,
 )
 _PARAMETER = re.compile(r"""(?is)<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)(?:(?P<end></parameter>)|\Z)""")
-_CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
-_CODE_FIELD = re.compile(rf"""["'](?:{"|".join(_CODE_FIELDS)})\\*["']\s*:""")
+_CODE_FIELD = re.compile(rf"""["'](?:{"|".join(CODE_FIELDS)})\\*["']\s*:""")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "tool_input", "function", "action_input")
 _SPOKEN = ("thought", "thoughts", "reasoning", "explanation", "analysis")
 _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
+_BEFORE_OBJECT = re.compile(r"(?:^|>|:)\s*\Z", re.M)
+"""What stands before an object that is a reply or the arguments of a call; any other may be a dict in code."""
+_PYTHON_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python|py)[ \t]*$", re.I | re.M)
+_CLOSING_FENCE = re.compile(r"^[ \t]*```[ \t]*$", re.M)
+_PYTHON_TAG = re.compile(r"<\|python_tag\|>(?![\"'])")
+_LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
+_LONGEST_TAG = 40
+_MOST_CODE_FIELDS = 3
+"""In how many objects of a reply the field with code is looked for."""
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
 _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
@@ -102,7 +111,8 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
         said = f"{{{said.strip().rstrip(',')}}}"
     if said.lstrip().startswith('"{'):
         said = _unquoted(said)
-    found = [one for one in _objects(said) if one]
+    found = [one for one in _objects(said, in_code=False) if one]
+    found = found or [one for one in _objects(said, in_code=True) if one]
     found = [one for one in map(_unwrapped, found) if one] if wrapped else found
     if not found:
         raise NoObject(said.strip())
@@ -175,7 +185,8 @@ def _rejoined(blocks: list[Block]) -> list[Block]:
 
 def _without_thoughts(text: str) -> tuple[str, bool]:
     """Take thoughts in tags out; also say whether one stayed open, so that drafts may stand before the reply."""
-    text = _without_whole_thoughts(text.lstrip("\ufeff").replace("\r\n", "\n"))
+    text = _without_tokens(text.lstrip("\ufeff").replace("\r\n", "\n"))
+    text = _without_whole_thoughts(text)
     ends = list(_END_OF_THOUGHT.finditer(text))
     if ends and text[ends[-1].end() :].strip():
         text = text[ends[-1].end() :]
@@ -183,6 +194,14 @@ def _without_thoughts(text: str) -> tuple[str, bool]:
         text = text[: ends[-1].start()]
     shorter = _OPEN_THOUGHT.sub("", text)
     return shorter, shorter != text
+
+
+def _without_tokens(text: str) -> str:
+    """Take out the special tokens of a chat template that a server has left before code and at the end."""
+    text = _PYTHON_TAG.sub("\n", text, count=1)
+    while text.endswith("|>") and (token := _LAST_TOKEN.search(text, max(0, len(text) - _LONGEST_TAG))):
+        text = text[: token.start()].rstrip()
+    return text
 
 
 def _without_whole_thoughts(text: str) -> str:
@@ -201,19 +220,44 @@ def _without_whole_thoughts(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a text in their order: well-formed ones as they are, others repaired."""
-    at = 0
+def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a text in their order: well-formed ones as they are, others repaired.
+
+    Args:
+        text: The reply.
+        in_code: Also those in fenced Python blocks.
+    """
+    at, mended, fence = 0, 0, None if in_code else _PYTHON_FENCE.search(text)
     while start := _OBJECT.search(text, at):
         begin = text.index("{", start.start())
+        if fence and fence.start() < at:  # inside the object before
+            fence = _PYTHON_FENCE.search(text, at)
+        if fence and fence.start() < begin:
+            closing = _CLOSING_FENCE.search(text, fence.end())
+            if closing is None:
+                return
+            at = closing.end()
+            continue
         try:
             value, at = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deep
-            at = _end(text, begin)
-            value = _mended(text[begin:at])
-            if not _fields(value) and at < (last := text.rfind("}") + 1):  # stray quotes have misled the search
-                value, at = _mended(text[begin:last]), last
+            if mended < _MOST_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
+                mended, text = mended + 1, mend_code_field(text, begin)
+                fence = None if in_code else _PYTHON_FENCE.search(text, begin)
+            value, at = _sloppy(text, begin)
         yield _fields(value)
+
+
+def _sloppy(text: str, begin: int) -> tuple[Any, int]:
+    """Return the object that begins at a place, repaired where it is not JSON, and where it ends."""
+    try:
+        return _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        at = _end(text, begin)
+    value = _mended(text[begin:at])
+    if not _fields(value) and at < (last := text.rfind("}") + 1):  # stray quotes have misled the search
+        return _mended(text[begin:last]), last
+    return value, at
 
 
 def _end(text: str, begin: int) -> int:
@@ -359,7 +403,7 @@ def _code_field(fields: Mapping[str, Any], *, sure: bool) -> str:
             is data.
     """
     sure = sure or any(name in fields for name in _SPOKEN)
-    for name in _CODE_FIELDS:
+    for name in CODE_FIELDS:
         lines = fields.get(name)
         text = "\n".join(map(str, lines)) if isinstance(lines, list) else lines
         if isinstance(text, str) and text.strip():

@@ -64,7 +64,8 @@ _DOUBTS = (
 )
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
-_CODE_FIELD = "- code: see Code; else null.\n"
+_CODE_FIELD = "- code: the Python as a string, its quotes escaped; null without, or where the block holds it.\n"
+_BESIDE = ", and after it, if you like, the code in a ```python block"
 
 
 @dataclass(frozen=True)
@@ -173,15 +174,20 @@ class Planner(Role):
             conventions=CONVENTIONS,
             code=_CODE.substitute(coder=coder, rules=rules) if coder else "",
             code_field=_CODE_FIELD if coder else "",
+            beside=_BESIDE if coder else " and nothing else",
         ).strip()
         rules = self._settings.instructions.strip()
         return f"{prompt}\n\n# House rules\n{rules}" if rules else prompt
 
     @property
     def _coder(self) -> tuple[str, str]:
-        """The name of the worker that takes code, and the rules for it; both empty if none does."""
+        """The name of the first worker that takes code, and the rules for it; both empty if none does."""
+        return next(iter(self._coders), ("", ""))
+
+    @property
+    def _coders(self) -> list[tuple[str, str]]:
         taking = ((one.name, one.code_rules) for one in self._workers if isinstance(one, TakesCode))
-        return next((one for one in taking if one[1]), ("", ""))
+        return [one for one in taking if one[1]]
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Answer the newest post: to a worker with the next step, or to the user.
@@ -310,6 +316,7 @@ class Planner(Role):
                     form=form,
                     worked=worked,
                     coder=coder,
+                    only_coder=len(self._coders) == 1,
                     definitions=mine.definitions,
                 ),
                 tries=self._settings.tries,
@@ -452,14 +459,19 @@ def _step_text(plan: Plan | None, step: str) -> str:
 
 
 def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
-    """Pass a worker's answer on to the user if the Planner said so beforehand and nothing went wrong or warned."""
+    """Pass a worker's answer on to the user if the Planner said so beforehand and nothing went wrong or warned.
+
+    What is the form that the request shows, and nothing else, goes on as well after a step that code came with.
+    """
     if len(here.posts) < 2:
         return None
     asked, answer = here.posts[-2:]
     status = answer.attachment(AttachmentType.execution_status)
     result = answer.content(AttachmentType.execution_result).strip()
     fine = status is not None and status.content == "SUCCESS" and not (status.extra or {}).get("warnings")
-    if asked.content(AttachmentType.then) != USER or answer.send_from != asked.send_to or not (fine and result):
+    said = asked.content(AttachmentType.then) == USER
+    said = said or (bool(asked.content(AttachmentType.code)) and form.is_all_of(form.shaped(result)))
+    if not said or answer.send_from != asked.send_to or not (fine and result):
         return None
     whole = [one for one in answer.attachments if one.type is AttachmentType.answer]
     return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value), *whole))

@@ -13,13 +13,18 @@ from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_js
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import NoObject, read_code, read_object
 from tw_autogen.planner.definition_changes import DefinitionPrompt, definitions_schema
+from tw_autogen.planner.loose_reply import (
+    called,
+    code_alone,
+    folded,
+    is_dots,
+    is_promise,
+    is_question,
+    match_name,
+    wants_code_shown,
+)
 
 USER = "User"
-_ALIASES = {
-    "User": ("user", "human", "enduser", "userproxy", "customer", "client"),
-    "CodeInterpreter": ("coder", "interpreter", "codeagent", "codeexecutor", "codegenerator", "programmer", "python"),
-}
-"""What loose models call these two, folded as by `_folded`."""
 _FIELDS = {
     "reasoning": ("reasoning", "planreasoning", "thought"),
     "init_plan": ("initplan",),
@@ -32,7 +37,7 @@ _FIELDS = {
     "definitions": ("definitions", "definition"),
     "stop": ("stop",),
 }
-"""What loose models call the fields, folded as by `_folded`; the first that holds something counts."""
+"""What loose models call the fields, folded as by `folded`; the first that holds something counts."""
 _REFUSAL = re.compile(
     r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|must decline|am unable|am not able)"
     r"|i['’]m (?:unable|not able))\b",
@@ -41,10 +46,13 @@ _REFUSAL = re.compile(
 _TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")
 """The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
 _FALLBACK_CHARS = 4000
-_LONG_NAME = 8
 _STEP_CHARS = 200
 _PYTHON_BLOCK = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*(?:python|py)[ \t]*$", re.I | re.M)
 _FORM = ". The form:\n"
+_NO_MESSAGE = "`message` is missing or empty"
+_RUN = "Run this code."
+_EXAMPLE_STEP = "Load the data that the request names, and print what it asks for."
+_EXAMPLE_ANSWER = "(the whole answer, in words and numbers)"
 _NO_WORDS = "(The model's answer has no words: it was asked again, and sent an empty message again.)"
 
 
@@ -77,7 +85,7 @@ _STOPS = {
     Stop.SecurityRisks: ("securityrisk", "security", "refused", "refusal"),
     Stop.TaskFailure: ("failure", "failed", "fail", "error", "impossible"),
 }
-"""What loose models write for why they stop, folded as by `_folded`."""
+"""What loose models write for why they stop, folded as by `folded`."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,8 @@ class ReplyReader:
     and otherwise when it comes again after it was asked for as JSON. Before any worker has answered, words that name a
     worker, hold a Python block, or hold a number, which would be made up, are no answer.
 
+    Code alone is a step for the worker that takes code.
+
     An empty message to the User is the answer if the request asks for an empty one; otherwise it is asked for again
     once, and a second one is a failure.
 
@@ -152,6 +162,7 @@ class ReplyReader:
         form: The form that the request asks its answer to have.
         worked: A worker has answered in this round.
         coder: The worker that takes code; empty: none does.
+        only_coder: No other worker takes code, so that a reply which is code alone is for this one.
         definitions: Reads the field `definitions`; None: it is passed over.
     """
 
@@ -163,9 +174,11 @@ class ReplyReader:
         form: AnswerForm | None = None,
         worked: bool = False,
         coder: str = "",
+        only_coder: bool = True,
         definitions: DefinitionPrompt | None = None,
     ) -> None:
         self._coder = coder
+        self._only_coder = bool(coder) and only_coder
         self._workers = tuple(workers)
         self._has_plan = has_plan
         self._form = form or AnswerForm()
@@ -200,10 +213,15 @@ class ReplyReader:
                 any_stop=loose,
                 as_json=as_json,
                 coder=self._coder,
+                bare_code=self._only_coder and not wants_code_shown(self._form.request),
+                worked=self._worked,
                 definitions=self._definitions,
             )
         except NoObject as unreadable:
             self._in_words += 1
+            code = code_alone(text, self._form.request, worked=self._worked) if self._only_coder else None
+            if code:
+                return self._step(*code)
             if self._is_answer(unreadable.words):
                 refused = _REFUSAL.match(unreadable.words) is not None
                 return PlannerReply(USER, unreadable.words, Stop.SecurityRisks if refused else Stop.Completed)
@@ -214,26 +232,33 @@ class ReplyReader:
             if self._worked and self._form.json and is_json(said) and not is_ours:
                 return PlannerReply(USER, said, Stop.Completed)
             problem = unreadable.problem
-        raise Unreadable(f"{problem}{_FORM}{self._skeleton()}")
+        raise Unreadable(f"{problem}{_FORM}{self._skeleton(concrete=_NO_MESSAGE in problem)}")
+
+    def _step(self, words: str, code: str) -> PlannerReply:
+        """Return code for the worker that takes it, as the one step of a request that has no plan."""
+        message = words or _RUN
+        plan = None if self._has_plan else Plan((Step(1, _one_line(message)),))
+        step = "" if self._has_plan else "1"
+        return PlannerReply(self._coder, message, Stop.InProcess, plan=plan, current_plan_step=step, code=code)
 
     def _is_answer(self, words: str) -> bool:
-        if self._worked and self._form.fits(words):
+        if self._worked and self._form.fits(self._form.shaped(words)):
             return True
-        folded = _folded(words)
-        named = any(_folded(worker) in folded for worker in self._workers)
+        plain = folded(words)
+        named = any(folded(worker) in plain for worker in self._workers)
         open_work = named or "```python" in words or any(map(str.isdigit, words))
         return self._in_words > 1 and (self._worked or not open_work)
 
-    def _skeleton(self) -> str:
-        """Return an example of a valid reply."""
+    def _skeleton(self, *, concrete: bool) -> str:
+        """Return an example of a valid reply; `concrete`: with words in it, for a model that has copied the dots."""
         to_user = self._worked or not self._workers
         example = {
-            "reasoning": "…",
+            "reasoning": "One step." if concrete else "…",
             "init_plan": None,
-            "plan": None if self._has_plan or to_user else "1. …",
+            "plan": None if self._has_plan or to_user or concrete else "1. …",
             "current_plan_step": None if to_user else "1",
             "send_to": USER if to_user else self._workers[0],
-            "message": "…",
+            "message": (_EXAMPLE_ANSWER if to_user else _EXAMPLE_STEP) if concrete else "…",
             **({"code": None} if self._coder and not to_user else {}),
             "then": None,
             "stop": (Stop.Completed if to_user else Stop.InProcess).value,
@@ -249,7 +274,7 @@ def fallback_reply(reply: str, problem: str) -> PlannerReply:
         problem: What was wrong with it.
     """
     try:
-        fields = _named(read_object(reply))
+        fields = _named(called(read_object(reply), ()))
         said = _words(fields.get("message", "")).strip()
         if not said and "message" in fields:  # a reply in our form, which is nothing to show
             said = _words(fields.get("reasoning", "")).strip() or _NO_WORDS
@@ -262,7 +287,7 @@ def fallback_reply(reply: str, problem: str) -> PlannerReply:
 def _reason_of_empty(text: str) -> str | None:
     """Return the reasoning of a reply that completes the request with an empty message to the User; None for others."""
     try:
-        fields = {key: _words(value).strip() for key, value in _named(read_object(text)).items()}
+        fields = {key: _words(value).strip() for key, value in _named(called(read_object(text), ())).items()}
     except Unreadable:
         return None
     completes = fields.get("stop", "").casefold() in ("", Stop.Completed.value.casefold())
@@ -278,13 +303,16 @@ def read_reply(
     any_stop: bool = False,
     as_json: bool = False,
     coder: str = "",
+    bare_code: bool = False,
+    worked: bool = False,
     definitions: DefinitionPrompt | None = None,
 ) -> PlannerReply:
     """Parse a reply.
 
-    Fields are found whatever the case of their names, or by another usual name (`response` for `message`). The message
-    to a worker is the plan of a request that has none. Code for the worker that takes it stands in the field `code`, or
-    in a fenced Python block beside the object.
+    Fields are found whatever the case of their names, or by another usual name (`response` for `message`), and as the
+    arguments of a call. The message to a worker is the plan of a request that has none. Code for the worker that takes
+    it stands in the field `code`, or in a fenced Python block beside the object. A message to the User that is
+    `InProcess` is a question, or after a worker has answered the answer, unless it says what will be done.
 
     Args:
         text: The whole reply.
@@ -294,13 +322,18 @@ def read_reply(
             can't be made are left out.
         as_json: A message that is an object stays JSON; otherwise it is written as lines.
         coder: The worker that takes code; empty: none does.
+        bare_code: Code without a receiver is for `coder`.
+        worked: A worker has answered in this round.
         definitions: Reads the field `definitions`; None: it is passed over.
 
     Raises:
         Unreadable: with everything that is wrong, in words for the model.
     """
-    said = _named(read_object(text))
+    said = _named(called(read_object(text), [*workers, USER]))
     fields = {name: _words(value) for name, value in said.items()}
+    fields |= {name: "" for name in ("code", "reasoning", "current_plan_step") if is_dots(fields[name])}
+    if bare_code and not fields["send_to"].strip() and _holds_code(fields["code"]):
+        fields["send_to"] = coder
     if not as_json and isinstance(said["message"], dict):
         fields["message"] = _lines(said["message"])
     problems: list[str] = []
@@ -310,10 +343,10 @@ def read_reply(
         send_to, fields["stop"], fields["then"] = coder, Stop.InProcess.value, USER
     code = _code(fields["code"], text) if coder and send_to == coder else ""
     if code and not fields["message"].strip(" \n.…"):
-        fields["message"] = fields["reasoning"] if fields["reasoning"].strip(" \n.…") else "Run this code."
-    if not fields["message"].strip(" \n.…"):
-        problems.append("`message` is missing or empty: write what you want to tell the receiver")
-    stop = _stop(fields, send_to, problems, any_stop=any_stop)
+        fields["message"] = fields["reasoning"] or _RUN
+    if not fields["message"].strip(" \n.…") or fields["message"].strip() == _EXAMPLE_ANSWER:
+        problems.append(f"{_NO_MESSAGE}: write what you want to tell the receiver")
+    stop = _stop(fields, send_to, problems, any_stop=any_stop, worked=worked)
     init_plan, plan = _plan(said, "init_plan", problems), _plan(said, "plan", problems)
     step = fields["current_plan_step"].strip()
     if not has_plan and plan is None and send_to in workers:
@@ -348,45 +381,12 @@ def _code(field: str, text: str) -> str:
     return (read_code(text[beside.start() :]).code or "") if beside else ""
 
 
-def match_name(said: str, known: Sequence[str]) -> str:
-    """Return the one known name that is meant; empty if none is, or more than one may be.
-
-    Case, blanks, underscores, a leading "the" and words around a long name do not count; then come the words that loose
-    models use for the User and for the CodeInterpreter.
-
-    Args:
-        said: What the model wrote.
-        known: All names.
-
-    Example:
-        >>> match_name("code_interpreter", ["CodeInterpreter", "User"]), match_name("the human", ["Coder", "User"])
-        ('CodeInterpreter', 'User')
-    """
-    if said in known:
-        return said
-    folded = _folded(said)
-    same = [name for name in known if folded and folded in (_folded(name), _folded(f"the {name}"))]
-    if same:
-        return same[0] if len(same) == 1 else ""
-    plain = folded.removeprefix("the")
-    meant = [name for name, words in _ALIASES.items() if name in known and plain in words]
-    others = [name for name in known if name not in meant and (plain in _folded(name) or _folded(name) in plain)]
-    held = [name for name in known if len(_folded(name)) >= _LONG_NAME and _folded(name) in plain]
-    if len(held) == 1 and others in ([], held):
-        return held[0]
-    return meant[0] if len(meant) == 1 and not others else ""
-
-
-def _folded(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text.casefold())
-
-
 def _named(said: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a reply by their own names; None where nothing is said."""
     found: dict[str, Any] = {}
     for key, value in said.items():
         if value not in (None, "", [], {}):
-            found.setdefault(_folded(key), value)
+            found.setdefault(folded(key), value)
     return {name: next((found[one] for one in words if one in found), None) for name, words in _FIELDS.items()}
 
 
@@ -417,7 +417,7 @@ def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[
     said = fields["send_to"].strip()
     if name := match_name(said, known):
         return name
-    if len(workers) == 1 and _folded(said) == "planner" and _folded(fields["stop"]) in ("", "inprocess"):
+    if len(workers) == 1 and folded(said) == "planner" and folded(fields["stop"]) in ("", "inprocess"):
         return workers[0]  # it doesn't write to itself
     wanted = f"write one of {', '.join(known)}"
     problems.append(
@@ -428,18 +428,23 @@ def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[
     return ""
 
 
-def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_stop: bool) -> Stop:
-    """Read `stop`; a missing one follows from the receiver."""
+def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_stop: bool, worked: bool) -> Stop:
+    """Read `stop`; a missing one follows from the receiver, and `InProcess` to the User from the message."""
     said = fields["stop"].strip()
     if send_to != USER:
         return Stop.InProcess
     if not said:
         return Stop.Completed
-    folded = _folded(said)
+    plain = folded(said)
     for stop, words in _STOPS.items():
-        if folded == stop.value.casefold() or folded in words:
+        if plain == stop.value.casefold() or plain in words:
             return stop
-    if not any_stop or folded == Stop.InProcess.value.casefold():
+    if plain == Stop.InProcess.value.casefold():
+        if is_question(fields["message"]):
+            return Stop.Clarification
+        if worked and not is_promise(fields["message"]):
+            return Stop.Completed
+    if not any_stop or plain == Stop.InProcess.value.casefold():
         known = ", ".join(stop.value for stop in _STOPS)
         problems.append(f"`stop` is {said!r} in a message to the User: write one of {known}")
     return Stop.Completed
@@ -447,7 +452,7 @@ def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_s
 
 def _plan(said: Mapping[str, Any], name: str, problems: list[str]) -> Plan | None:
     text = _plan_text(said[name])
-    if not text.strip():
+    if is_dots(text):
         return None
     try:
         return Plan.parse(text)

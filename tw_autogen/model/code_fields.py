@@ -1,0 +1,113 @@
+"""The field with Python in an object that is not JSON: its code up to the real end, or an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from tw_autogen.errors import Unreadable
+from tw_autogen.model.unfenced_code import parses
+
+CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
+"""What models call the field that holds Python."""
+_UNSURE = (
+    "it is not certain where the code in the field `code` ends: leave `code` null and write the code after the object, "
+    "in one ```python block, or escape quotes and line breaks in it"
+)
+_NAMES = "|".join(CODE_FIELDS)
+_FIELD = re.compile(
+    rf"""["'](?:{_NAMES})["'][ \t]*:\s*(?P<mark>```(?:python|py)?[ \t]*\n|\"{{3}}|'{{3}}|["'`]|(?=\S))"""
+)
+_PLAIN = re.compile(r"(?:null|None|true|false|-?\d[\d.eE+-]*)\s*(?=[,}]|\Z)")
+_FOLLOWS = r"""(?=\s*(?:,\s*["']\w{1,40}["']\s*:|,?\s*\}|\Z))"""
+_ENDS = {mark: re.compile(mark + _FOLLOWS) for mark in ('"""', "'''", "```", "`", '"', "'")}
+_STRING = {mark: re.compile(rf"{mark}(?:[^{mark}\\]|\\.)*{mark}{_FOLLOWS}", re.S) for mark in "\"'"}
+_ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt]))""")
+_ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_COMMA = re.compile(r",\s*\}")
+_MOST_ENDS = 30
+_LONGEST_CHARS = 50_000
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def mend_code_field(text: str, begin: int) -> str:
+    r"""Return a text in which the code of an object that is not JSON stands as a JSON string.
+
+    Quotes that are not escaped, triple quotes, backticks, and a fenced block in the place of a string are read. An end
+    of the code counts if the code before it is Python, and the object without it is JSON, at most with a comma too many
+    or without its last brace. A string whose quotes are escaped counts by itself if it is Python.
+
+    Args:
+        text: The reply.
+        begin: Where the object begins.
+
+    Returns:
+        The text; unchanged if the object has no such field, or one without code.
+
+    Raises:
+        Unreadable: there is no such end, or more than one, so that code might be cut off.
+
+    Example:
+        >>> print(mend_code_field('{"code": "print("a")", "then": null}', 0))
+        {"code": "print(\"a\")", "then": null}
+    """
+    found = _FIELD.search(text, begin)
+    if found is None or _PLAIN.match(text, found.end()):
+        return text
+    at, mark = found.start("mark"), found["mark"].strip()
+    if not mark:  # a list or an object of lines, or code without any mark
+        return _with_lines(text, at)
+    ends = [] if len(text) - begin > _LONGEST_CHARS else list(_ends(text, begin, found))
+    python = {code: end for end, code in reversed(ends) if parses(code)}
+    if not python and mark in _STRING and (string := _STRING[mark].match(text, at)):
+        code = _unescaped(string[0][1:-1])
+        if parses(code) or any(end == string.end() for end, _ in ends):  # a mistake in the code is for its worker
+            python = {code: string.end()}
+    if len(python) != 1:
+        raise Unreadable(_UNSURE)
+    code, end = python.popitem()
+    return f"{text[:at]}{json.dumps(code, ensure_ascii=False)}{text[end:]}"
+
+
+def _with_lines(text: str, at: int) -> str:
+    try:
+        _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        raise Unreadable(_UNSURE) from None
+    return text
+
+
+def _ends(text: str, begin: int, found: re.Match[str]) -> Iterator[tuple[int, str]]:
+    """Yield where the code may end, behind its closing mark, and the code up to there."""
+    mark = found["mark"].strip()
+    mark = "```" if mark.startswith("```") else mark
+    head = f'{text[begin : found.start("mark")]}""'
+    for count, closing in enumerate(_ENDS[mark].finditer(text, found.end())):
+        if count == _MOST_ENDS:
+            return
+        if _is_object(f"{head}{text[closing.end() :]}"):
+            code = text[found.end() : closing.start()].rstrip()
+            yield closing.end(), _decoded(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
+
+
+def _is_object(text: str) -> bool:
+    for one in (text, _COMMA.sub("}", text, count=1), f"{text.rstrip().rstrip(',')}}}"):
+        try:
+            _DECODER.raw_decode(one)
+        except (ValueError, RecursionError):
+            continue
+        return True
+    return False
+
+
+def _decoded(code: str, *, verbatim: bool) -> str:
+    """Return code as it was meant: as it stands, or with the escapes of a JSON string taken off."""
+    return code if verbatim and parses(code) else _unescaped(code)
+
+
+def _unescaped(code: str) -> str:
+    def one(found: re.Match[str]) -> str:
+        return chr(int(found[1], 16)) if found[1] else _ESCAPED.get(found[2], found[2])
+
+    return _ESCAPE.sub(one, code)
