@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
 from tw_autogen.planner.planner_reply import USER, Stop
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?!\w)")
 _LIST_MARK = re.compile(r"^\s*\d{1,2}[.)]\s", re.M)
-_MOST_NUMBERS = 5
+_MOST_NUMBERS, _MOST_STATED = 5, 50
+_STATED = re.compile(r"(\d[\d.,]{0,30}) ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}(?=(\d[\d.,]{0,30}))")
+"""Arithmetic that an answer states; the second number may be the first one of the next."""
 
 
 def rounds_of_request(memory: Memory, name: str) -> list[Round]:
@@ -72,16 +74,57 @@ def unfounded_numbers(answer: str, shown: str) -> list[str]:
     """Return the first few numbers of an answer that are in nothing that the model was shown.
 
     Args:
-        answer: Numbers that are part of a word, or mark the items of a list, do not count.
+        answer: Numbers that are part of a word, or mark the items of a list, do not count; nor does the result of an
+            arithmetic of shown numbers that it states.
         shown: All that the model was shown.
 
     Example:
         >>> unfounded_numbers("1. The mean is 4.27, of 1,200 rows in a2.csv", "1200 rows")
         ['4.27']
+        >>> unfounded_numbers("39 of 312, so 12.5 %", "312 rows, 39 missing")
+        []
     """
     known = {_plain(found[0]) for found in re.finditer(r"\d[\d.,]*", shown)}
-    found = (one[0].rstrip(".,") for one in _NUMBER.finditer(_LIST_MARK.sub("", answer)))
-    return [one for one in dict.fromkeys(found) if _plain(one) not in known][:_MOST_NUMBERS]
+    results = _stated_results(answer, known)
+    unfounded = []
+    for found in _NUMBER.finditer(_LIST_MARK.sub("", answer)):
+        number = found[0].rstrip(".,")
+        if _plain(number) in known:
+            continue
+        places = len(_plain(number).partition(".")[2])
+        if any(_plain(f"{one:.{places}f}") == _plain(number) for one in results):
+            known.add(_plain(number))
+            results = _stated_results(answer, known)
+        else:
+            unfounded.append(number)
+    return list(dict.fromkeys(unfounded))[:_MOST_NUMBERS]
+
+
+def _stated_results(answer: str, known: Collection[str]) -> list[float]:
+    """Return the results of the arithmetic of known numbers that an answer states; of quotients the percentage, too."""
+    results = []
+    for one in list(_STATED.finditer(answer))[:_MOST_STATED]:
+        if _plain(one[1]) not in known or _plain(one[3]) not in known:
+            continue
+        first, second = _value(one[1]), _value(one[3])
+        if first is None or second is None:
+            continue
+        if one[2] in "/÷of" and second:
+            results += [first / second, 100 * first / second]
+        elif one[2] in "*×":
+            results.append(first * second)
+        elif one[2] == "+":
+            results.append(first + second)
+        else:
+            results.append(abs(first - second))
+    return results
+
+
+def _value(number: str) -> float | None:
+    try:
+        return float(_plain(number))
+    except ValueError:
+        return None
 
 
 def _plain(number: str) -> str:
