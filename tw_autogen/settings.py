@@ -218,6 +218,24 @@ class Settings:
             self.prompts += (LeftOut(key, setting),)
         return True
 
+    def beyond_named(self, keys: Iterable[str]) -> list[str]:
+        """Return those of some settings whose value a folder can't set that the user has only named.
+
+        Args:
+            keys: Dotted, known, and set here; those of roles always count from such a folder.
+        """
+        beyond = []
+        for key in keys:
+            if key.startswith(f"{ROLE_ROOM}."):
+                continue
+            one = self._fields[key]
+            rule = str(one.metadata.get("folder", ""))
+            default = one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
+            value = fit_setting(key, self._found[key], self._hints[key])
+            if not may_set(rule, value, default, own=False, trust=Trust.named):
+                beyond.append(key)
+        return beyond
+
     def _bounded(self, key: str, setting: Setting) -> Setting:
         """Return a setting, text for prompts that nobody trusts not longer than `_MOST_PROMPT_CHARS`."""
         if not any(one.setting is setting for one in self.prompts) or key in self._paths:

@@ -51,3 +51,16 @@ def test_a_pipe_is_left_out_and_never_waited_for(command, environ, tmp_path):
 
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.startswith("left out: pipe.md: it is no plain file")
+
+
+def test_no_link_in_the_current_folder_is_followed(command, environ, tmp_path):
+    here, other = tmp_path / "here", tmp_path / "other"
+    here.mkdir()
+    other.mkdir()
+    (other / "a.md").write_text("private\n")
+    (here / "docs").symlink_to(other)
+
+    ran = run(command, environ, here, "docs")
+
+    assert (ran.returncode, "docs is a link" in ran.stderr) == (2, True), ran.stderr
+    assert os.listdir(other) == ["a.md"]

@@ -227,6 +227,20 @@ def test_files_that_are_long_and_empty_are_not_copied_with_a_session(asked, tmp_
     assert os.listdir(tmp_path / ".tw" / "sessions") == [asked]
 
 
+def test_folders_in_folders_are_copied_with_a_session_up_to_a_hundred(asked, tmp_path):
+    files = tmp_path / ".tw" / "sessions" / asked / "files"
+    (files / "/".join("d" * 99)).mkdir(parents=True)
+    (files / "/".join("d" * 99) / "a.txt").write_text("deep", encoding="utf-8")
+    copied = CliRunner().invoke(main, ["sessions", "fork", asked])
+    (files / "/".join("e" * 102)).mkdir(parents=True)
+    refused = CliRunner().invoke(main, ["sessions", "fork", asked])
+
+    assert (copied.exit_code, refused.exit_code) == (0, 2), copied.stderr
+    copy = tmp_path / ".tw" / "sessions" / copied.stdout.strip() / "files"
+    assert (copy / "/".join("d" * 99) / "a.txt").read_text(encoding="utf-8") == "deep"
+    assert "nested more than 100 deep" in refused.stderr
+
+
 def unknown(folder, asked):
     return "ffff"
 

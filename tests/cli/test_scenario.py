@@ -203,3 +203,29 @@ def test_what_is_wrong_is_said_before_anything_runs(tw, greeting, args, words):
 
     assert ran.exit_code == 2
     assert words in ran.stderr
+
+
+@pytest.mark.parametrize("args", [("run",), ("record",), ("show", "--prompts")])
+@pytest.mark.parametrize(
+    "wants",
+    ['settings: {kernel.sandbox: "off"}', "settings: {model.base_url: http://x/v1}", "environment: {PATH: ./bin}"],
+)
+def test_a_scenario_that_is_not_trusted_sets_nothing_that_a_folder_can_not_set(tw, greeting, args, wants):
+    with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"{wants}\n")
+
+    ran = tw(*args, "./greeting")
+
+    assert ran.exit_code == 2
+    assert "set only where you trust the scenario; look at it, and say --trust" in ran.stderr
+    assert tw("show", "./greeting").exit_code == 0
+    assert tw("show", "--prompts", "--trust", "./greeting").exit_code == 0
+
+
+def test_replies_are_written_over_no_link(tw, greeting, tmp_path):
+    (greeting / "replies.under_way.yaml").symlink_to(tmp_path / "elsewhere")
+
+    ran = record(tw, "hello!")
+
+    assert (ran.exit_code, "a link; replies are written to no file elsewhere" in ran.stderr) == (2, True)
+    assert not (tmp_path / "elsewhere").exists()

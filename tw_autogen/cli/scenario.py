@@ -96,7 +96,7 @@ def run(
         raise click.UsageError("--strict is about recorded replies; leave it out with --live")
     if html:
         check_report()
-    scenarios = find_named(names)
+    scenarios = find_named(names, trust=options.trust)
     model = None if replay else _model(options, seconds)
     console, stopped = stderr_console(color=not options.no_color), False
     done: list[Runs] = []
@@ -157,7 +157,7 @@ def record(
     options = Options(**shared)
     if not names:
         raise click.UsageError("name the scenarios that are to be recorded")
-    scenarios = find_named(names)
+    scenarios = find_named(names, trust=options.trust)
     for scenario in scenarios:
         if not scenario.lessons:  # these may be taught by one that is recorded before
             _refuse_hindered(scenario)
@@ -180,11 +180,12 @@ def record(
 @_NAMES
 @click.option("--prompts", is_flag=True, help="Every prompt of a replay; the first one where nothing is recorded.")
 @click.option("--json", "as_json", is_flag=True, help="With --prompts: one JSON object, with the hash of each prompt.")
-def show(names: tuple[str, ...], prompts: bool, as_json: bool) -> None:
+@click.option("--trust", is_flag=True, help="With --prompts: let each scenario set all that it wants.")
+def show(names: tuple[str, ...], prompts: bool, as_json: bool, trust: bool) -> None:
     """Print what the scenarios NAMES, or all, ask and expect; or what the model gets to read."""
     if as_json and not prompts:
         raise click.UsageError("--json goes with --prompts")
-    scenarios, console, plain = find_named(names), stdout_console(), {}
+    scenarios, console, plain = find_named(names, trust=trust or not prompts), stdout_console(), {}
     for scenario in scenarios:
         if not prompts:
             print_scenario(console, scenario)
@@ -206,7 +207,7 @@ def show(names: tuple[str, ...], prompts: bool, as_json: bool) -> None:
 @click.pass_context
 def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check: Path | None) -> None:
     """Print calls and tokens of each recording as a Markdown table."""
-    made = costs_table(find_named(names))
+    made = costs_table(find_named(names, trust=True))
     if write:
         write.write_text(put_table(write, made), encoding="utf-8", newline="\n")
     elif check:

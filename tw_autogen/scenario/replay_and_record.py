@@ -86,9 +86,12 @@ def record_scenario(
 
     Raises:
         ConfigError: a role or a plugin is wrong; nothing has run.
-        ScenarioError: what the earlier try has left can't be read.
+        ScenarioError: what the earlier try has left can't be read, or a link stands where replies are written.
     """
     under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / scenario.FAILED_REPLIES
+    for one in (under_way, failed, failed.with_name(f"{failed.name}.new")):
+        if one.is_symlink():
+            raise ScenarioError("a link; replies are written to no file elsewhere", path=one)
     _keep(under_way, failed, _known(failed))  # of a try that was killed
     recorder = RecordingModel(model, under_way, hide=_hidden(workspace), known=_known(failed) if resume else ())
     try:

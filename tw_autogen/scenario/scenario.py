@@ -239,13 +239,15 @@ def _piece(key: str, name: str, folder: Path, path: Path) -> str:
     return str(folder / name)
 
 
-def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
+def find_named(names: Sequence[str], *, trust: bool = False) -> tuple[Scenario, ...]:
     """Read scenarios by name or folder; all shipped ones where none is named.
 
-    A single word is a shipped scenario's name; `./word` is a folder.
+    Args:
+        names: A single word is a shipped scenario's name; `./word` is a folder.
+        trust: Take those that want more than a folder can set that the user has only named, such as `kernel.sandbox`.
 
     Raises:
-        ScenarioError: there is no such scenario, or it is wrong.
+        ScenarioError: there is no such scenario, it is wrong, or it wants more.
     """
     shipped = shipped_folder("scenarios")
     found: list[Scenario] = []
@@ -263,4 +265,29 @@ def find_named(names: Sequence[str]) -> tuple[Scenario, ...]:
         else:
             known = [one.name for one in shipped.iterdir() if (one / FILE).is_file()]
             raise ScenarioError(f"neither a folder nor a shipped scenario{nearest(name, known)}", path=name)
+    for one in () if trust else found:
+        _check_trust(one)
     return tuple(found)
+
+
+def _check_trust(scenario: Scenario) -> None:
+    """Refuse what a scenario that is not shipped with this package may set only where the user trusts it.
+
+    Its roles and plugins count, as those of any folder that the user names.
+
+    Args:
+        scenario: Read, and not run yet.
+
+    Raises:
+        ScenarioError: it wants settings that a named folder can't set, such as `kernel.sandbox`, or sets variables of
+            the environment.
+    """
+    if scenario.folder.parent == shipped_folder("scenarios").resolve():
+        return
+    wanted = Settings(ROOMS, scenario.settings).beyond_named(scenario.settings)
+    wanted += [f"environment.{name}" for name in scenario.environment]
+    if wanted:
+        raise ScenarioError(
+            f"{', '.join(wanted)}: set only where you trust the scenario; look at it, and say --trust",
+            path=scenario.folder / FILE,
+        )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import itertools
 import stat
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tw_autogen.conversation import new_id
@@ -16,6 +18,8 @@ from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.event_journal import JOURNAL
+
+_MOST_LEVELS = 100
 
 
 def fork_session(
@@ -67,10 +71,20 @@ def _copy_files(source: SafeFolder, target: SafeFolder, limit_mb: int) -> None:
     entries = list(source.walk())
     if (size := sum(one.info.st_size for one in entries if one.is_file)) > left:
         raise OSError(errno.EFBIG, f"its files have {size >> 20} MB; at most {limit_mb} are copied (kernel.disk_mb)")
-    for entry in entries:
-        if entry.is_folder:
-            target.make_folder(entry.name, parents=True)
-        elif entry.is_file:
-            with source.open_file(entry.name) as file:
-                target.copy_in(file, entry.name, mode=stat.S_IMODE(entry.info.st_mode) & 0o777, limit_bytes=left)
-                left -= file.tell()
+    if any(one.name.count("/") >= _MOST_LEVELS for one in entries):
+        raise OSError(errno.ENAMETOOLONG, f"its folders are nested more than {_MOST_LEVELS} deep")
+    for above, below in itertools.groupby(entries, key=lambda one: one.name.rpartition("/")[0]):
+        with _below(source, above) as those, _below(target, above) as copies:
+            for entry in below:
+                name = entry.name.rpartition("/")[2]
+                if entry.is_folder:
+                    copies.make_folder(name)
+                elif entry.is_file:
+                    with those.open_file(name) as file:
+                        copies.copy_in(file, name, mode=stat.S_IMODE(entry.info.st_mode) & 0o777, limit_bytes=left)
+                        left -= file.tell()
+
+
+def _below(folder: SafeFolder, name: str) -> AbstractContextManager[SafeFolder]:
+    """Return a folder below one, or for no name that one itself, which stays open."""
+    return folder.open_folder(name) if name else contextlib.nullcontext(folder)
