@@ -56,6 +56,7 @@ class CsvDialect:
             thousands, values with points that are no such numbers, such as dates.
         wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
         rows: How many rows the table has, where other lines follow them; 0: none follow.
+        columns: How many columns the table has, where its lines have more; 0: they don't.
     """
 
     separator: str = ","
@@ -66,6 +67,7 @@ class CsvDialect:
     codes: tuple[str, ...] = ()
     wide_rows: bool = False
     rows: int = 0
+    columns: int = 0
 
     def call(self, name: str) -> str:
         """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
@@ -81,6 +83,7 @@ class CsvDialect:
             "thousands": repr(self.thousands) if self.thousands else "",
             "skiprows": str(self.lines_above or ""),
             "nrows": str(self.rows or ""),
+            "usecols": f"range({self.columns})" if self.columns else "",
             "dtype": "{" + ", ".join(f"{one!r}: str" for one in self.codes) + "}" if self.codes else "",
             "index_col": "False" if self.wide_rows else "",
         }

@@ -18,9 +18,10 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .column_profile import Column, join_lines
+from .column_profile import Column
 from .file_description import MOST_CHARS, describe_file, kind_of
 from .folder_listing import listing, size_words
+from .join_keys import join_lines
 
 NAME = "describe"
 """What code calls it."""
@@ -276,7 +277,7 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
         yield {
             "headline": found.headline[:1000], "lines": lines, "columns": columns, "problem": found.problem[:1000]
         }  # fmt: skip
-    yield {"joins": join_lines(tables)[:20]}
+    yield {"joins": join_lines(tables)[:10]}
 
 
 def _listed(folder: str, *, layouts: bool, most_lines: int) -> Iterator[Described]:
