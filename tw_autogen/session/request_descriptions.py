@@ -126,7 +126,7 @@ class RequestDescriptions:
         new = [line for line in lines[1:] if line not in known]
         if tree != self._told_tree:
             some = known and len(new) * 2 < len(lines)
-            said = "\n".join(["Changed there:", lines[0], *new] if some else ["Its files:", tree])
+            said = "\n".join(["Changed there:", lines[0], *new] if some else [f"Its files, below {path}/:", tree])
             parts.append(_cut(said, int(limit * _TREE_SHARE) if content else limit))
             self._told_tree = tree
         if content and (said := self._relevant(text, path, found["files"], limit - sum(map(len, parts)))):
@@ -158,12 +158,14 @@ class RequestDescriptions:
             order += [name for name in names if name not in order]
         kept: dict[str, str] = {}
         for name in order:
-            body = texts[name].replace(f"({name!r},", "(path,").replace(f"({name!r})", "(path)")
+            whole_path = repr(os.path.join(folder, name))
+            body = whole_path + texts[name].removeprefix(name).replace(repr(name), whole_path)
             if count[name] > 1:
                 first_line, _, rest = body.partition("\n")
                 rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
-                body = f"{first_line}; {count[name]} files of this layout\n{rest}"
-            body = _cut(body, limit // 2)
+                body = f"{first_line}; {count[name]} files of this layout, of this one:\n{rest}"
+            if len(body) > limit and not kept:
+                body = _cut(body, limit - _TEXT_CHARS)
             if len(body) > limit or limit < _LEAST_CHARS:
                 continue
             self._told[name] = texts[name]
@@ -172,7 +174,7 @@ class RequestDescriptions:
         if not kept:
             return ""
         about = [line for line in joins if sum(f"{name!r}[" in line for name in kept) > 1][:5]
-        head = f"What files there hold, by their path below {folder} (describe(path) in code shows it of any other):"
+        head = "What files there hold, by the path that code opens them by (describe(path) shows it of any other):"
         return "\n".join([head, *("- " + one.replace("\n", "\n  ") for one in kept.values()), *about])
 
     def _described(
@@ -205,7 +207,7 @@ class RequestDescriptions:
             return "size not known"
 
 
-_EMPTY: Mapping[str, Any] = {"headline": "", "lines": (), "columns": (), "problem": "", "size": ""}
+_EMPTY: Mapping[str, Any] = {"headline": "", "lines": (), "whole": (), "columns": (), "problem": "", "size": ""}
 
 
 def _holds_files(folder: str) -> bool:
@@ -218,7 +220,9 @@ def _holds_files(folder: str) -> bool:
 
 def _text(described: Mapping[str, Any]) -> str:
     first = f"{described['name']}: {described['size']}, {described['headline']}"
-    return "\n".join([first, *(f"  {line}" for line in described["lines"])])
+    lines, whole = described["lines"], described["whole"]
+    shown = whole if whole and sum(map(len, whole)) < sum(map(len, lines)) else lines
+    return "\n".join([first, *(f"  {line}" for line in shown)])
 
 
 def _body(name: str, text: str) -> str:
@@ -232,7 +236,9 @@ def _words(name: str) -> str:
 
 
 def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], limit: int) -> list[str]:
-    """Return descriptions cut to a limit together: the most relevant ones have half of what is left at least.
+    """Return descriptions that fit a limit together: whole ones, the most relevant first, and of the others a line.
+
+    If that of the most relevant file is too long, it is cut to what those of the others leave, or to half.
 
     Args:
         texts: Descriptions; of each the first line goes in any case.
@@ -241,16 +247,20 @@ def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], l
         limit: How long all may be, in characters.
     """
     order = [*ranked, *(at for at in range(len(texts)) if at not in ranked)]
-    left = limit - sum(min(_TEXT_CHARS, len(text.partition("\n")[0])) for text in texts)
-    found = dict(enumerate(texts))
-    for number, at in enumerate(order):
-        first, _, rest = texts[at].partition("\n")
+    parts = [text.partition("\n")[::2] for text in texts]
+    left = limit - sum(min(_TEXT_CHARS, len(first)) for first, _ in parts)
+    found = {}
+    for at in order:
+        first, rest = parts[at]
         first = first if len(first) <= _TEXT_CHARS else f"{first[:_TEXT_CHARS]}…"
-        share = max(left // 2, left // (len(order) - number))
-        more = "  … " + _MORE.format(names[at])
-        kept = rest if len(rest) <= share else _cut(rest, share - len(more)) if share > _LEAST_CHARS else ""
-        left -= len(kept)
-        found[at] = "\n".join(filter(None, [first, kept.removesuffix("\n…"), more if len(kept) < len(rest) else ""]))
+        more = _MORE.format(names[at])
+        if len(rest) > left and at == order[0]:
+            others = sum(len(one) for number, (_, one) in enumerate(parts) if number != at)
+            rest = f"{_cut(rest, max(left // 2, left - others) - len(more))} {more}"
+        elif len(rest) > left:
+            first, rest = f"{first}; {more}", ""
+        left -= len(rest)
+        found[at] = "\n".join(filter(None, [first, rest]))
     return [found[at] for at in range(len(texts))]
 
 

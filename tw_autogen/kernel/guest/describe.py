@@ -34,7 +34,7 @@ _TEXTS = ("txt", "md", "rst", "log", "")
 _TERMS = 2000
 
 Described = dict[str, Any]
-"""`name`, `size` in words, `headline`, `lines`, `columns` (their names), `problem`."""
+"""`name`, `size` in words, `headline`, `lines`, `whole` (all of a small file), `columns` (their names), `problem`."""
 
 
 class Told(str):
@@ -173,7 +173,7 @@ def text_of(described: Mapping[str, Any]) -> str:
 
 
 def _nothing(why: str) -> Described:
-    return {"headline": why, "lines": [], "columns": [], "problem": why}
+    return {"headline": why, "lines": [], "whole": [], "columns": [], "problem": why}
 
 
 def _in_child(
@@ -275,7 +275,8 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
                 break
             lines.append(line)
         yield {
-            "headline": found.headline[:1000], "lines": lines, "columns": columns, "problem": found.problem[:1000]
+            "headline": found.headline[:1000], "lines": lines, "whole": found.whole, "columns": columns,
+            "problem": found.problem[:1000],
         }  # fmt: skip
     yield {"joins": join_lines(tables)[:10]}
 

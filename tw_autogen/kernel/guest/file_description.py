@@ -36,6 +36,8 @@ _SHEET_ROWS = 20_000
 _MOST_TABLES = 30
 _TEXT_BYTES = 2_000_000
 _TABLE_SECONDS = 1.0
+_SMALL_CHARS = 600
+"""A table or JSON up to here is shown whole."""
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -48,12 +50,14 @@ class Description:
         headline: Its kind and size in a line.
         lines: The rest.
         tables: The columns by the name of the file, or of the sheet or table in it.
+        whole: All of a small file, and what its text doesn't show; empty: it is not small.
         problem: Why it can't be read as its kind; empty if it can.
     """
 
     headline: str
     lines: list[str] = field(default_factory=list)
     tables: list[tuple[str, list[Column]]] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
     problem: str = ""
 
 
@@ -107,10 +111,19 @@ def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
             blocks, name, separator, lambda found: replace(found, encoding=start.encoding).call(name)
         )
     else:
-        headline, lines, columns = csv_table(start, name, above, separator).describe()
+        table = csv_table(start, name, above, separator)
+        headline, lines, columns = table.describe()
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
     words = {",": "CSV", ";": "CSV with ';'", "\t": "CSV with tabs", "|": "CSV with '|'"}[separator]
-    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)])
+    whole = [] if blocks else _whole(start, table.remarks)
+    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], whole)
+
+
+def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
+    """Return all lines of a small text with remarks below; empty if it is not small."""
+    if not start.whole or sum(map(len, start.lines)) > _SMALL_CHARS:
+        return []
+    return ["all of it:", *(f"| {one.rstrip()}" for one in start.lines), *remarks]
 
 
 def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
@@ -125,7 +138,8 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
     first = value[0] if isinstance(value, list) and value else value
     if lines:
         lines.append(f"first: {cut_line(json.dumps(first, ensure_ascii=False, default=str))}")
-    return Description(headline, lines, [(name, columns)] if columns else [])
+    whole = _whole(read_start(path)) if size <= _SMALL_CHARS else []
+    return Description(headline, lines, [(name, columns)] if columns else [], whole)
 
 
 def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Description:
@@ -143,7 +157,8 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
         kinds = ", ".join(sorted({type(one).__name__ for one in values}))
         return Description(f"JSON lines, {said}{sample}, of {kinds}", [f"| {cut_line(lines[0])}"])
     said_lines = [*record_lines(records), f"first: {cut_line(lines[0])}"]
-    return Description(f"JSON lines: {said} objects{sample}", said_lines, [(name, record_columns(records))])
+    headline = f"JSON lines: {said} objects{sample}"
+    return Description(headline, said_lines, [(name, record_columns(records))], _whole(start))
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:

@@ -67,9 +67,16 @@ class TextTable:
         if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
             lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas adds .1 to the second")
         lines += self.notes
-        if self.call:
-            lines.append(f"to be read with {self.call}")
-        return headline, lines, columns
+        return headline, lines + self._reading, columns
+
+    @property
+    def remarks(self) -> list[str]:
+        """Return what has to be said where all of its text is shown."""
+        return [one.rstrip(":") for one in self.notes if not one.startswith("| ")] + self._reading
+
+    @property
+    def _reading(self) -> list[str]:
+        return [f"to be read with {self.call}"] if self.call else []
 
 
 def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTable:
