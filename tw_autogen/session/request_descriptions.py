@@ -23,6 +23,9 @@ _TEXT_CHARS = 400
 _HEAD_ROWS = 3
 _MOST_COLUMNS = 40
 _LEAST_CHARS = 200
+_JOIN_CHARS = 300
+"""What is kept for lines about columns that join files."""
+_HEAD = "What files there hold, by the path that code opens them by (describe(path) shows it of any other):"
 _FITS = 0.5
 """What part of the best file's score another one has that fits a later request."""
 _MORE = "describe({!r}) shows more"
@@ -157,25 +160,20 @@ class RequestDescriptions:
         if not self._told:  # nothing is known of the folder yet: also what the request does not name
             order += [name for name in names if name not in order]
         kept: dict[str, str] = {}
+        left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
         for name in order:
-            whole_path = repr(os.path.join(folder, name))
-            body = whole_path + texts[name].removeprefix(name).replace(repr(name), whole_path)
-            if count[name] > 1:
-                first_line, _, rest = body.partition("\n")
-                rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
-                body = f"{first_line}; {count[name]} files of this layout, of this one:\n{rest}"
-            if len(body) > limit and not kept:
-                body = _cut(body, limit - _TEXT_CHARS)
-            if len(body) > limit or limit < _LEAST_CHARS:
-                continue
-            self._told[name] = texts[name]
-            limit -= len(body)
-            kept[name] = body
+            body = _of_folder(os.path.join(folder, name), name, texts[name], count[name])
+            if len(body) > left and not kept:
+                body = _cut(body, left)
+            if len(body) <= left and left >= _LEAST_CHARS:
+                self._told[name] = texts[name]
+                left -= len(body) + 1
+                kept[name] = body
         if not kept:
             return ""
-        about = [line for line in joins if sum(f"{name!r}[" in line for name in kept) > 1][:5]
-        head = "What files there hold, by the path that code opens them by (describe(path) shows it of any other):"
-        return "\n".join([head, *("- " + one.replace("\n", "\n  ") for one in kept.values()), *about])
+        concerned = {line: sum(f"{name!r}[" in line for name in kept) for line in joins}
+        about = sorted((line for line in joins if concerned[line]), key=lambda line: -concerned[line])[:5]
+        return _cut("\n".join([_HEAD, *kept.values(), *about]), limit)
 
     def _described(
         self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None
@@ -228,6 +226,22 @@ def _text(described: Mapping[str, Any]) -> str:
 def _body(name: str, text: str) -> str:
     """Return a description without the file's name: copies of a file have the same one."""
     return text.removeprefix(name).replace(repr(name), "path")
+
+
+def _of_folder(path: str, name: str, text: str, count: int) -> str:
+    """Return a description for a list of those of the user's folder, with the path that code opens the file by.
+
+    Args:
+        path: The whole one.
+        name: Below the folder; the text begins with it.
+        text: The description.
+        count: How many files have this layout.
+    """
+    first, _, rest = (repr(path) + text.removeprefix(name).replace(repr(name), repr(path))).partition("\n")
+    if count > 1:
+        rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
+        first += f"; {count} files of this layout, of this one:"
+    return f"- {first}\n{rest}".replace("\n", "\n  ")
 
 
 def _words(name: str) -> str:
