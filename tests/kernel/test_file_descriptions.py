@@ -232,6 +232,19 @@ def test_the_table_is_as_long_as_it_should_be():
     assert len(TABLE) >= 60
 
 
+def test_the_rows_of_a_large_file_are_estimated_from_its_beginning(tmp_path):
+    line = b"12345678,abcdefghij\n"
+    with open(tmp_path / "a.csv", "wb") as file:
+        file.write(b"id,name\n" + line * 3_100_000)
+        for end in range(200_000_000, 600_000_001, 200_000_000):  # takes no room on the disk
+            file.seek(end)
+            file.write(line)
+
+    told = describe(tmp_path, "a.csv")[0]["a.csv"]
+
+    assert "CSV: about 30000000 rows x 2 columns, judged by its first 31250 rows" in told
+
+
 def describe(folder, *names):
     found, joins = Describer(folder, apart=False).describe_all([(name, name) for name in names], seconds=20)
     return {one["name"]: "\n".join([one["headline"], *one["lines"]]) for one in found}, joins
@@ -295,6 +308,36 @@ def test_a_text_is_quoted_where_it_speaks_of_columns_of_the_other_files_in_whate
     told, _ = describe(tmp_path, "a.md", "a.csv")
 
     assert "line 5: A cust_id is given once." in told["a.md"]
+
+
+LISTED = {
+    "bullets in bold": ("* **rate**: what is taken of the value\n* **aci**: who authorizes\n", ["rate", "aci"]),
+    "bullets in code": ("- `rate` - what is taken of the value\n- `aci` - who authorizes\n", ["rate", "aci"]),
+    "plain bullets": ("- rate: what is taken of the value\n- aci: who authorizes\n", ["rate", "aci"]),
+    "numbers": ("1. rate: what is taken of the value\n2. aci: who authorizes\n", ["rate", "aci"]),
+    "definitions": ("rate\n:   what is taken of the value\n\naci\n:   who authorizes\n", ["rate", "aci"]),
+    "a table": (
+        "| field | meaning |\n|---|---|\n| rate | what is taken |\n| aci | who authorizes |\n",
+        ["rate", "aci"],
+    ),
+    "code in a sentence": ("Fees come of the `rate` and of nothing else.\n", ["rate"]),
+    "plain words": (
+        "- At this rate we are done by June.\n- The aci is a word, so is rate.\n\nrate and see.\n",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_items_of_a_list_that_are_columns_of_other_files_are_quoted(case, tmp_path):
+    text, names = LISTED[case]
+    (tmp_path / "fees.csv").write_text("rate,aci,n\n1,A,2\n3,B,4\n", encoding="utf-8")
+    (tmp_path / "a.md").write_text("# Notes\n\n" + "Much ado. " * 300 + f"\n\n{text}\n\nAdo.\n", encoding="utf-8")
+
+    told = describe(tmp_path, "a.md", "fees.csv")[0]["a.md"]
+
+    quoted = [one for one in told.splitlines() if re.match(r"\| line \d+: (?!Notes)", one)]
+    assert [next((name for name in ("rate", "aci") if name in one), one) for one in quoted] == names, told
 
 
 IDS = [f"c{at}" for at in range(20)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.settings import SessionSettings
 
-_SECONDS, _FOLDER_SECONDS = 20.0, 2.0
-"""How long the description of one file may take, and that of all files of the user's folder together."""
+_SECONDS = 20.0
+"""How long the description of one file of a request may take."""
+_FOLDER_SECONDS, _FILE_SECONDS = 2.0, 1.5
+"""How long the user's folder may take to be listed and described, and one file of it."""
 _TREE_LINES = 40
 _TREE_SHARE = 0.4
 _MOST_CANDIDATES = 30
@@ -116,6 +119,7 @@ class RequestDescriptions:
         if not _holds_files(path):  # no kernel has to start to say so
             return ""
         content = mode == "content"
+        began = time.monotonic()
         try:
             found = kernel.list_files(path, layouts=content, most_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
         except TwAutogenError:  # it says so again, when code is to run there
@@ -132,11 +136,13 @@ class RequestDescriptions:
             said = "\n".join(["Changed there:", lines[0], *new] if some else [f"Its files, below {path}/:", tree])
             parts.append(_cut(said, int(limit * _TREE_SHARE) if content else limit))
             self._told_tree = tree
-        if content and (said := self._relevant(text, path, found["files"], limit - sum(map(len, parts)))):
+        seconds = max(_FILE_SECONDS, _FOLDER_SECONDS - (time.monotonic() - began))
+        left = limit - sum(map(len, parts))
+        if content and (said := self._relevant(text, path, found["files"], left, seconds=seconds)):
             parts.append(said)
         return "\n".join(parts)
 
-    def _relevant(self, text: str, folder: str, files: Sequence[tuple[str, int]], limit: int) -> str:
+    def _relevant(self, text: str, folder: str, files: Sequence[tuple[str, int]], limit: int, *, seconds: float) -> str:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
         count = {str(name): int(many) for name, many in files}
         names = list(count)
@@ -148,7 +154,7 @@ class RequestDescriptions:
             first = [names[at] for at, _ in scored]
             wanted = [*first, *(name for name in names if name not in first)][:_MOST_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
-        described, joins = self._described(pairs, each=_FOLDER_SECONDS, together=_FOLDER_SECONDS)
+        described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds)
         brought = {_body(name, one) for name, one in self._told.items()}
         texts = {one["name"]: _text(one) for one in described if not one.get("late")}
         texts = {name: one for name, one in texts.items() if _body(name, one) not in brought}

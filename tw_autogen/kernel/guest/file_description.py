@@ -16,6 +16,7 @@ from typing import Any
 from .column_profile import Column
 from .csv_dialect import (
     COMPRESSED,
+    SAMPLE_BYTES,
     CsvDialect,
     TextStart,
     as_lines,
@@ -98,7 +99,8 @@ def _one_line(error: Exception) -> str:
 
 
 def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
-    start = read_start(path)
+    large = os.path.getsize(path) > SAMPLE_BYTES
+    start = read_start(path, most_bytes=SAMPLE_BYTES // 4 if large else SAMPLE_BYTES)
     if not start.lines:
         raise ValueError("it is empty")
     tabs = ".tsv" in path.lower()

@@ -24,6 +24,12 @@ _FORMULA = re.compile(
     re.I,
 )
 _FEW_TERM_CHARS = 3
+_CODE = re.compile(r"`([^`\n]{1,80})`")
+_NAMED = re.compile(
+    r"\s*(?:[-*+•|]|\d{1,3}[.)])?\s{0,9}[*_`\"']{0,3}([^\s:|*`\"'](?:[^:|*`\"'\n]{0,60}[^\s:|*`\"'])?)[*_`\"']{0,3}"
+    r"\s{0,9}(?::|\||–|—|- )"
+)
+"""The name that an item of a list, or a definition, begins with."""
 
 
 def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> tuple[str, list[str]]:
@@ -111,7 +117,8 @@ def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: se
 
     Args:
         lines: The text's.
-        terms: Names of columns; those that are plain words of one's language count only beside something else.
+        terms: Names of columns; those that are plain words of one's language count only as code, as what an item of a
+            list is about, or beside something else.
         titles: Numbers of lines that are headings.
     """
     words = {term.lower() for term in terms if len(term) >= _FEW_TERM_CHARS}
@@ -123,11 +130,15 @@ def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: se
             continue
         paragraph = paragraph[:_LONGEST_PARAGRAPH]
         mentioned = set(pattern.findall(paragraph.lower())) if words else set()
+        named = {one.lower() for one in _CODE.findall(paragraph)}
+        if match := _NAMED.match(paragraph):
+            named.add(match[1].lower())
+        telling = (mentioned - plain) | (named & words)
         rules = 2 * bool(_EMPTY.search(paragraph)) + 2 * bool(_FORMULA.search(paragraph))
-        score = rules + min(3, len(mentioned - plain)) + bool(rules and mentioned)
+        score = rules + min(3, len(telling)) + bool(rules and mentioned)
         if words and not mentioned:
             score -= 1
-        if score > 1 or mentioned - plain:
+        if score > 1 or telling:
             scored.append((score, at, paragraph))
     left, kept = _QUOTED_CHARS, []
     for _, at, paragraph in sorted(scored, key=lambda one: (-one[0], one[1])):

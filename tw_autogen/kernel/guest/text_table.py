@@ -83,7 +83,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     """Return the table of a text of separated values."""
     lines = start.lines[above:]
     first = lines[0].count(separator) + 1
-    most = max(100, MOST_CELLS // min(max(1, first), MOST_COLUMNS))
+    cells = MOST_CELLS if start.whole else MOST_CELLS // 4
+    most = max(100, cells // min(max(1, first), MOST_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
     rows = [row for row in parse_rows([*lines[: most + 1]], separator) if row]
     if rows and start.encoding.startswith("utf") and rows[0]:
@@ -101,7 +102,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     total = ""
     if sampled:
         known = None if start.more_lines is None else len(lines) - 1 + start.more_lines
-        total = f"about {known}" if known is not None else f"more than {len(lines) - 1}"
+        total = f"about {_rounded(known)}" if known is not None else f"more than {len(lines) - 1}"
     wide = [at for at, row in enumerate(data) if len(row) > len(header)]
     short = [at for at, row in enumerate(data) if len(row) < len(header)]
     decimal, thousands = number_signs(data, separator)
@@ -135,6 +136,11 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         thousands=thousands if decimal != "." else "",
         call=dialect.call(name),
     )
+
+
+def _rounded(count: int) -> int:
+    """Return a count with three digits if it is so large that it may be an estimate."""
+    return count if count < 1_000_000 else int(float(f"{count:.3g}"))
 
 
 def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
