@@ -283,3 +283,13 @@ def test_the_kernel_describes_what_the_folder_holds_before_the_first_call(here, 
     told = model.calls[0][-1]["content"]
     assert f"- '{here}/sales.csv': 23 bytes, CSV: 1 rows x 2 columns" in told
     assert Grants().describe(str(here), here) in told
+
+
+def test_the_path_of_the_users_folder_is_one_that_code_can_open(here, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(here)
+
+    told = Grants().describe(str(link), tmp_path / "own")
+
+    assert told.startswith(f"The User's own folder is {here.resolve()}. Code can read it, but not write there.")
+    assert told.endswith("code opens them by the whole path.")
