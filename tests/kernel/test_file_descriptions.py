@@ -209,6 +209,29 @@ TABLE = {  # fmt: off
         ["HTML, title 'T', 1 tables", "table 0: 2 rows x 2 columns", "'a': int"],
         [],
     ),
+    "page with a caption": (
+        "a.html",
+        "<table><caption>People <b>of</b> 2024<sup>1</sup></caption><tr><th>name</th><th>n</th></tr>"
+        "<tr><th>A</th><td>1</td></tr><tr><th>B</th><td>2</td></tr></table>",
+        ["table 0, caption 'People of 2024': 2 rows x 2 columns", "'name' heads its rows: index_col=0"],
+        ["header rows", "no header cells"],
+    ),
+    "page with a header of two rows": (
+        "a.html",
+        "<table class='x navbox'><tr><td>q<td>r</tr><tr><td>q<td>r</tr><tr><td>q<td>r</tr></table>"
+        "<table><thead><tr><th colspan=3>Census</tr>"
+        "<tr><th rowspan=2>the<br>city<th colspan=2>people</tr><tr><th>2023<th>2024</tr></thead>"
+        "<tbody><tr><td>A<td>1<td>2</tr><tr><td rowspan=2>B<td>3<td>4</tr><tr><td>5<td>6</tr></tbody></table>",
+        ["3 rows x 3 columns", "| the city,people / 2023,people / 2024", "| B,5,6", "'people / 2024': int, 2 … 6",
+         "3 header rows: pd.read_html makes columns of 3 levels"],
+        ["heads its rows", "table 0"],
+    ),
+    "page without header cells": (
+        "a.html",
+        "<table><tr><td>a<td>b</tr><tr><td>1<td>2</tr><tr><td>3<td>4</tr></table>",
+        ["2 rows x 2 columns", "no header cells: header=0 takes its first row"],
+        [],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -516,6 +539,7 @@ HOSTILE = {
     "a.xlsx": workbook_of_far_cells,
     "a.db": endless_view,
     "a.html": lambda path: path.write_text("<table>" * 100_000 + "<tr><td>x" * 10_000),
+    "b.html": lambda path: path.write_text("<table>" + "<tr><td rowspan=99999 colspan=99999>x" * 10_000),
     "a.md": lambda path: path.write_text("=" * 50_000 + "\n" + "a = " * 50_000),
 }
 

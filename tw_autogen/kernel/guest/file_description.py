@@ -26,8 +26,9 @@ from .csv_dialect import (
 )
 from .folder_listing import size_words
 from .json_outline import outline, record_columns, record_lines
+from .page_tables import TablesOfPage, remarks
 from .table_blocks import find_blocks
-from .text_outline import TablesOfPage, text_lines
+from .text_outline import text_lines
 from .text_table import MOST_CELLS, MOST_COLUMNS, RAW_CHARS, TextTable, block_lines, blocks_of_text, csv_table, cut_line
 
 MOST_CHARS = 20_000
@@ -333,7 +334,7 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
     page = TablesOfPage()
     page.feed("".join(start.lines))
-    tables = [(at, [row for row in rows if any(row)]) for at, rows in enumerate(page.tables)]
+    tables = [(at, table.table()) for at, table in enumerate(page.tables) if not table.navigation]
     tables = [(at, rows) for at, rows in tables if len(rows) > 2 and _is_even(rows)]
     title = f", title {page.title[:100]!r}" if page.title else ""
     result = Description(f"HTML{title}, {len(page.tables)} tables" + ("" if start.whole else " in its first 2 MB"))
@@ -341,8 +342,10 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
         lines = as_lines(rows)
         table = csv_table(TextStart([f"{line}\n" for line in lines]), name, 0, ",")
         table.call = ""
+        table.notes += remarks(page.tables[at], table.names)
         headline, said, columns = table.describe()
-        result.lines += [f"table {at}: {headline}", *(f"  {one}" for one in said)]
+        caption = f", caption {page.tables[at].caption[:100]!r}" if page.tables[at].caption else ""
+        result.lines += [f"table {at}{caption}: {headline}", *(f"  {one}" for one in said)]
         result.tables.append((f"{name}: table {at}", columns))
     if result.tables:
         result.lines.append(f"to be read with pd.read_html({name!r})[n]; n may count otherwise")

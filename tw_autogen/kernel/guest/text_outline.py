@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from html.parser import HTMLParser
 from typing import Any
 
 _WHOLE_CHARS = 1500
@@ -162,63 +161,3 @@ def _paragraphs(lines: Sequence[str]) -> list[tuple[int, str]]:
             found[-1][1].append(line.strip())
         fresh = False
     return [(at, " ".join(parts)) for at, parts in found]
-
-
-class TablesOfPage(HTMLParser):
-    """The tables of an HTML page: rows of texts, read from the page's own text.
-
-    Args:
-        most_rows: How many rows of each table are kept.
-    """
-
-    def __init__(self, most_rows: int = 2000) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title = ""
-        self.tables: list[list[list[str]]] = []
-        self._most_rows = most_rows
-        self._open: list[list[list[str]]] = []
-        self._cell: list[str] | None = None
-        self._in_title = False
-        self._hidden = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a table, a row or a cell.
-
-        Args:
-            tag: Its name.
-            attrs: Not used.
-        """
-        if tag in ("table", "tr", "td", "th"):
-            self._end_cell()  # which may have no end of its own
-        if tag == "table":
-            self._open.append([])
-            self.tables.append(self._open[-1])
-        elif tag == "tr" and self._open and len(self._open[-1]) < self._most_rows:
-            self._open[-1].append([])
-        elif tag in ("td", "th") and self._open and self._open[-1]:
-            self._cell = []
-        elif tag in ("script", "style", "sup"):
-            self._hidden += 1
-        self._in_title = tag == "title"
-
-    def handle_endtag(self, tag: str) -> None:
-        """End a table or a cell."""
-        if tag in ("td", "th", "tr", "table"):
-            self._end_cell()
-        if tag == "table" and self._open:
-            self._open.pop()
-        elif tag in ("script", "style", "sup"):
-            self._hidden = max(0, self._hidden - 1)
-        self._in_title = False
-
-    def _end_cell(self) -> None:
-        if self._cell is not None and self._open and self._open[-1]:
-            self._open[-1][-1].append(" ".join("".join(self._cell).split()))
-        self._cell = None
-
-    def handle_data(self, data: str) -> None:
-        """Take text."""
-        if self._in_title:
-            self.title += data.strip()
-        elif self._cell is not None and not self._hidden:
-            self._cell.append(data)
