@@ -356,8 +356,8 @@ def test_code_reads_the_current_folder_and_is_told_where_it_is(ask, tmp_path):
     told = f"The User's own folder is {here}. Code can read it"
     first = ran.requests[0]["messages"][-1]["content"]
     assert told in first
-    assert "'price': int, always 5" in first
-    assert first.count("'units': int") == 1
+    assert "| price\n    | 5" in first
+    assert first.count("| units\n") == 1
     assert ".env" not in first
     assert told in ran.requests[1]["messages"][-1]["content"]
     assert "Code can't write there itself." in ran.requests[4]["messages"][-1]["content"]

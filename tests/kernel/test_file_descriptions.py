@@ -5,6 +5,7 @@ import datetime
 import gzip
 import json
 import os
+import re
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -25,6 +26,28 @@ Theft,881,3%
 "Source: a made-up network, 2024",,
 """
 TWO_TABLES = "Status,n\nActive,5\nRetired,7\n,\nBranch,n\nArmy,3\nNavy,9\n"
+TITLED = """Yearly report,,,
+,,,
+Sales by region,,,
+region,n,,
+North,"1,200",,
+South,900,,
+,,,
+Staff,12,,
+Stores,3,,
+,,,
+Top stores,,,
+rank,store,n,Share
+1,Oslo,5,12%
+2,Bergen,4,10%
+3,Narvik,1,n.a.
+Years,,,
+,2022,2023,
+all,100,110,
+few,7,9,
+,,,
+"Source: nobody",,,
+"""
 MANUAL = """# Guide
 
 Long words about nothing in particular, which fill the page. %s
@@ -98,7 +121,42 @@ TABLE = {  # fmt: off
     "names of rows without a name": ("a.csv", "first name,n\nr1,x,1\nr2,y,2\n", ["2 rows x 2 columns"], ["line 2"]),
     "whole numbers among decimals": ("a.json", '[{"a": 1}, {"a": 2.5}, {"a": 3}]', ["'a': float, 1 … 3, all"], []),
     "yes and no": ("a.csv", "b\nyes\nno\nyes\n", ["'b': text, 2 values: 'yes' (2), 'no' (1)"], []),
-    "two tables": ("a.csv", TWO_TABLES, ["CSV: 2 rows", "3 lines below its rows", "| Branch,n", "nrows=2"], []),
+    "two tables": (
+        "a.csv",
+        TWO_TABLES,
+        ["CSV: 2 tables, one below the other", "table 1: header in line 1, 2 rows x 2", "| Branch,n",
+         "pd.read_csv(…, skiprows=4, nrows=2)"],
+        ["below its rows"],
+    ),
+    "titled tables": (
+        "a.csv",
+        TITLED,
+        ["3 tables", "line 1: | Yearly report", "table 1 under 'Sales by region': header in line 4, 2 rows x 2 columns",
+         "lines 8–9, no table is certain:", "| Staff,12", "table 2 under 'Top stores'", "3 rows x 4 columns",
+         "'Share': number-like", "odd: 'n.a.' (1)", "table 3 under 'Years': header in line 17",
+         "line 21: | Source: nobody"],
+        ["| Oslo"],
+    ),
+    "tables of one layout": (
+        "a.csv",
+        "North\nday,n\n1,5\nSouth\nday,n\n1,7\n",
+        ["table 2 under 'South': header in line 5, 1 row x 2 columns, columns as in table 1\n  | 1,7"],
+        [],
+    ),
+    "groups without headers": (
+        "a.csv",
+        "Figures,\n,\nStaff,12\nStores,3\n,\nFounded,1999\nClosed,never\n",
+        ["several tables or groups of rows", "lines 3–4, no table is certain:", "lines 6–7, no table",
+         "| Closed,never"],
+        ["'Figures': "],
+    ),
+    "groups of one table": (
+        "a.csv",
+        "region,city,n\nNorth,,\n,Kiel,5\n,Husum,6\n,,\nSouth,,\n,Ulm,7\n",
+        [],
+        ["one below the other", "table 2"],
+    ),
+    "text after an empty line": ("a.csv", "a,b\n1,2\n\nx,y\nq,r\n", [], ["one below the other"]),
     "blank lines in a table": ("a.csv", "a,b\n1,2\n,\n3,4\n", ["2 rows x 2"], ["below its rows"]),
     "a total": ("a.csv", "a,b\nx,2\ny,4\nTotal,6\n", ["the last row may be a total: Total,6"], []),
     "comments": ("a.csv", "# made on Monday\na,b\n1,2\n", ["header in line 2", "skiprows=1"], []),
@@ -151,6 +209,29 @@ TABLE = {  # fmt: off
         ["HTML, title 'T', 1 tables", "table 0: 2 rows x 2 columns", "'a': int"],
         [],
     ),
+    "page with a caption": (
+        "a.html",
+        "<table><caption>People <b>of</b> 2024<sup>1</sup></caption><tr><th>name</th><th>n</th></tr>"
+        "<tr><th>A</th><td>1</td></tr><tr><th>B</th><td>2</td></tr></table>",
+        ["table 0, caption 'People of 2024': 2 rows x 2 columns", "'name' heads its rows: index_col=0"],
+        ["header rows", "no header cells"],
+    ),
+    "page with a header of two rows": (
+        "a.html",
+        "<table class='x navbox'><tr><td>q<td>r</tr><tr><td>q<td>r</tr><tr><td>q<td>r</tr></table>"
+        "<table><thead><tr><th colspan=3>Census</tr>"
+        "<tr><th rowspan=2>the<br>city<th colspan=2>people</tr><tr><th>2023<th>2024</tr></thead>"
+        "<tbody><tr><td>A<td>1<td>2</tr><tr><td rowspan=2>B<td>3<td>4</tr><tr><td>5<td>6</tr></tbody></table>",
+        ["3 rows x 3 columns", "| the city,people / 2023,people / 2024", "| B,5,6", "'people / 2024': int, 2 … 6",
+         "3 header rows: pd.read_html makes columns of 3 levels"],
+        ["heads its rows", "table 0"],
+    ),
+    "page without header cells": (
+        "a.html",
+        "<table><tr><td>a<td>b</tr><tr><td>1<td>2</tr><tr><td>3<td>4</tr></table>",
+        ["2 rows x 2 columns", "no header cells: header=0 takes its first row"],
+        [],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -172,6 +253,19 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
 
 def test_the_table_is_as_long_as_it_should_be():
     assert len(TABLE) >= 60
+
+
+def test_the_rows_of_a_large_file_are_estimated_from_its_beginning(tmp_path):
+    line = b"12345678,abcdefghij\n"
+    with open(tmp_path / "a.csv", "wb") as file:
+        file.write(b"id,name\n" + line * 3_100_000)
+        for end in range(200_000_000, 600_000_001, 200_000_000):  # takes no room on the disk
+            file.seek(end)
+            file.write(line)
+
+    told = describe(tmp_path, "a.csv")[0]["a.csv"]
+
+    assert "CSV: about 30000000 rows x 2 columns, judged by its first 31250 rows" in told
 
 
 def describe(folder, *names):
@@ -239,16 +333,151 @@ def test_a_text_is_quoted_where_it_speaks_of_columns_of_the_other_files_in_whate
     assert "line 5: A cust_id is given once." in told["a.md"]
 
 
-def test_columns_that_join_files_are_named(tmp_path):
-    ids = [f"c{at}" for at in range(20)]
-    (tmp_path / "a.csv").write_text(
-        "id,rank\n" + "".join(f"{one},{at}\n" for at, one in enumerate(ids)), encoding="utf-8"
-    )
-    (tmp_path / "b.csv").write_text("customer,n\n" + "".join(f"{one},5\n" for one in ids[:9] * 2), encoding="utf-8")
+LISTED = {
+    "bullets in bold": ("* **rate**: what is taken of the value\n* **aci**: who authorizes\n", ["rate", "aci"]),
+    "bullets in code": ("- `rate` - what is taken of the value\n- `aci` - who authorizes\n", ["rate", "aci"]),
+    "plain bullets": ("- rate: what is taken of the value\n- aci: who authorizes\n", ["rate", "aci"]),
+    "numbers": ("1. rate: what is taken of the value\n2. aci: who authorizes\n", ["rate", "aci"]),
+    "definitions": ("rate\n:   what is taken of the value\n\naci\n:   who authorizes\n", ["rate", "aci"]),
+    "a table": (
+        "| field | meaning |\n|---|---|\n| rate | what is taken |\n| aci | who authorizes |\n",
+        ["rate", "aci"],
+    ),
+    "code in a sentence": ("Fees come of the `rate` and of nothing else.\n", ["rate"]),
+    "plain words": (
+        "- At this rate we are done by June.\n- The aci is a word, so is rate.\n\nrate and see.\n",
+        [],
+    ),
+}
 
-    assert describe(tmp_path, "a.csv", "b.csv")[1] == [
-        "'a.csv'['id'] and 'b.csv'['customer'] share 9 values (of 20 and 9)"
+
+@pytest.mark.parametrize("case", LISTED)
+def test_items_of_a_list_that_are_columns_of_other_files_are_quoted(case, tmp_path):
+    text, names = LISTED[case]
+    (tmp_path / "fees.csv").write_text("rate,aci,n\n1,A,2\n3,B,4\n", encoding="utf-8")
+    (tmp_path / "a.md").write_text("# Notes\n\n" + "Much ado. " * 300 + f"\n\n{text}\n\nAdo.\n", encoding="utf-8")
+
+    told = describe(tmp_path, "a.md", "fees.csv")[0]["a.md"]
+
+    quoted = [one for one in told.splitlines() if re.match(r"\| line \d+: (?!Notes)", one)]
+    assert [next((name for name in ("rate", "aci") if name in one), one) for one in quoted] == names, told
+
+
+IDS = [f"c{at}" for at in range(20)]
+CODES = [f"{at:04}" for at in range(700, 1800, 50)]
+SHOPS = range(500, 520)
+KEYS = {  # fmt: off
+    # name: (files with their columns, the lines)
+    "a key and those that refer to it": (
+        {"a.csv": {"id": IDS, "rank": range(20)}, "b.csv": {"customer": IDS[:9] * 2, "n": [5] * 18}},
+        ["'a.csv'['id'] and 'b.csv'['customer'] share 9 values (of 20 and 9)"],
+    ),
+    "the key of a table named like the column": (
+        {"users.csv": {"id": range(1, 8)}, "orders.csv": {"id": range(1, 15), "user_id": [3, 4, 5, 6] * 3 + [7, 7]}},
+        ["'users.csv'['id'] and 'orders.csv'['user_id'] share 5 values (of 7 and 5)"],
+    ),
+    "each its own numbers": ({"a.csv": {"id": range(9)}, "b.csv": {"id": range(9)}}, []),
+    "small groups": ({"a.csv": {"class": [1, 2, 3] * 5}, "b.csv": {"class": [1, 2, 3] * 4}}, []),
+    "groups and a list of them": (
+        {"a.csv": {"class": ["red", "blue", "green"]}, "b.csv": {"class": ["red", "blue", "green"] * 4}},
+        ["'a.csv'['class'] and 'b.csv'['class'] share 3 values (of 3 and 3)"],
+    ),
+    "single letters": ({"a.csv": {"size": list("ABCDEFG")}, "b.csv": {"grade": list("ABCDEFG")}}, []),
+    "years": ({"a.csv": {"year": range(2000, 2020)}, "b.csv": {"year": range(2000, 2020)}}, []),
+    "years of another name": ({"a.csv": {"from": range(2000, 2020)}, "b.csv": {"from": range(2000, 2020)}}, []),
+    "measures": ({"a.csv": {"price": range(100, 160)}, "b.csv": {"price": range(100, 160)}}, []),
+    "counts": ({"a.csv": {"# of units": range(1000, 1030)}, "b.csv": {"units": range(1000, 1030)}}, []),
+    "shares": ({"a.csv": {"x": [f"{n}%" for n in range(9)]}, "b.csv": {"x": [f"{n}%" for n in range(9)]}}, []),
+    "floats": ({"a.csv": {"x": [n / 7 for n in range(9)]}, "b.csv": {"x": [n / 7 for n in range(9)]}}, []),
+    "one line a pair": (
+        {"a.csv": {"city": IDS, "town": IDS}, "b.csv": {"city": IDS * 2, "town": IDS * 2}},
+        ["'a.csv'['city'] and 'b.csv'['city'] share 20 values (of 20 and 20)"],
+    ),
+    "what follows is left out": (
+        {"a.csv": {"city": IDS}, "b.csv": {"city": IDS}, "c.csv": {"city": IDS}},
+        ["'a.csv'['city'] and 'b.csv'['city'] share 20 values (of 20 and 20)",
+         "'a.csv'['city'] and 'c.csv'['city'] share 20 values (of 20 and 20)"],
+    ),
+    "days": (
+        {"a.csv": {"day": DAYS[:9]}, "b.csv": {"day": DAYS[:5] * 3}, "c.csv": {"born": DAYS[:9]}},
+        ["'a.csv'['day'] and 'b.csv'['day'] share 5 values (of 9 and 5)"],
+    ),
+    "codes in text and in lists of numbers": (
+        {"a.csv": {"mcc": CODES}, "b.json": [{"merchant_category_code": [int(one), 1700]} for one in CODES[:12]]},
+        ["'a.csv'['mcc'] and 'b.json'['merchant_category_code'] share 13 values (of 22 and 13); text, with leading "
+         "zeros, in 'a.csv', numbers in 'b.json': convert before joining"],
+    ),
+    "text and numbers without zeros": (
+        {"a.json": [{"shop": str(one)} for one in range(500, 520)], "b.csv": {"shop": [*range(500, 510)] * 2}},
+        ["'a.json'['shop'] and 'b.csv'['shop'] share 10 values (of 20 and 10); text in 'a.json', numbers in 'b.csv': "
+         "convert before joining"],
+    ),
+    "numbers that were floats": (
+        {"a.csv": {"shop": [f"{at}.0" for at in SHOPS]}, "b.json": [{"shop": str(at)} for at in SHOPS[:9]]},
+        ["'a.csv'['shop'] and 'b.json'['shop'] share 9 values (of 20 and 9); text in 'b.json', numbers in 'a.csv': "
+         "convert before joining"],
+    ),
+    "zeros in one of two texts": (
+        {"a.csv": {"zip": [*CODES, "n/k"]}, "b.json": [{"zip": str(int(one))} for one in CODES]},
+        ["'a.csv'['zip'] and 'b.json'['zip'] share 22 values (of 23 and 22); only 'a.csv' has leading zeros: convert "
+         "before joining"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KEYS)
+def test_columns_that_join_files_are_keys_and_their_types_are_compared(case, tmp_path):
+    files, lines = KEYS[case]
+    for name, columns in files.items():
+        if name.endswith(".json"):
+            (tmp_path / name).write_text(json.dumps(columns), encoding="utf-8")
+        else:
+            table = pd.DataFrame({key: pd.Series(list(values), dtype=object) for key, values in columns.items()})
+            table.to_csv(tmp_path / name, index=False)
+
+    assert describe(tmp_path, *files)[1] == lines
+
+
+BLOCKS = {
+    "padded": TITLED,
+    "ragged": "One\nday,n\n1,5\n2,6\n\nTwo\nday,n,m,k\n1,7,8,9\n2,7,8,9\n3,7,8,9\n",
+    "quoted lines": 'day,n\n"1\nx",5\n2,6\n\nshop,n,m\n"a\n\nb",7,8\nc,9,1\n',
+    "German": "Tag;Umsatz;\n1;1,5;\n2;2,5;\n;;\nPLZ;Ort;Menge\n01067;Dresden;3\n50667;Köln;4\n",
+}
+
+
+@pytest.mark.parametrize("case", BLOCKS)
+def test_the_calls_for_several_tables_read_each_of_them_and_nothing_else(case, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(BLOCKS[case], encoding="utf-8")
+    told = describe(tmp_path, "a.csv")[0]["a.csv"]
+    sizes = re.findall(r"header in line \d+, (\d+) rows? x (\d+) columns", told)
+    calls = [
+        one.replace("'a.csv'", "path").replace("…", "path") for one in re.findall(r"^ *(pd\.read_csv.*)", told, re.M)
     ]
+
+    read = [eval(one, {"pd": pd, "path": path}) for one in calls]
+
+    assert [one.shape for one in read] == [(int(rows), int(columns)) for rows, columns in sizes]
+    assert len(read) > 1
+    assert all(one.dtypes.map(pd.api.types.is_numeric_dtype).any() for one in read)
+
+
+def test_the_tables_of_a_sheet_are_told_apart(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Sales"], ["day", "n"], [1, 5], [2, 6], [], ["Stores"], ["city", "n", "m"], ["Oslo", 7, 8]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+
+    told = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+    assert "sheet 'Sheet': 2 tables, one below the other" in told
+    assert "table 2 under 'Stores': header in line 7, 1 row x 3 columns" in told
+    call = "pd.read_excel('a.xlsx', skiprows=1, nrows=2, usecols=range(2))"
+    assert call in told
+    read = eval(call.replace("'a.xlsx'", "path"), {"pd": pd, "path": tmp_path / "a.xlsx"})
+    assert read.to_dict("list") == {"day": [1, 2], "n": [5, 6]}
 
 
 def test_what_a_call_of_a_description_reads_is_what_was_described(tmp_path):
@@ -310,6 +539,7 @@ HOSTILE = {
     "a.xlsx": workbook_of_far_cells,
     "a.db": endless_view,
     "a.html": lambda path: path.write_text("<table>" * 100_000 + "<tr><td>x" * 10_000),
+    "b.html": lambda path: path.write_text("<table>" + "<tr><td rowspan=99999 colspan=99999>x" * 10_000),
     "a.md": lambda path: path.write_text("=" * 50_000 + "\n" + "a = " * 50_000),
 }
 

@@ -16,7 +16,9 @@ LIMITS = {"memory_mb": 400, "file_mb": 8, "processes": 60, "open_files": 300, "d
 def kernel(request, tmp_path_factory):
     granted = tmp_path_factory.mktemp("granted")
     granted.chmod(0o755)
-    (granted / "given.csv").write_text("a\n1\n")
+    for name in ("given.csv", "data/inner/deep.csv", "data/twice.csv", "old/twice.csv", ".hidden/secret.csv"):
+        (granted / name).parent.mkdir(parents=True, exist_ok=True)
+        (granted / name).write_text("a\n1\n")
     settings = KernelSettings(sandbox=request.param, read=(str(granted),), **LIMITS)
     with LocalKernel(settings=settings) as kernel:
         try:
@@ -53,6 +55,40 @@ def test_the_network_names_its_setting(kernel, code):
 @pytest.mark.parametrize("code", ["open('given.csv')", "import pandas as pd\npd.read_csv('./data/given.csv')"])
 def test_a_file_that_lies_in_a_granted_folder_is_named_with_its_path(kernel, code):
     assert last_line(kernel, code) == f"given.csv is not in the working folder; it is '{kernel.granted}/given.csv'."
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    {
+        "a bare name": ("deep.csv", "deep.csv is not in the working folder; it is '{0}/data/inner/deep.csv'."),
+        "half a path": ("inner/deep.csv", "deep.csv is not in the working folder; it is '{0}/data/inner/deep.csv'."),
+        "a wrong folder": ("{0}/deep.csv", "deep.csv is not in {0}; it is '{0}/data/inner/deep.csv'."),
+        "two of a name": (
+            "twice.csv",
+            "twice.csv is not in the working folder; there are '{0}/data/twice.csv', '{0}/old/twice.csv'.",
+        ),
+    }.values(),
+)
+def test_a_file_that_lies_deeper_in_a_granted_folder_is_named_with_its_path(kernel, wanted, said):
+    code = f"import pandas as pd\npd.read_csv({wanted.format(kernel.granted)!r})"
+
+    assert last_line(kernel, code) == said.format(kernel.granted)
+
+
+def test_without_a_wall_a_file_of_a_granted_folder_is_named_too(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "given.csv").write_text("a\n1\n")
+    settings = KernelSettings(sandbox="off", read=(str(tmp_path / "mine"),))
+    with LocalKernel(tmp_path / "kernel", settings=settings) as kernel:
+        line = last_line(kernel, "open('given.csv')")
+        network = last_line(kernel, "raise OSError(101, 'Network is unreachable')")
+
+    assert line == f"given.csv is not in the working folder; it is '{tmp_path}/mine/given.csv'."
+    assert "sandbox" not in network
+
+
+def test_a_hidden_file_of_a_granted_folder_is_not_named(kernel):
+    assert last_line(kernel, "open('secret.csv')").startswith("FileNotFoundError")
 
 
 def test_a_file_that_lies_nowhere_has_no_hint(kernel):

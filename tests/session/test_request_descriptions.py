@@ -1,7 +1,6 @@
 """What a prompt says of a request's files, its variables and the user's folder, so that no step only looks at them."""
 
 import os
-import re
 import sys
 
 import pandas as pd
@@ -79,9 +78,11 @@ def test_a_folder_is_told_by_content_once_for_each_layout(here, tmp_path):
     assert "'test-2001.csv' … 'test-2010.csv' (3 files, 15 B each)" in told
     assert "'test-2011.csv' 40 B" in told
     assert "'Alabama.csv' … 'Utah.csv' (3 files, 11 B each)" in told
-    assert "- water/test-2001.csv: 15 bytes, CSV: 1 rows x 2 columns; 3 files of this layout" in told
-    assert told.index("- water/test-2001.csv") < told.index("- sales.csv")
-    assert "to be read with pd.read_csv(path, skiprows=2)" in told
+    water, sales, other = (f"'{here}/{name}'" for name in ("water/test-2001.csv", "sales.csv", "water/test-2011.csv"))
+    assert f"- {water}: 15 bytes, CSV: 1 rows x 2 columns; 3 files of this layout" in told
+    assert told.index(f"- {water}") < told.index(f"- {sales}")
+    assert f"to be read with pd.read_csv({other}, skiprows=2)" in told
+    assert f"Its files, below {here}/:" in told
 
 
 def test_the_number_of_rows_of_one_file_is_not_told_of_all_that_have_its_layout(tmp_path):
@@ -125,7 +126,7 @@ def test_a_later_request_is_told_of_a_folder_only_what_is_new(here, tmp_path):
     (here / "prices.csv").write_text("price,tax\n1,2\n", encoding="utf-8")
     told = found.of_folder("what are the prices?", str(here), 0)
     assert "Changed there:\n12 files, 190 B; 13 hidden, ignored or secret-like left out\n'prices.csv' 14 B\n" in told
-    assert "'price': int" in told
+    assert f"'{here}/prices.csv': 14 bytes, CSV: 1 rows x 2 columns\n    all of it:\n    | price,tax\n    | 1,2" in told
 
 
 def test_a_folder_of_many_large_files_is_listed_with_a_bound_on_what_is_read(tmp_path):
@@ -154,17 +155,52 @@ def test_a_folder_of_many_large_files_is_listed_with_a_bound_on_what_is_read(tmp
 
 
 def test_files_are_told_within_a_budget_the_most_relevant_first(tmp_path):
-    found, own, _ = descriptions(tmp_path, profile_chars=1500)
+    found, own, _ = descriptions(tmp_path, profile_chars=1700)
     for name in ("alpha", "beta", "gamma"):
         columns = ",".join(f"{name}_{letter}" for letter in "abcdefghijklmnopqrst")
-        (own / f"{name}.csv").write_text(f"{columns}\n{','.join('1' * 20)}\n", encoding="utf-8")
+        (own / f"{name}.csv").write_text(f"{columns}\n" + f"{','.join('1' * 20)}\n" * 60, encoding="utf-8")
+    (own / "small.csv").write_text("delta\n1\n", encoding="utf-8")
 
-    told = found.of_request("mean of gamma_c", [own / f"{name}.csv" for name in ("alpha", "beta", "gamma")], {})
+    names = [f"{name}.csv" for name in ("alpha", "beta", "gamma", "small")]
+    told = found.of_request("mean of gamma_c", [own / name for name in names], {})
 
-    assert len(told) < 1700
-    assert "'gamma_c'" in told
-    assert "'alpha_t'" not in told
-    assert "describe('alpha.csv') shows more" in told
+    assert len(told) < 1900
+    assert "'gamma_a'" in told
+    assert "'gamma_t'" in told
+    assert "CSV: 60 rows x 20 columns; describe('alpha.csv') shows more\n- beta.csv: " in told
+    assert "describe('gamma.csv')" not in told
+    assert told.endswith("| delta\n    | 1")
+
+
+def test_a_description_that_is_too_long_alone_is_cut_and_says_so(tmp_path):
+    found, own, _ = descriptions(tmp_path, profile_chars=700)
+    columns = ",".join(f"a_{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
+    (own / "a.csv").write_text(f"{columns}\n" + f"{','.join('1' * 26)}\n" * 60, encoding="utf-8")
+
+    told = found.of_request("mean of a_c", [own / "a.csv"], {})
+
+    assert 400 < len(told) < 800
+    assert told.endswith("\n  … describe('a.csv') shows more")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    {
+        "table": ("a.csv", "a,b\n1,x\n2,y\n3,z\n", "all of it:\n    | a,b\n    | 1,x\n    | 2,y\n    | 3,z"),
+        "codes": ("a.csv", "zip\n01\n02\n03\n", "| 03\n    to be read with pd.read_csv('a.csv', dtype={'zip': str})"),
+        "JSON": ("a.json", '{"a": {"b": 1}}', 'all of it:\n    | {"a": {"b": 1}}'),
+        "JSON lines": ("a.jsonl", '{"a": 1, "b": 2}\n', 'all of it:\n    | {"a": 1, "b": 2}'),
+        "long": ("a.csv", "a,b\n" + "1,x\n" * 200, "'b': text, always 'x'"),
+    }.values(),
+)
+def test_a_small_file_is_shown_whole(tmp_path, name, text, shown):
+    found, own, _ = descriptions(tmp_path)
+    (own / name).write_text(text, encoding="utf-8")
+
+    told = found.of_request("look", [own / name], {})
+
+    assert shown in told
+    assert ("'a': " in told) == ("always" in shown)
 
 
 def test_files_of_an_earlier_request_stay_known_and_are_not_told_again(tmp_path):
@@ -178,9 +214,9 @@ def test_files_of_an_earlier_request_stay_known_and_are_not_told_again(tmp_path)
     changed = found.of_request("and now?", [own / "a.csv"], {})
 
     assert "- a.csv: 10 bytes, CSV: 1 rows x 1 columns (described in an earlier request)" in told
-    assert "'b_price'" in told
-    assert "'a_price'" not in told
-    assert "'other'" in changed
+    assert "| b_price" in told
+    assert "| a_price" not in told
+    assert "| other" in changed
     assert changed.endswith("Files of earlier requests: 'b.csv'.")
 
 
@@ -245,5 +281,15 @@ def test_the_kernel_describes_what_the_folder_holds_before_the_first_call(here, 
         session.ask("sum the units of the sales")
 
     told = model.calls[0][-1]["content"]
-    assert re.search(r"- sales\.csv: 23 bytes, CSV: 1 rows x 2 columns", told)
+    assert f"- '{here}/sales.csv': 23 bytes, CSV: 1 rows x 2 columns" in told
     assert Grants().describe(str(here), here) in told
+
+
+def test_the_path_of_the_users_folder_is_one_that_code_can_open(here, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(here)
+
+    told = Grants().describe(str(link), tmp_path / "own")
+
+    assert told.startswith(f"The User's own folder is {here.resolve()}. Code can read it, but not write there.")
+    assert told.endswith("code opens them by the whole path.")

@@ -303,8 +303,7 @@ def test_files_are_copied_read_only_and_described_in_the_request(team, tmp_path)
 
     told = planner.calls[0][-1]["content"]
     assert "- sales.csv: 18 bytes, CSV: 2 rows x 2 columns" in told
-    assert "'units': int, always 10, 1 missing" in told
-    assert "day,units\n" in told
+    assert "all of it:\n    | day,units\n    | 1,10\n    | 2," in told
     assert (session.folder / "sales.csv").stat().st_mode & 0o222 == 0
 
 

@@ -146,20 +146,20 @@ def plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Pa
 
 
 def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the kernel's end of the bridge is told of its wall, to explain errors by; empty without one.
+    """Return what the kernel's end of the bridge is told of its wall, to explain errors by; the folders without one.
 
     Args:
         level: One of `LEVELS`, or `off`.
         settings: Limits and network.
         assignment: `read` and `write`: the session's folders.
     """
+    folders = {"read": assignment["read"], "write": assignment["write"]}
     if level == OFF:
-        return {}
+        return folders
     return {
+        **folders,
         "level": level,
         "network": settings.allow_network,
-        "read": assignment["read"],
-        "write": assignment["write"],
         "kept": assignment.get("kept", []),
         "system": _SYSTEM,
         "memory_mb": settings.memory_mb,

@@ -36,11 +36,11 @@ class Grants:
             own: The session's own folder, in which code works.
         """
         may = "read and write it" if self.may_write(user_folder) else "read it, but not write there"
-        note = (
-            f"The User's own folder is {user_folder}. Code can {may}. Names of files in this request that are not in "
-            "the working folder are relative to it."
-        )
         real = Path(user_folder).expanduser().resolve()
+        note = (
+            f"The User's own folder is {real}. Code can {may}. Names of files in this request that are not in "
+            "the working folder are relative to it; code opens them by the whole path."
+        )
         if own == real or not own.is_relative_to(real):
             return note
         first = own.relative_to(real).parts[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.settings import SessionSettings
 
-_SECONDS, _FOLDER_SECONDS = 20.0, 2.0
-"""How long the description of one file may take, and that of all files of the user's folder together."""
+_SECONDS = 20.0
+"""How long the description of one file of a request may take."""
+_FOLDER_SECONDS, _FILE_SECONDS = 2.0, 1.5
+"""How long the user's folder may take to be listed and described, and one file of it."""
 _TREE_LINES = 40
 _TREE_SHARE = 0.4
 _MOST_CANDIDATES = 30
@@ -23,6 +26,9 @@ _TEXT_CHARS = 400
 _HEAD_ROWS = 3
 _MOST_COLUMNS = 40
 _LEAST_CHARS = 200
+_JOIN_CHARS = 300
+"""What is kept for lines about columns that join files."""
+_HEAD = "What files there hold, by the path that code opens them by (describe(path) shows it of any other):"
 _FITS = 0.5
 """What part of the best file's score another one has that fits a later request."""
 _MORE = "describe({!r}) shows more"
@@ -113,6 +119,7 @@ class RequestDescriptions:
         if not _holds_files(path):  # no kernel has to start to say so
             return ""
         content = mode == "content"
+        began = time.monotonic()
         try:
             found = kernel.list_files(path, layouts=content, most_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
         except TwAutogenError:  # it says so again, when code is to run there
@@ -126,14 +133,16 @@ class RequestDescriptions:
         new = [line for line in lines[1:] if line not in known]
         if tree != self._told_tree:
             some = known and len(new) * 2 < len(lines)
-            said = "\n".join(["Changed there:", lines[0], *new] if some else ["Its files:", tree])
+            said = "\n".join(["Changed there:", lines[0], *new] if some else [f"Its files, below {path}/:", tree])
             parts.append(_cut(said, int(limit * _TREE_SHARE) if content else limit))
             self._told_tree = tree
-        if content and (said := self._relevant(text, path, found["files"], limit - sum(map(len, parts)))):
+        seconds = max(_FILE_SECONDS, _FOLDER_SECONDS - (time.monotonic() - began))
+        left = limit - sum(map(len, parts))
+        if content and (said := self._relevant(text, path, found["files"], left, seconds=seconds)):
             parts.append(said)
         return "\n".join(parts)
 
-    def _relevant(self, text: str, folder: str, files: Sequence[tuple[str, int]], limit: int) -> str:
+    def _relevant(self, text: str, folder: str, files: Sequence[tuple[str, int]], limit: int, *, seconds: float) -> str:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
         count = {str(name): int(many) for name, many in files}
         names = list(count)
@@ -145,7 +154,7 @@ class RequestDescriptions:
             first = [names[at] for at, _ in scored]
             wanted = [*first, *(name for name in names if name not in first)][:_MOST_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
-        described, joins = self._described(pairs, each=_FOLDER_SECONDS, together=_FOLDER_SECONDS)
+        described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds)
         brought = {_body(name, one) for name, one in self._told.items()}
         texts = {one["name"]: _text(one) for one in described if not one.get("late")}
         texts = {name: one for name, one in texts.items() if _body(name, one) not in brought}
@@ -157,23 +166,20 @@ class RequestDescriptions:
         if not self._told:  # nothing is known of the folder yet: also what the request does not name
             order += [name for name in names if name not in order]
         kept: dict[str, str] = {}
+        left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
         for name in order:
-            body = texts[name].replace(f"({name!r},", "(path,").replace(f"({name!r})", "(path)")
-            if count[name] > 1:
-                first_line, _, rest = body.partition("\n")
-                rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
-                body = f"{first_line}; {count[name]} files of this layout\n{rest}"
-            body = _cut(body, limit // 2)
-            if len(body) > limit or limit < _LEAST_CHARS:
-                continue
-            self._told[name] = texts[name]
-            limit -= len(body)
-            kept[name] = body
+            body = _of_folder(os.path.join(folder, name), name, texts[name], count[name])
+            if len(body) > left and not kept:
+                body = _cut(body, left)
+            if len(body) <= left and left >= _LEAST_CHARS:
+                self._told[name] = texts[name]
+                left -= len(body) + 1
+                kept[name] = body
         if not kept:
             return ""
-        about = [line for line in joins if sum(f"{name!r}[" in line for name in kept) > 1][:5]
-        head = f"What files there hold, by their path below {folder} (describe(path) in code shows it of any other):"
-        return "\n".join([head, *("- " + one.replace("\n", "\n  ") for one in kept.values()), *about])
+        concerned = {line: sum(f"{name!r}[" in line for name in kept) for line in joins}
+        about = sorted((line for line in joins if concerned[line]), key=lambda line: -concerned[line])[:5]
+        return _cut("\n".join([_HEAD, *kept.values(), *about]), limit)
 
     def _described(
         self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None
@@ -205,7 +211,7 @@ class RequestDescriptions:
             return "size not known"
 
 
-_EMPTY: Mapping[str, Any] = {"headline": "", "lines": (), "columns": (), "problem": "", "size": ""}
+_EMPTY: Mapping[str, Any] = {"headline": "", "lines": (), "whole": (), "columns": (), "problem": "", "size": ""}
 
 
 def _holds_files(folder: str) -> bool:
@@ -218,12 +224,30 @@ def _holds_files(folder: str) -> bool:
 
 def _text(described: Mapping[str, Any]) -> str:
     first = f"{described['name']}: {described['size']}, {described['headline']}"
-    return "\n".join([first, *(f"  {line}" for line in described["lines"])])
+    lines, whole = described["lines"], described["whole"]
+    shown = whole if whole and sum(map(len, whole)) < sum(map(len, lines)) else lines
+    return "\n".join([first, *(f"  {line}" for line in shown)])
 
 
 def _body(name: str, text: str) -> str:
     """Return a description without the file's name: copies of a file have the same one."""
     return text.removeprefix(name).replace(repr(name), "path")
+
+
+def _of_folder(path: str, name: str, text: str, count: int) -> str:
+    """Return a description for a list of those of the user's folder, with the path that code opens the file by.
+
+    Args:
+        path: The whole one.
+        name: Below the folder; the text begins with it.
+        text: The description.
+        count: How many files have this layout.
+    """
+    first, _, rest = (repr(path) + text.removeprefix(name).replace(repr(name), repr(path))).partition("\n")
+    if count > 1:
+        rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
+        first += f"; {count} files of this layout, of this one:"
+    return f"- {first}\n{rest}".replace("\n", "\n  ")
 
 
 def _words(name: str) -> str:
@@ -232,7 +256,9 @@ def _words(name: str) -> str:
 
 
 def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], limit: int) -> list[str]:
-    """Return descriptions cut to a limit together: the most relevant ones have half of what is left at least.
+    """Return descriptions that fit a limit together: whole ones, the most relevant first, and of the others a line.
+
+    If that of the most relevant file is too long, it is cut to what those of the others leave, or to half.
 
     Args:
         texts: Descriptions; of each the first line goes in any case.
@@ -241,16 +267,20 @@ def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], l
         limit: How long all may be, in characters.
     """
     order = [*ranked, *(at for at in range(len(texts)) if at not in ranked)]
-    left = limit - sum(min(_TEXT_CHARS, len(text.partition("\n")[0])) for text in texts)
-    found = dict(enumerate(texts))
-    for number, at in enumerate(order):
-        first, _, rest = texts[at].partition("\n")
+    parts = [text.partition("\n")[::2] for text in texts]
+    left = limit - sum(min(_TEXT_CHARS, len(first)) for first, _ in parts)
+    found = {}
+    for at in order:
+        first, rest = parts[at]
         first = first if len(first) <= _TEXT_CHARS else f"{first[:_TEXT_CHARS]}…"
-        share = max(left // 2, left // (len(order) - number))
-        more = "  … " + _MORE.format(names[at])
-        kept = rest if len(rest) <= share else _cut(rest, share - len(more)) if share > _LEAST_CHARS else ""
-        left -= len(kept)
-        found[at] = "\n".join(filter(None, [first, kept.removesuffix("\n…"), more if len(kept) < len(rest) else ""]))
+        more = _MORE.format(names[at])
+        if len(rest) > left and at == order[0]:
+            others = sum(len(one) for number, (_, one) in enumerate(parts) if number != at)
+            rest = f"{_cut(rest, max(left // 2, left - others) - len(more))} {more}"
+        elif len(rest) > left:
+            first, rest = f"{first}; {more}", ""
+        left -= len(rest)
+        found[at] = "\n".join(filter(None, [first, rest]))
     return [found[at] for at in range(len(texts))]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _MISSING = frozenset(
@@ -46,8 +46,6 @@ _NUMBER_SHARE, _DATE_SHARE = 0.6, 0.9
 _FOLDED = 5
 """So many columns in a row whose names differ in digits only, and whose values are alike, are described as one."""
 _DIGITS = re.compile(r"\d+")
-_COUNTER = re.compile(r"(unnamed: |rank|index|row|no\.?|#)\W*\d*$", re.IGNORECASE)
-"""Names of columns that only number the rows."""
 
 
 @dataclass
@@ -313,6 +311,11 @@ def count_words(there: Counter[str]) -> list[str]:
     return [f"{len(there)} distinct, e.g. {some}"]
 
 
+def is_missing(text: str) -> bool:
+    """Return whether `pandas.read_csv` takes a text for a missing value; blanks around it do not count."""
+    return text.strip() in _MISSING
+
+
 def _missing(gone: Mapping[str, int], there: int) -> str:
     count = sum(gone.values())
     named = {text.strip(): n for text, n in gone.items() if text.strip()}
@@ -335,39 +338,3 @@ def short_number(text: str) -> str:
 
 def _number(value: float) -> str:
     return f"{int(value)}" if value == int(value) and abs(value) < 1e15 else f"{value:g}"
-
-
-def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
-    """Return the columns by which tables can be joined: many values shared, and no value twice on one side at least.
-
-    Args:
-        tables: Name and columns of each.
-    """
-    known = [
-        (name, column, values, len(values) == sum(n for text, n in column.counts.items() if text.strip() in values))
-        for name, columns in tables
-        for column in columns
-        if 2 < len(values := column.values) <= 50_000 and column.kind != "float" and not _COUNTER.match(column.name)
-    ]
-    lines = []
-    for at, (name, column, values, unique) in enumerate(known):
-        for other_name, other, other_values, other_unique in known[at + 1 :]:
-            named_alike = _named_alike(column.name, other.name)
-            if other_name == name or not (unique or other_unique or named_alike):
-                continue
-            shared = len(values & other_values)
-            least = min(len(values), len(other_values))
-            numbers = (column.plain or other.plain) and not named_alike  # small ones agree by chance
-            if numbers and (shared < 10 or shared < 0.9 * least or min(map(len, values & other_values)) < 4):
-                continue
-            if shared * 2 >= least and shared > 2:
-                lines.append(
-                    f"{name!r}[{column.name!r}] and {other_name!r}[{other.name!r}] share {shared} values "
-                    f"(of {len(values)} and {len(other_values)})"
-                )
-    return lines
-
-
-def _named_alike(one: str, other: str) -> bool:
-    first, second = ("".join(c for c in name.lower() if c.isalnum()) for name in (one, other))
-    return first == second or (len(min(first, second, key=len)) > 3 and (first in second or second in first))

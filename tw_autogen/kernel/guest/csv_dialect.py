@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import lzma
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,7 @@ class CsvDialect:
             thousands, values with points that are no such numbers, such as dates.
         wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
         rows: How many rows the table has, where other lines follow them; 0: none follow.
+        columns: How many columns the table has, where its lines have more; 0: they don't.
     """
 
     separator: str = ","
@@ -66,6 +68,7 @@ class CsvDialect:
     codes: tuple[str, ...] = ()
     wide_rows: bool = False
     rows: int = 0
+    columns: int = 0
 
     def call(self, name: str) -> str:
         """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
@@ -81,6 +84,7 @@ class CsvDialect:
             "thousands": repr(self.thousands) if self.thousands else "",
             "skiprows": str(self.lines_above or ""),
             "nrows": str(self.rows or ""),
+            "usecols": f"range({self.columns})" if self.columns else "",
             "dtype": "{" + ", ".join(f"{one!r}: str" for one in self.codes) + "}" if self.codes else "",
             "index_col": "False" if self.wide_rows else "",
         }
@@ -96,7 +100,7 @@ class TextStart:
         lines: Its lines, line ends included; the last one is whole.
         encoding: As it was recognized.
         whole: The lines are all there are.
-        more_lines: How many line ends follow; None: they were not counted.
+        more_lines: How many line ends follow, of a large file an estimate; None: they were not counted.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -105,13 +109,14 @@ class TextStart:
     more_lines: int | None = 0
 
 
-def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 2_000_000_000) -> TextStart:
+def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
     """Read the beginning of a text, and count the lines of the rest.
 
     Args:
         path: The file; one that ends in `.gz`, `.bz2` or `.xz` is decompressed.
         most_bytes: How much is read as text.
-        counted_bytes: Up to here lines are counted; of a compressed file up to 200 MB.
+        counted_bytes: Up to here lines are counted; beyond, their number is estimated by the size, but for compressed
+            files. 0: neither.
 
     Raises:
         ValueError: it is no text.
@@ -134,13 +139,18 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         if len(lines) > 1:
             lines.pop()  # it may be cut
         packed = path.lower().endswith(tuple(COMPRESSED))
-        left = (200_000_000 if packed else counted_bytes) - most_bytes
+        left = most_counted = counted_bytes - most_bytes
         count = 0
         while left > 0 and (piece := file.read(_PIECE)):
             count, left = count + piece.count(b"\n"), left - len(piece)
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding = "utf-8" if _decodes(piece) else find_encoding(piece)
-        return TextStart(lines, encoding, whole=False, more_lines=count + 1 if left > 0 else None)
+        if left > 0:
+            return TextStart(lines, encoding, whole=False, more_lines=count + 1)
+        estimated = None
+        if most_counted > 0 and not packed:
+            estimated = count * (os.path.getsize(path) - most_bytes) // (most_counted - left)
+        return TextStart(lines, encoding, whole=False, more_lines=estimated)
 
 
 def find_encoding(start: bytes) -> str:

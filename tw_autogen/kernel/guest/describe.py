@@ -18,9 +18,10 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .column_profile import Column, join_lines
+from .column_profile import Column
 from .file_description import MOST_CHARS, describe_file, kind_of
 from .folder_listing import listing, size_words
+from .join_keys import join_lines
 
 NAME = "describe"
 """What code calls it."""
@@ -33,7 +34,7 @@ _TEXTS = ("txt", "md", "rst", "log", "")
 _TERMS = 2000
 
 Described = dict[str, Any]
-"""`name`, `size` in words, `headline`, `lines`, `columns` (their names), `problem`."""
+"""`name`, `size` in words, `headline`, `lines`, `whole` (all of a small file), `columns` (their names), `problem`."""
 
 
 class Told(str):
@@ -172,7 +173,7 @@ def text_of(described: Mapping[str, Any]) -> str:
 
 
 def _nothing(why: str) -> Described:
-    return {"headline": why, "lines": [], "columns": [], "problem": why}
+    return {"headline": why, "lines": [], "whole": [], "columns": [], "problem": why}
 
 
 def _in_child(
@@ -274,9 +275,10 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
                 break
             lines.append(line)
         yield {
-            "headline": found.headline[:1000], "lines": lines, "columns": columns, "problem": found.problem[:1000]
+            "headline": found.headline[:1000], "lines": lines, "whole": found.whole, "columns": columns,
+            "problem": found.problem[:1000],
         }  # fmt: skip
-    yield {"joins": join_lines(tables)[:20]}
+    yield {"joins": join_lines(tables)[:10]}
 
 
 def _listed(folder: str, *, layouts: bool, most_lines: int) -> Iterator[Described]:

@@ -8,41 +8,38 @@ import os
 import sqlite3
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from .column_profile import Column, column_lines, profile_columns
+from .column_profile import Column
 from .csv_dialect import (
     COMPRESSED,
+    SAMPLE_BYTES,
     CsvDialect,
     TextStart,
     as_lines,
-    code_columns,
     find_separator,
     lines_above_header,
-    number_signs,
-    parse_rows,
     read_start,
-    rows_of_table,
 )
 from .folder_listing import size_words
 from .json_outline import outline, record_columns, record_lines
-from .text_outline import TablesOfPage, text_lines
+from .page_tables import TablesOfPage, remarks
+from .table_blocks import find_blocks
+from .text_outline import text_lines
+from .text_table import MOST_CELLS, MOST_COLUMNS, RAW_CHARS, TextTable, block_lines, blocks_of_text, csv_table, cut_line
 
 MOST_CHARS = 20_000
 """How long the description of one file may be."""
-_MOST_CELLS = 250_000
-_MOST_COLUMNS = 500
-_SHOWN_COLUMNS = 60
-_RAW_LINES, _RAW_CHARS = 4, 300
-_BELOW_LINES = 6
 _WHOLE_JSON_BYTES = 60_000_000
 _SHEET_ROWS = 20_000
 _MOST_TABLES = 30
 _TEXT_BYTES = 2_000_000
 _TABLE_SECONDS = 1.0
+_SMALL_CHARS = 600
+"""A table or JSON up to here is shown whole."""
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -55,12 +52,14 @@ class Description:
         headline: Its kind and size in a line.
         lines: The rest.
         tables: The columns by the name of the file, or of the sheet or table in it.
+        whole: All of a small file, and what its text doesn't show; empty: it is not small.
         problem: Why it can't be read as its kind; empty if it can.
     """
 
     headline: str
     lines: list[str] = field(default_factory=list)
     tables: list[tuple[str, list[Column]]] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
     problem: str = ""
 
 
@@ -100,163 +99,50 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-@dataclass
-class _Table:
-    """Rows of text with all that is to be said of them."""
-
-    names: list[str]
-    rows: list[list[str]]
-    name: str
-    raw: list[str] = field(default_factory=list)
-    first_line: int = 1
-    count: str = ""
-    sampled: bool = False
-    notes: list[str] = field(default_factory=list)
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    decimal: str = "."
-    thousands: str = ""
-    call: str = ""
-
-    def describe(self) -> tuple[str, list[str], list[Column]]:
-        """Return a headline, lines, and the columns."""
-        columns = profile_columns(
-            self.names[:_MOST_COLUMNS], self.rows, decimal=self.decimal, thousands=self.thousands, kinds=self.kinds
-        )
-        count = self.count or str(len(self.rows))
-        where = f", header in line {self.first_line}" if self.first_line > 1 else ""
-        sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
-        headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
-        lines = [f"| {one}" for one in self.raw]
-        said = column_lines(columns)
-        lines += said[:_SHOWN_COLUMNS]
-        if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
-            lines.append(f"… and more columns, up to {self.names[-1]!r}")
-        if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
-            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas adds .1 to the second")
-        lines += self.notes
-        if self.call:
-            lines.append(f"to be read with {self.call}")
-        return headline, lines, columns
-
-
 def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
-    start = read_start(path)
+    large = os.path.getsize(path) > SAMPLE_BYTES
+    start = read_start(path, most_bytes=SAMPLE_BYTES // 4 if large else SAMPLE_BYTES)
     if not start.lines:
         raise ValueError("it is empty")
     tabs = ".tsv" in path.lower()
     plain = [line.rstrip("\r\n").lstrip("\ufeff") for line in start.lines[:1000]]
     above = lines_above_header(plain, tabs=tabs)
     separator = find_separator([line for line in plain[above:] if line.strip()][:200], tabs=tabs)
-    table = _csv_table(start, name, above, separator)
-    headline, lines, columns = table.describe()
+    blocks, separator = blocks_of_text(start, separator)
+    if blocks:
+        headline, lines, columns = block_lines(
+            blocks, name, separator, lambda found: replace(found, encoding=start.encoding).call(name)
+        )
+    else:
+        table = csv_table(start, name, above, separator)
+        headline, lines, columns = table.describe()
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
     words = {",": "CSV", ";": "CSV with ';'", "\t": "CSV with tabs", "|": "CSV with '|'"}[separator]
-    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)])
+    whole = [] if blocks else _whole(start, table.remarks)
+    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], whole)
 
 
-def _csv_table(start: TextStart, name: str, above: int, separator: str) -> _Table:
-    """Return the table of a text of separated values."""
-    lines = start.lines[above:]
-    first = lines[0].count(separator) + 1
-    most = max(100, _MOST_CELLS // min(max(1, first), _MOST_COLUMNS))
-    sampled = not start.whole or len(lines) > most + 1
-    rows = [row for row in parse_rows([*lines[: most + 1]], separator) if row]
-    if rows and start.encoding.startswith("utf") and rows[0]:
-        rows[0][0] = rows[0][0].lstrip("\ufeff")
-    if not rows:
-        raise ValueError("it has no rows")
-    header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
-    notes = []
-    below: list[list[str]] = []
-    if not sampled:
-        count = rows_of_table(rows)
-        data, below = rows[1 : count + 1], rows[count + 1 :]
-        below = [row for row in below if any(cell.strip() for cell in row)]
-    data = [row for row in data if any(cell.strip() for cell in row)] if len(header) > 1 else data
-    total = ""
-    if sampled:
-        known = None if start.more_lines is None else len(lines) - 1 + start.more_lines
-        total = f"about {known}" if known is not None else f"more than {len(lines) - 1}"
-    wide = [at for at, row in enumerate(data) if len(row) > len(header)]
-    short = [at for at, row in enumerate(data) if len(row) < len(header)]
-    decimal, thousands = number_signs(data, separator)
-    if separator == "," or decimal == ".":
-        thousands = thousands or _comma_thousands(data)
-    codes = code_columns(header, data, thousands)
-    if wide and not all(len(data[at]) > len(header) and not any(data[at][len(header) :]) for at in wide):
-        notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(data[wide[0]])}")
-    if short:
-        notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(data[short[0]])}")
-    if header and all(map(_is_number, header)):
-        notes.append("every name in its first line is a number; if that line is data, read it with header=None")
-    if data and not sampled and data[-1] and data[-1][0].strip().lower().startswith(("total", "sum", "all ")):
-        notes.append(f"the last row may be a total: {_row(data[-1])}")
-    if below:
-        notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
-        notes += [f"| {_raw(line)}" for line in as_lines(below[:_BELOW_LINES])]
-    dialect = CsvDialect(
-        separator, start.encoding, decimal, thousands, above, codes, bool(wide), len(data) if below else 0
-    )
-    return _Table(
-        header,
-        data,
-        name,
-        raw=[_raw(line) for line in start.lines[: above + _RAW_LINES]],
-        first_line=above + 1,
-        count=total,
-        sampled=sampled,
-        notes=notes,
-        decimal=decimal,
-        thousands=thousands if decimal != "." else "",
-        call=dialect.call(name),
-    )
-
-
-def _comma_thousands(rows: Sequence[Sequence[str]]) -> str:
-    """Return `,` if a column is made of numbers with commas between thousands, where no decimal comma can be meant."""
-    for at in range(max(map(len, rows), default=0)):
-        values = [row[at].strip() for row in rows[:500] if at < len(row) and row[at].strip()]
-        grouped = [one for one in values if _is_grouped(one)]
-        if grouped and all(_is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
-            return ","
-    return ""
-
-
-def _is_grouped(text: str) -> bool:
-    first, *rest = text.lstrip("+-").partition(".")[0].split(",")
-    return bool(rest) and first.isdigit() and len(first) <= 3 and all(len(one) == 3 and one.isdigit() for one in rest)
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _row(values: Sequence[str]) -> str:
-    return _raw(as_lines([values])[0])
-
-
-def _raw(line: str) -> str:
-    line = line.rstrip("\r\n")
-    return line if len(line) <= _RAW_CHARS else f"{line[:_RAW_CHARS]}…"
+def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
+    """Return all lines of a small text with remarks below; empty if it is not small."""
+    if not start.whole or sum(map(len, start.lines)) > _SMALL_CHARS:
+        return []
+    return ["all of it:", *(f"| {one.rstrip()}" for one in start.lines), *remarks]
 
 
 def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
     size = os.path.getsize(path)
     if size > _WHOLE_JSON_BYTES:
         with open(path, "rb") as file:
-            start = file.read(_RAW_CHARS).decode("utf-8", "replace")
-        return Description("JSON, too large to be looked through; it begins:", [f"| {_raw(start)}"])
+            start = file.read(RAW_CHARS).decode("utf-8", "replace")
+        return Description("JSON, too large to be looked through; it begins:", [f"| {cut_line(start)}"])
     with open(path, encoding="utf-8-sig") as file:
         value = json.load(file)
     headline, lines, columns = outline(value)
     first = value[0] if isinstance(value, list) and value else value
     if lines:
-        lines.append(f"first: {_raw(json.dumps(first, ensure_ascii=False, default=str))}")
-    return Description(headline, lines, [(name, columns)] if columns else [])
+        lines.append(f"first: {cut_line(json.dumps(first, ensure_ascii=False, default=str))}")
+    whole = _whole(read_start(path)) if size <= _SMALL_CHARS else []
+    return Description(headline, lines, [(name, columns)] if columns else [], whole)
 
 
 def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Description:
@@ -272,9 +158,10 @@ def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Descri
     records = [one for one in values if isinstance(one, dict)]
     if len(records) < len(values):
         kinds = ", ".join(sorted({type(one).__name__ for one in values}))
-        return Description(f"JSON lines, {said}{sample}, of {kinds}", [f"| {_raw(lines[0])}"])
-    said_lines = [*record_lines(records), f"first: {_raw(lines[0])}"]
-    return Description(f"JSON lines: {said} objects{sample}", said_lines, [(name, record_columns(records))])
+        return Description(f"JSON lines, {said}{sample}, of {kinds}", [f"| {cut_line(lines[0])}"])
+    said_lines = [*record_lines(records), f"first: {cut_line(lines[0])}"]
+    headline = f"JSON lines: {said} objects{sample}"
+    return Description(headline, said_lines, [(name, record_columns(records))], _whole(start))
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
@@ -289,8 +176,8 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     found = []
     for sheet in book.worksheets[:_MOST_TABLES]:
-        columns = min(_MOST_COLUMNS, sheet.max_column or _MOST_COLUMNS)
-        most = max(100, min(_SHEET_ROWS, _MOST_CELLS // columns))
+        columns = min(MOST_COLUMNS, sheet.max_column or MOST_COLUMNS)
+        most = max(100, min(_SHEET_ROWS, MOST_CELLS // columns))
         rows = [list(row) for row in sheet.iter_rows(max_row=most + 1, max_col=columns, values_only=True)]
         found.append((str(sheet.title), rows, len(rows) > most))
     hidden = [str(one.title) for one in book.worksheets if one.sheet_state != "visible"]
@@ -312,18 +199,29 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
             result.lines.append(f"sheet {title!r}: empty")
             continue
         lines = as_lines([[one.replace("\n", " ") for one in row] for row in cells])
+        several = f", sheet_name={title!r}" if len(sheets) > 1 else ""
+        if not more and (blocks := find_blocks(cells)):
+            headline, said, columns = block_lines(blocks, name, ",", partial(_sheet_call, name, several))
+            result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
+            result.tables.append((f"{name}: {title}", columns))
+            continue
         above = next((at for at, row in enumerate(cells) if any(row)), 0)
         above += lines_above_header(lines[above : above + 300])
         start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
-        table = _csv_table(start, name, above, ",")
+        table = csv_table(start, name, above, ",")
         skip, rows = (f", skiprows={above}" if above else ""), (f", nrows={len(table.rows)}" if table.notes else "")
         needs = skip or (rows if any("below its rows" in one for one in table.notes) else "")
-        several = f", sheet_name={title!r}" if len(sheets) > 1 else ""
         table.call = f"pd.read_excel({name!r}{several}{skip}{rows})" if needs else ""
         headline, said, columns = table.describe()
         result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
         result.tables.append((f"{name}: {title}", columns))
     return result
+
+
+def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
+    """Return the call that reads one of the tables of a sheet."""
+    columns = f", usecols=range({dialect.columns})" if dialect.columns else ""
+    return f"pd.read_excel({name!r}{sheet}, skiprows={dialect.lines_above}, nrows={dialect.rows}{columns})"
 
 
 def _cell(value: Any) -> str:
@@ -340,7 +238,7 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
 
         file = parquet.ParquetFile(path)
         schema, count = file.schema_arrow, file.metadata.num_rows
-        most = max(100, min(_SHEET_ROWS, _MOST_CELLS // max(1, len(schema.names))))
+        most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
         batch = next(file.iter_batches(most, use_threads=False), None)
         records = batch.to_pylist() if batch is not None else []
     else:
@@ -348,7 +246,7 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
 
         table = feather.read_table(path, use_threads=False, memory_map=True)
         schema, count = table.schema, table.num_rows
-        most = max(100, min(_SHEET_ROWS, _MOST_CELLS // max(1, len(schema.names))))
+        most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
         records = table.slice(0, most).to_pylist()
     names = [str(one) for one in schema.names]
     kinds = {str(one.name): str(one.type) for one in schema}
@@ -363,11 +261,11 @@ def _typed(
     """Describe rows of values whose types the file says."""
     nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
     flat = [at for at, _ in enumerate(names) if at not in nested]
-    table = _Table(
+    table = TextTable(
         [names[at] for at in flat],
         [["" if row[at] is None else _value(row[at]) for at in flat] for row in rows],
         name,
-        raw=[_raw(line) for line in as_lines([names, *([_value(one) for one in row] for row in rows[:2])])],
+        raw=[cut_line(line) for line in as_lines([names, *([_value(one) for one in row] for row in rows[:2])])],
         count=str(count),
         sampled=count > len(rows),
         kinds=kinds,
@@ -411,7 +309,7 @@ def _describe_table(database: sqlite3.Connection, table: str, kind: str) -> tupl
     kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_info({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
     ((count,),) = database.execute(f"SELECT count(*) FROM {quoted}")
-    most = max(100, min(_SHEET_ROWS, _MOST_CELLS // max(1, len(kinds))))
+    most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(kinds))))
     rows = [list(row) for row in database.execute(f"SELECT * FROM {quoted} LIMIT {most}")]
     headline, lines, tables = _typed(table, list(kinds), rows, kinds, count)
     if keys:
@@ -436,16 +334,18 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
     page = TablesOfPage()
     page.feed("".join(start.lines))
-    tables = [(at, [row for row in rows if any(row)]) for at, rows in enumerate(page.tables)]
+    tables = [(at, table.table()) for at, table in enumerate(page.tables) if not table.navigation]
     tables = [(at, rows) for at, rows in tables if len(rows) > 2 and _is_even(rows)]
     title = f", title {page.title[:100]!r}" if page.title else ""
     result = Description(f"HTML{title}, {len(page.tables)} tables" + ("" if start.whole else " in its first 2 MB"))
     for at, rows in sorted(sorted(tables, key=lambda one: -len(one[1]))[:3]):
         lines = as_lines(rows)
-        table = _csv_table(TextStart([f"{line}\n" for line in lines]), name, 0, ",")
+        table = csv_table(TextStart([f"{line}\n" for line in lines]), name, 0, ",")
         table.call = ""
+        table.notes += remarks(page.tables[at], table.names)
         headline, said, columns = table.describe()
-        result.lines += [f"table {at}: {headline}", *(f"  {one}" for one in said)]
+        caption = f", caption {page.tables[at].caption[:100]!r}" if page.tables[at].caption else ""
+        result.lines += [f"table {at}{caption}: {headline}", *(f"  {one}" for one in said)]
         result.tables.append((f"{name}: table {at}", columns))
     if result.tables:
         result.lines.append(f"to be read with pd.read_html({name!r})[n]; n may count otherwise")

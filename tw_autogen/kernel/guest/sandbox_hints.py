@@ -13,6 +13,8 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from .folder_listing import list_files
+
 _CHAIN = 10
 _MOST_NAMED = 3
 _LITTLE = 1 << 20
@@ -37,8 +39,8 @@ class Hints:
     Args:
         folder: Where cells run.
         wall: `level`, `network`, `read` and `write` (paths), `kept` (paths that stay read-only), `system` (paths that
-            all may read), and the limits `memory_mb`, `file_mb`, `processes`, `open_files`; empty where no wall of ours
-            stands.
+            all may read), and the limits `memory_mb`, `file_mb`, `processes`, `open_files`; where no wall of ours
+            stands, `read` and `write` only, or nothing.
     """
 
     def __init__(self, folder: str, wall: Mapping[str, Any]) -> None:
@@ -48,7 +50,8 @@ class Hints:
 
     def hint_for(self, error: BaseException) -> str:
         """Return one line about an error; empty if no wall has caused it."""
-        looks = (self._given, *((self._network, self._limit, self._elsewhere, self._path) if self._wall else ()))
+        walled = "level" in self._wall
+        looks = (self._given, self._elsewhere, *((self._network, self._limit, self._path) if walled else ()))
         return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
 
     def _given(self, error: BaseException) -> str:
@@ -93,16 +96,21 @@ class Hints:
         return ""
 
     def _elsewhere(self, error: BaseException) -> str:
-        """Look for a file that is missing in the working folder in the folders that code may read besides."""
+        """Look for a file that is missing in the folders that code may read besides: by its path, then by its name."""
+        places = (*self._wall.get("read", ()), *self._wall.get("write", ()))
         for path in _paths(error) if _missing(error) else []:
-            if not _below(path, (self._folder,)) or os.path.exists(path):
+            here = _below(path, (self._folder,))
+            if os.path.exists(path) or not (here or _below(path, places)):
                 continue
-            relative = os.path.relpath(path, self._folder)
-            for place in self._wall["read"]:
-                for name in dict.fromkeys((relative, os.path.basename(path))):
-                    there = os.path.join(place, name)
-                    if os.path.isfile(there):
-                        return f"{name} is not in the working folder; it is {there!r}."
+            relative, name = os.path.relpath(path, self._folder), os.path.basename(path)
+            direct = (os.path.join(place, one) for place in places for one in dict.fromkeys((relative, name)))
+            found = [one for one in direct if os.path.isfile(one)][:1] or _named(name, places)
+            where = "the working folder" if here else os.path.dirname(path)
+            if len(found) == 1:
+                return f"{name} is not in {where}; it is {found[0]!r}."
+            if found:
+                more = ", …" if len(found) > _MOST_NAMED else ""
+                return f"{name} is not in {where}; there are {', '.join(map(repr, found[:_MOST_NAMED]))}{more}."
         return ""
 
     def _path(self, error: BaseException) -> str:
@@ -263,6 +271,18 @@ def _full(place: str) -> bool:
     except OSError:
         return False
     return state.f_bavail * state.f_frsize < _LITTLE
+
+
+def _named(name: str, places: Iterable[str]) -> list[str]:
+    """Return the paths of files of a plain name below folders, hidden, ignored and secret-like ones left out."""
+    found = (
+        os.path.join(place, one.name)
+        for place in places
+        if os.path.isdir(place)
+        for one in list_files(place)[0]
+        if one.name.rpartition("/")[2] == name
+    )
+    return list(dict.fromkeys(found))
 
 
 def _below(path: str, places: Iterable[str]) -> bool:

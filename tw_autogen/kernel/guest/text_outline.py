@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from html.parser import HTMLParser
 from typing import Any
 
 _WHOLE_CHARS = 1500
@@ -24,6 +23,12 @@ _FORMULA = re.compile(
     re.I,
 )
 _FEW_TERM_CHARS = 3
+_CODE = re.compile(r"`([^`\n]{1,80})`")
+_NAMED = re.compile(
+    r"\s*(?:[-*+•|]|\d{1,3}[.)])?\s{0,9}[*_`\"']{0,3}([^\s:|*`\"'](?:[^:|*`\"'\n]{0,60}[^\s:|*`\"'])?)[*_`\"']{0,3}"
+    r"\s{0,9}(?::|\||–|—|- )"
+)
+"""The name that an item of a list, or a definition, begins with."""
 
 
 def text_lines(text: str, *, terms: Collection[str] = (), cut: bool = False) -> tuple[str, list[str]]:
@@ -111,7 +116,8 @@ def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: se
 
     Args:
         lines: The text's.
-        terms: Names of columns; those that are plain words of one's language count only beside something else.
+        terms: Names of columns; those that are plain words of one's language count only as code, as what an item of a
+            list is about, or beside something else.
         titles: Numbers of lines that are headings.
     """
     words = {term.lower() for term in terms if len(term) >= _FEW_TERM_CHARS}
@@ -123,11 +129,15 @@ def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: se
             continue
         paragraph = paragraph[:_LONGEST_PARAGRAPH]
         mentioned = set(pattern.findall(paragraph.lower())) if words else set()
+        named = {one.lower() for one in _CODE.findall(paragraph)}
+        if match := _NAMED.match(paragraph):
+            named.add(match[1].lower())
+        telling = (mentioned - plain) | (named & words)
         rules = 2 * bool(_EMPTY.search(paragraph)) + 2 * bool(_FORMULA.search(paragraph))
-        score = rules + min(3, len(mentioned - plain)) + bool(rules and mentioned)
+        score = rules + min(3, len(telling)) + bool(rules and mentioned)
         if words and not mentioned:
             score -= 1
-        if score > 1 or mentioned - plain:
+        if score > 1 or telling:
             scored.append((score, at, paragraph))
     left, kept = _QUOTED_CHARS, []
     for _, at, paragraph in sorted(scored, key=lambda one: (-one[0], one[1])):
@@ -151,63 +161,3 @@ def _paragraphs(lines: Sequence[str]) -> list[tuple[int, str]]:
             found[-1][1].append(line.strip())
         fresh = False
     return [(at, " ".join(parts)) for at, parts in found]
-
-
-class TablesOfPage(HTMLParser):
-    """The tables of an HTML page: rows of texts, read from the page's own text.
-
-    Args:
-        most_rows: How many rows of each table are kept.
-    """
-
-    def __init__(self, most_rows: int = 2000) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title = ""
-        self.tables: list[list[list[str]]] = []
-        self._most_rows = most_rows
-        self._open: list[list[list[str]]] = []
-        self._cell: list[str] | None = None
-        self._in_title = False
-        self._hidden = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a table, a row or a cell.
-
-        Args:
-            tag: Its name.
-            attrs: Not used.
-        """
-        if tag in ("table", "tr", "td", "th"):
-            self._end_cell()  # which may have no end of its own
-        if tag == "table":
-            self._open.append([])
-            self.tables.append(self._open[-1])
-        elif tag == "tr" and self._open and len(self._open[-1]) < self._most_rows:
-            self._open[-1].append([])
-        elif tag in ("td", "th") and self._open and self._open[-1]:
-            self._cell = []
-        elif tag in ("script", "style", "sup"):
-            self._hidden += 1
-        self._in_title = tag == "title"
-
-    def handle_endtag(self, tag: str) -> None:
-        """End a table or a cell."""
-        if tag in ("td", "th", "tr", "table"):
-            self._end_cell()
-        if tag == "table" and self._open:
-            self._open.pop()
-        elif tag in ("script", "style", "sup"):
-            self._hidden = max(0, self._hidden - 1)
-        self._in_title = False
-
-    def _end_cell(self) -> None:
-        if self._cell is not None and self._open and self._open[-1]:
-            self._open[-1][-1].append(" ".join("".join(self._cell).split()))
-        self._cell = None
-
-    def handle_data(self, data: str) -> None:
-        """Take text."""
-        if self._in_title:
-            self.title += data.strip()
-        elif self._cell is not None and not self._hidden:
-            self._cell.append(data)

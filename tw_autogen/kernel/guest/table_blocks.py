@@ -1,0 +1,138 @@
+"""`find_blocks`: the tables of a file in which several stand below one another, and the rows between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .column_profile import is_missing
+
+_MOST_NAME_CHARS = 80
+"""A longer text names no column."""
+_LOOKED_ROWS = 20
+_NUMBER = re.compile(r"[+\-−<>]?=? ?[$€£¥(]? ?-?[.,]?\d[\d.,]{0,40} ?[%kKmMbB)€$£]?")
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.{0,15}")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+Rows = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of a file that stand together.
+
+    Args:
+        at: Number of its first row, from 0.
+        rows: Of data; of what is no table, all.
+        title: The row of one value above the header, which may stand above an empty row; empty: none.
+        header: The names; empty: no table was recognized.
+        header_at: Number of the header's row, from 0; without a header that of the first row.
+    """
+
+    at: int
+    rows: Rows
+    title: str = ""
+    header: Sequence[str] = ()
+    header_at: int = 0
+
+    @property
+    def end(self) -> int:
+        """Return the number of the row below the last one."""
+        return self.header_at + bool(self.header) + len(self.rows)
+
+
+def find_blocks(rows: Rows) -> list[Block]:
+    """Return the blocks of a file that holds several tables; empty: it holds one, or that can't be told.
+
+    Empty rows end a block, and so does a row of one value above a header. A table is certain if its header has words
+    or years only, all different, and stands above rows with numbers or dates in its columns. A file holds several if
+    two are certain; or if its first row has one value, several blocks have rows of more, and the first of them is no
+    certain table.
+
+    Args:
+        rows: All of a file, empty ones included.
+    """
+    found: list[Block] = []
+    at = 0
+    while at < len(rows):
+        end = at + 1
+        if _count(rows[at]):
+            while end < len(rows) and _count(rows[end]) and not _begins_titled(rows, end):
+                end += 1
+            found.append(_block(at, rows[at:end]))
+        at = end
+    several = sum(bool(one.header) for one in found) > 1
+    if not several and rows and _count(rows[0]) == 1:
+        wide = [one for one in found if sum(_count(row) > 1 for row in one.rows) > 1]
+        several = len(wide) > 1 and not wide[0].header
+    return _with_titles(found) if several else []
+
+
+def _block(at: int, rows: Rows) -> Block:
+    above = _titles(rows)
+    if above < len(rows) - 1 and _is_header(rows[above], rows[above + 1 :]):
+        width = max(number for number, cell in enumerate(rows[above]) if cell.strip()) + 1
+        title = " / ".join(row[0].strip() for row in rows[:above])
+        return Block(at, rows[above + 1 :], title, rows[above][:width], at + above)
+    return Block(at, rows, header_at=at)
+
+
+def _with_titles(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks, where a row of one value and the table without a title below it are one."""
+    found: list[Block] = []
+    for one in blocks:
+        before = found[-1] if found else None
+        untitled = one.header and not one.title
+        if untitled and before and not before.header and len(before.rows) == _titles(before.rows) == 1:
+            found.pop()
+            one = replace(one, at=before.at, title=before.rows[0][0].strip())
+        found.append(one)
+    return found
+
+
+def _titles(rows: Rows) -> int:
+    """Return how many of the first rows have one value, in the first column."""
+    count = 0
+    while count < len(rows) and _count(rows[count]) == 1 and rows[count][0].strip():
+        count += 1
+    return count
+
+
+def _begins_titled(rows: Rows, at: int) -> bool:
+    """Return whether a row of one value is the title of a table, with no empty row above it."""
+    below = at + _titles(rows[at : at + _LOOKED_ROWS])
+    return at < below < len(rows) - 1 and _is_header(rows[below], rows[below + 1 : below + 2])
+
+
+def _is_header(row: Sequence[str], rows: Rows) -> bool:
+    """Return whether a row certainly names the columns of those below it."""
+    names = {at: cell.strip() for at, cell in enumerate(row) if cell.strip()}
+    if len(names) < 2 or len(set(names.values())) < len(names):
+        return False
+    below = rows[:_LOOKED_ROWS]
+    for at, name in names.items():
+        if _YEAR.fullmatch(name) and at > 0:
+            if any(_YEAR.fullmatch(value) for value in _column(at, below)):
+                return False
+        elif _is_value(name) or is_missing(name) or len(name) > _MOST_NAME_CHARS:
+            return False
+    named = sum(all(at in names for at, cell in enumerate(one) if at and cell.strip()) for one in below)
+    return named >= 0.8 * len(below) and any(_has_values(_column(at, below)) for at in names)
+
+
+def _column(at: int, rows: Rows) -> list[str]:
+    return [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
+
+
+def _has_values(texts: Sequence[str]) -> bool:
+    """Return whether most texts are numbers or dates."""
+    return sum(map(_is_value, texts)) * 2 > len(texts)
+
+
+def _is_value(text: str) -> bool:
+    return bool(_NUMBER.fullmatch(text) or _DATE.fullmatch(text))
+
+
+def _count(row: Sequence[str]) -> int:
+    return sum(1 for cell in row if cell.strip())

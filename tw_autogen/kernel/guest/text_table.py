@@ -1,0 +1,273 @@
+"""`TextTable`: what is said of rows of text; and of files in which several tables stand below one another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .column_profile import Column, column_lines, profile_columns, show
+from .csv_dialect import (
+    CsvDialect,
+    TextStart,
+    as_lines,
+    code_columns,
+    number_signs,
+    parse_rows,
+    rows_of_table,
+)
+from .table_blocks import Block, find_blocks
+
+MOST_CELLS = 250_000
+MOST_COLUMNS = 500
+_SHOWN_COLUMNS = 60
+RAW_CHARS = 300
+_RAW_LINES = 4
+_BELOW_LINES = 6
+_MOST_BLOCKS = 15
+_BLOCK_CHARS = 160
+_BLOCK_LINES = 20_000
+"""A longer text is not searched for several tables."""
+_SEPARATORS = (",", ";", "\t", "|")
+_TELLING = ("odd: ", "missing", "leading zeros", "case only")
+"""Words of a column's line that its first values don't show."""
+
+
+@dataclass
+class TextTable:
+    """Rows of text with all that is to be said of them."""
+
+    names: list[str]
+    rows: list[list[str]]
+    name: str
+    raw: list[str] = field(default_factory=list)
+    first_line: int = 1
+    count: str = ""
+    sampled: bool = False
+    notes: list[str] = field(default_factory=list)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    decimal: str = "."
+    thousands: str = ""
+    call: str = ""
+
+    def describe(self) -> tuple[str, list[str], list[Column]]:
+        """Return a headline, lines, and the columns."""
+        columns = profile_columns(
+            self.names[:MOST_COLUMNS], self.rows, decimal=self.decimal, thousands=self.thousands, kinds=self.kinds
+        )
+        count = self.count or str(len(self.rows))
+        where = f", header in line {self.first_line}" if self.first_line > 1 else ""
+        sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
+        headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
+        lines = [f"| {one}" for one in self.raw]
+        said = column_lines(columns)
+        lines += said[:_SHOWN_COLUMNS]
+        if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
+            lines.append(f"… and more columns, up to {self.names[-1]!r}")
+        if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
+            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas adds .1 to the second")
+        lines += self.notes
+        return headline, lines + self._reading, columns
+
+    @property
+    def remarks(self) -> list[str]:
+        """Return what has to be said where all of its text is shown."""
+        return [one.rstrip(":") for one in self.notes if not one.startswith("| ")] + self._reading
+
+    @property
+    def _reading(self) -> list[str]:
+        return [f"to be read with {self.call}"] if self.call else []
+
+
+def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTable:
+    """Return the table of a text of separated values."""
+    lines = start.lines[above:]
+    first = lines[0].count(separator) + 1
+    cells = MOST_CELLS if start.whole else MOST_CELLS // 4
+    most = max(100, cells // min(max(1, first), MOST_COLUMNS))
+    sampled = not start.whole or len(lines) > most + 1
+    rows = [row for row in parse_rows([*lines[: most + 1]], separator) if row]
+    if rows and start.encoding.startswith("utf") and rows[0]:
+        rows[0][0] = rows[0][0].lstrip("\ufeff")
+    if not rows:
+        raise ValueError("it has no rows")
+    header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
+    notes = []
+    below: list[list[str]] = []
+    if not sampled:
+        count = rows_of_table(rows)
+        data, below = rows[1 : count + 1], rows[count + 1 :]
+        below = [row for row in below if any(cell.strip() for cell in row)]
+    data = [row for row in data if any(cell.strip() for cell in row)] if len(header) > 1 else data
+    total = ""
+    if sampled:
+        known = None if start.more_lines is None else len(lines) - 1 + start.more_lines
+        total = f"about {_rounded(known)}" if known is not None else f"more than {len(lines) - 1}"
+    wide = [at for at, row in enumerate(data) if len(row) > len(header)]
+    short = [at for at, row in enumerate(data) if len(row) < len(header)]
+    decimal, thousands = number_signs(data, separator)
+    if separator == "," or decimal == ".":
+        thousands = thousands or _comma_thousands(data)
+    codes = code_columns(header, data, thousands)
+    if wide and not all(len(data[at]) > len(header) and not any(data[at][len(header) :]) for at in wide):
+        notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(data[wide[0]])}")
+    if short:
+        notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(data[short[0]])}")
+    if header and all(map(_is_number, header)):
+        notes.append("every name in its first line is a number; if that line is data, read it with header=None")
+    if data and not sampled and data[-1] and data[-1][0].strip().lower().startswith(("total", "sum", "all ")):
+        notes.append(f"the last row may be a total: {_row(data[-1])}")
+    if below:
+        notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
+        notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
+    dialect = CsvDialect(
+        separator, start.encoding, decimal, thousands, above, codes, bool(wide), len(data) if below else 0
+    )
+    return TextTable(
+        header,
+        data,
+        name,
+        raw=[cut_line(line) for line in start.lines[: above + _RAW_LINES]],
+        first_line=above + 1,
+        count=total,
+        sampled=sampled,
+        notes=notes,
+        decimal=decimal,
+        thousands=thousands if decimal != "." else "",
+        call=dialect.call(name),
+    )
+
+
+def _rounded(count: int) -> int:
+    """Return a count with three digits if it is so large that it may be an estimate."""
+    return count if count < 1_000_000 else int(float(f"{count:.3g}"))
+
+
+def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
+    """Return the blocks of a text that holds several tables, and the separator of their values.
+
+    Args:
+        start: The text; one that is not whole is taken for one table.
+        separator: The most likely one; another is taken if only by that several tables are certain.
+    """
+    lines = start.lines
+    if not start.whole or len(lines) > _BLOCK_LINES or not any(map(_may_part, lines[1:])):
+        return [], separator
+    for one in (separator, *(other for other in _SEPARATORS if other != separator)):
+        if one != separator and sum(one in line for line in lines) < 4:
+            continue
+        rows = parse_rows(lines, one)
+        if rows and rows[0]:
+            rows[0][0] = rows[0][0].lstrip("\ufeff")
+        found = find_blocks(rows)
+        if one == separator and found or sum(bool(block.header) for block in found) > 1:
+            return found, one
+    return [], separator
+
+
+def _may_part(line: str) -> bool:
+    """Return whether a line may part two tables: it is empty, or holds one value."""
+    value = line.strip(" ,;\t|\r\n")
+    return not value or value[0] == value[-1] == '"' or not any(one in value for one in _SEPARATORS)
+
+
+def block_lines(
+    blocks: Sequence[Block], name: str, separator: str, call: Callable[[CsvDialect], str]
+) -> tuple[str, list[str], list[Column]]:
+    """Return a headline, lines and the columns of a file that holds several tables.
+
+    Args:
+        blocks: Its tables, and the rows between them.
+        name: What code calls the file.
+        separator: Between values.
+        call: Returns the call that reads a table.
+    """
+    lines: list[str] = []
+    columns: list[Column] = []
+    known: dict[tuple[str, ...], int] = {}
+    count = sum(bool(one.header) for one in blocks)
+    number = 0
+    for at, block in enumerate(blocks):
+        if at == _MOST_BLOCKS:
+            lines.append(f"… {len(blocks) - at} more of them, down to line {blocks[-1].end}")
+            break
+        if not block.header:
+            lines += _group_lines(block)
+            continue
+        number += 1
+        names = [one or f"Unnamed: {at}" for at, one in enumerate(block.header)]
+        title = f" under {show(block.title)}" if block.title else ""
+        size = f"{len(block.rows)} row{'s' * (len(block.rows) > 1)} x {len(names)} columns"
+        lines.append(f"table {number}{title}: header in line {block.header_at + 1}, {size}")
+        same = known.setdefault(tuple(names), number)
+        shown = [block.header, block.rows[0]] if same == number else [block.rows[0]]
+        lines[-1] += f", columns as in table {same}" if same != number else ""
+        lines += [f"  | {one[:_BLOCK_CHARS]}" for one in as_lines(shown)]
+        some, dialect = _profiled(block, names, separator)
+        lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
+        lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
+        columns += some
+    kinds = {0: "several tables or groups of rows", 1: "several tables or groups of rows, of one the header is certain"}
+    return f"{kinds.get(count, f'{count} tables')}, one below the other", lines, columns
+
+
+def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
+    """Return the columns of a table, and how it has to be read."""
+    rows = [row[: len(names)] for row in block.rows]
+    decimal, thousands = number_signs(rows, separator)
+    if separator == "," or decimal == ".":
+        thousands = thousands or _comma_thousands(rows)
+    columns = profile_columns(names, rows, decimal=decimal, thousands=thousands if decimal != "." else "")
+    wide = len(names) if any(len(row) > len(names) for row in block.rows) else 0
+    codes = code_columns(names, rows, thousands)
+    dialect = CsvDialect(
+        separator,
+        decimal=decimal,
+        thousands=thousands,
+        lines_above=block.header_at,
+        codes=codes,
+        rows=len(rows),
+        columns=wide,
+    )
+    return columns, dialect
+
+
+def _group_lines(block: Block) -> list[str]:
+    """Return the first lines of rows that belong to no certain table."""
+    shown = [f"| {one.rstrip(',')[:_BLOCK_CHARS]}" for one in as_lines(block.rows[:_RAW_LINES])]
+    if len(block.rows) == 1:
+        return [f"line {block.at + 1}: {shown[0]}"]
+    return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {one}" for one in shown)]
+
+
+def _comma_thousands(rows: Sequence[Sequence[str]]) -> str:
+    """Return `,` if a column is made of numbers with commas between thousands, where no decimal comma can be meant."""
+    for at in range(max(map(len, rows), default=0)):
+        values = [row[at].strip() for row in rows[:500] if at < len(row) and row[at].strip()]
+        grouped = [one for one in values if _is_grouped(one)]
+        if grouped and all(_is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
+            return ","
+    return ""
+
+
+def _is_grouped(text: str) -> bool:
+    first, *rest = text.lstrip("+-").partition(".")[0].split(",")
+    return bool(rest) and first.isdigit() and len(first) <= 3 and all(len(one) == 3 and one.isdigit() for one in rest)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _row(values: Sequence[str]) -> str:
+    return cut_line(as_lines([values])[0])
+
+
+def cut_line(line: str) -> str:
+    """Return a line without its end, cut where it is long."""
+    line = line.rstrip("\r\n")
+    return line if len(line) <= RAW_CHARS else f"{line[:RAW_CHARS]}…"
