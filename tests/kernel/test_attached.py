@@ -9,11 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from jupyter_client.manager import KernelManager
 
 from tests.kernel.test_gateway import SERVER, TOKEN, gateway
-from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelStartError, PluginLoadError
+from tw_autogen.cli.main import main
+from tw_autogen.errors import (
+    ApprovalNeeded,
+    ConfigError,
+    KernelBusyError,
+    KernelError,
+    KernelStartError,
+    PluginLoadError,
+    SettingsError,
+)
 from tw_autogen.kernel import AttachedKernel, Kernel, KernelSettings, Loadable
+from tw_autogen.session import open_session, read_settings
+from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 SECONDS = 30
 QUICK = KernelSettings(grace_seconds=3.0)
@@ -251,6 +263,83 @@ def test_a_bad_connection_file_is_an_error(tmp_path, content, problem):
 def test_a_target_that_is_none_is_an_error_at_once(target, problem):
     with pytest.raises(ConfigError, match=problem):
         AttachedKernel(target)
+
+
+def session_of(kernel, folder, *, asked=None, settings=None, code="marked = 1\nmarked"):
+    """Open a session in a kernel, with a model that runs one cell."""
+    model = ScriptedModel([plans("mark"), codes(code), plans("Done.", to="User")])
+
+    def approve(proposal):
+        asked.append(proposal.text)
+        return True
+
+    given = {"code_interpreter.approval": "never", **(settings or {})}
+    return open_session(model, kernel=kernel, folder=folder, settings=given, approve=None if asked is None else approve)
+
+
+@pytest.mark.parametrize("settings", [{}, {"code_interpreter.approval": "findings"}], ids=["never", "findings"])
+def test_each_cell_is_approved_whatever_the_settings_say(user, tmp_path, settings):
+    asked = []
+
+    def attach(folder):
+        return AttachedKernel(user.manager.connection_file, folder=folder)
+
+    with session_of(attach, tmp_path, asked=asked, settings=settings) as session:
+        assert session.ask("mark").text == "Done."
+        assert session["marked"] == 1
+        assert "no sandbox, approval always" in session.where
+    assert asked == ["marked = 1\nmarked"]
+
+
+def test_where_nobody_can_be_asked_nothing_runs(user, kernel, tmp_path):
+    user.run("marked = 0")
+    with session_of(kernel, tmp_path) as session, pytest.raises(ApprovalNeeded, match=r"nobody can be asked"):
+        session.ask("mark")
+    assert user.run("print(marked)") == "0\n"
+
+
+def test_the_caller_may_want_no_approval(user, tmp_path):
+    with (
+        AttachedKernel(user.manager.connection_file, approval="never") as kernel,
+        session_of(kernel, tmp_path, code="marked = 2\nmarked") as session,
+    ):
+        assert session.ask("mark").text == "Done."
+    assert user.run("print(marked)") == "2\n"
+
+
+@pytest.mark.parametrize("key", ["kernel.attach", "kernel.attach_approval", "session.attach", "attach"])
+@pytest.mark.parametrize("where", ["keyword", "environment", "file"])
+def test_no_setting_attaches(tmp_path, monkeypatch, key, where):
+    target = "http://127.0.0.1:1#kernel"
+    if where == "environment":
+        monkeypatch.setenv(f"TW_AUTOGEN_{key.replace('.', '__').upper()}", target)
+    if where == "file":
+        (tmp_path / "tw_autogen.yaml").write_text(f"{key}: {target}\n")
+    with pytest.raises(SettingsError, match=r"unknown|no setting"):
+        read_settings({key: target} if where == "keyword" else {}, project=tmp_path)
+
+
+@pytest.mark.parametrize("service", ["mcp", "rerun", "scenario", "index"])
+def test_no_service_and_no_other_command_attaches(service):
+    ran = CliRunner().invoke(main, [service, "--attach", "http://127.0.0.1:1#kernel"])
+
+    assert ran.exit_code == 2
+    assert "No such option" in ran.output
+    assert "--attach" in ran.output
+
+
+def test_the_command_line_attaches_by_its_option(user, tmp_path):
+    replies = [plans("mark"), codes("marked = 3\nmarked"), plans("Done.", to="User")]
+    words = ["--attach", user.manager.connection_file, "--workspace", str(tmp_path), "-p", "mark it"]
+    with replay_server(replies) as model:
+        ran = CliRunner().invoke(main, ["--base-url", model.base_url, *words, "--attach-approval", "never"])
+    assert "Done." in ran.output
+    assert user.run("print(marked)") == "3\n"
+
+    with replay_server(replies[:2]) as model:
+        ran = CliRunner().invoke(main, ["--base-url", model.base_url, *words])
+    assert ran.exit_code != 0
+    assert "nobody can be asked" in ran.output
 
 
 @pytest.fixture(scope="module")

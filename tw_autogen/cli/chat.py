@@ -105,7 +105,7 @@ class Chat:
             ConfigError: the session can't be opened.
         """
         self._options = ask_for_trust(self._options, self._console)
-        if self._asker.somebody:
+        if self._asker.somebody and not self._options.attach:
             self._options = self._with_question(self._options)
         self._session = self._open(self._options)
         self._options = replace(self._options, continues=False, resume=None)
