@@ -246,6 +246,15 @@ class CodeInterpreter(Role):
                 self._cells.kernel.close()
         self._states.clear()
 
+    def compact(self, turn: Turn) -> None:
+        """Summarize the chat histories before their last round, however short they are.
+
+        Args:
+            turn: Takes the events that say what became of them.
+        """
+        for mine in self._states.values():
+            self._shorten(mine, turn, now=True)
+
     def kernel_in(self, folder: Path) -> Kernel:
         """Return the kernel, which is made for a folder if there is none yet.
 
@@ -278,10 +287,10 @@ class CodeInterpreter(Role):
         about = here.user_query or asked.message
         return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
-    def _shorten(self, mine: PromptState, turn: Turn) -> None:
+    def _shorten(self, mine: PromptState, turn: Turn, *, now: bool = False) -> None:
         """Summarize what is old in a history that has grown too long; what is in it once only is added again then."""
-        done = self._recall.compress_history(mine.history, self._model, self.name, turn.emit, self._request(mine, turn))
-        if done:
+        request = self._request(mine, turn)
+        if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, request, now=now):
             mine.forget()
 
     def _request(self, mine: PromptState, turn: Turn) -> ModelRequest:
