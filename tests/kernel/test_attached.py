@@ -226,6 +226,14 @@ def test_the_end_of_the_users_kernel_is_an_error_in_plain_words(how):
         manager.shutdown_kernel(now=True)
 
 
+def test_a_kernel_that_would_wait_for_itself_is_an_error(user):
+    code = (
+        "from tw_autogen.kernel import AttachedKernel\n"
+        f"try: AttachedKernel({user.manager.connection_file!r})\nexcept Exception as error: print(error)"
+    )
+    assert "this code runs in that very kernel" in user.run(code)
+
+
 def test_what_needs_a_kernel_of_our_own_is_refused(kernel):
     assert "can be undone" in kernel.execute("undone = 1", seconds=SECONDS, undo=True).error
     assert "undone" not in {one.name for one in kernel.variables()}

@@ -75,6 +75,16 @@ class Target:
             )
         return cls(file=path.absolute())
 
+    def is_own(self) -> bool:
+        """Return whether it is the kernel in which this code runs, which would wait for itself."""
+        app = getattr(sys.modules.get("ipykernel.kernelapp"), "IPKernelApp", None)
+        if app is None or not app.initialized():
+            return False
+        own = Path(str(app.instance().abs_connection_file))
+        return own.stem == f"kernel-{self.kernel_id}" or (
+            self.file is not None and os.path.realpath(self.file) == str(own.resolve())
+        )
+
     def __str__(self) -> str:
         """Return the file, or the server and the kernel's id."""
         return str(self.file) if self.file else f"{self.url}#{self.kernel_id}"

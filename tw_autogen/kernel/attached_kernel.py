@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
+from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.attached_connection import AttachedProcess, Target
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
@@ -65,7 +65,7 @@ class AttachedKernel(LiveKernel):
         on_wait: Called with a line when that begins; None: it is logged as a warning.
 
     Raises:
-        ConfigError: the target is neither, or there is no such file.
+        ConfigError: the target is neither, there is no such file, or it is the kernel in which this code runs.
     """
 
     def __init__(
@@ -80,6 +80,11 @@ class AttachedKernel(LiveKernel):
         on_wait: Callable[[str], object] | None = None,
     ) -> None:
         self.target = Target.parse(target, token)
+        if self.target.is_own():
+            raise ConfigError(
+                "attach: this code runs in that very kernel, and would wait for itself; ask with %%tw here, or attach "
+                "from a terminal or another notebook"
+            )
         self.approval = approval
         known = settings or KernelSettings()
         super().__init__(folder, settings=replace(known, rollback_on_error=False, checkpoint_seconds=0.0))
