@@ -346,7 +346,7 @@ class AttachedRequest(ExecuteRequest):
         super()._read_reply()
         reply = self.outcome.reply or {}
         said = (reply.get("user_expressions") or {}).values()
-        if any(one.get("status") == "error" and PACKAGE in str(one.get("evalue")) for one in said):
+        if any(str(one.get("evalue")) == f"No module named {PACKAGE!r}" for one in said):
             self.outcome.died = self.outcome.died or self._left("it was restarted")
 
     def _stop(self, why: str, *, ends: bool = True) -> None:
