@@ -306,6 +306,8 @@ class AttachedRequest(ExecuteRequest):
     def wait(self) -> RawResult:
         """Wait until it is over; see `ExecuteRequest.wait`."""
         outcome = super().wait()
+        if outcome.reply is None and not outcome.died:
+            outcome.died = self._left("it gave no answer to this cell, as one that is restarted")
         reply = outcome.reply or {}
         if reply.get("status") == "error" and not outcome.died:
             lines = reply.get("traceback")
