@@ -54,6 +54,7 @@ TABLE = {
     "tw_autogen/hosts/conversable/agent.py": "opens a session; no file",
     "tw_autogen/hosts/conversable/shared_session.py": "opens a session; no file",
     "tw_autogen/kernel/guest_bundle.py": "the package's own source",
+    "tw_autogen/kernel/attached_connection.py": "the connection file that the user names",
     "tw_autogen/kernel/connection.py": "makes the kernel's runtime folder; reads the log there",
     "tw_autogen/kernel/container_kernel.py": "the kernel's runtime folder, before the kernel starts",
     "tw_autogen/kernel/launcher_client.py": "the fork server's log, and the interpreter's modules",

@@ -54,6 +54,7 @@ RUN_PYTHON = {
     "Load sales.csv as `sales`.": ([TO_USER, TO_USER], "assert answer.text == 'Done.'", ""),
     "def approve(proposal)": ([], "", ""),
     "gateway_url=": ([], "", "websocket"),
+    "def look(proposal)": ([], "assert callable(work_in)", ""),
     "def show(event: Event)": (MEAN, "", ""),
     "read_journal": ([], "", ""),
     "import write_notebook": ([], "import os; assert os.path.getsize('session.ipynb')", ""),

@@ -142,6 +142,32 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
     assert "df = pd.read_csv(SALES_CSV)" in (tmp_path / "x.py").read_text(encoding="utf-8")
 
 
+def test_the_chat_compacts_on_demand(chat):  # noqa: F811
+    replies = [
+        plans("A long tale of columns. " * 100, to="User"),
+        plans("Second.", to="User"),
+        "In short: columns.",
+        plans("Third.", to="User"),
+    ]
+    with replay_server(replies) as server:
+        screen, process = chat(server)
+        for question, answer in (("first?", "A long tale"), ("second?", "Second.")):
+            screen.wait_for("\n>")
+            screen.type(f"{question}\n")
+            screen.wait_for(answer)
+        screen.wait_for("\n>")
+        screen.type("/compact\n")
+        screen.wait_for("Planner: about ")
+        screen.wait_for(" % less)")
+        screen.wait_for("\n>")
+        screen.type("third?\n")
+        screen.wait_for("Third.")
+        screen.wait_for("\n>")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+
+
 def test_a_session_is_exported_rerun_copied_and_removed(asked, tmp_path, environ):
     def tw(*args):
         return CliRunner().invoke(main, args)

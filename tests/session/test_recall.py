@@ -9,9 +9,10 @@ from tw_autogen.errors import ConfigError, ConversationFormatError, ModelError, 
 from tw_autogen.events import TalkNotShortened, TalkShortened
 from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.model import Completion
+from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import Experience, read_experiences, write_experience
-from tw_autogen.session import open_session, read_journal, rounds_of
+from tw_autogen.session import Session, compact_session, open_session, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -314,3 +315,42 @@ def test_the_rounds_of_a_journal_are_those_that_were_lived(ask):
     assert [one.to_dict() for one in rounds_of(read_journal(session.journal))] == [
         one.to_dict() for one in session.rounds
     ]
+
+
+def test_a_session_is_compacted_on_demand_and_says_by_how_much():
+    long = "a long tale of what the columns mean. " * 60
+    steps = [
+        plans(long, to="User"),
+        plans("Second.", to="User"),
+        "SUMMARY OF ALL",
+        plans("Third.", to="User"),
+    ]
+    with ScriptedModel(steps) as model, Session([Planner(model, [])]) as session:
+        session.ask("first?")
+        assert compact_session(session) == []
+        session.ask("second?")
+        (found,) = compact_session(session)
+        session.ask("third?")
+
+    assert (found.role, found.summary) == ("Planner", "SUMMARY OF ALL")
+    assert 0 < found.tokens_after < found.tokens_before
+    prompt = "\n".join(str(one["content"]) for one in model.calls[-1])
+    assert "SUMMARY OF ALL" in prompt
+    assert long not in prompt
+    assert "second?" in prompt
+
+
+def test_a_summary_that_fails_on_demand_leaves_all_as_it_is():
+    def fail(messages):
+        raise ModelError("no answer came")
+
+    steps = [plans("a tale. " * 200, to="User"), plans("Second.", to="User"), fail, plans("Third.", to="User")]
+    with ScriptedModel(steps) as model, Session([Planner(model, [])]) as session:
+        session.ask("first?")
+        session.ask("second?")
+        (found,) = compact_session(session)
+        session.ask("third?")
+
+    assert isinstance(found, TalkNotShortened)
+    assert found.error == "no answer came"
+    assert any("a tale. a tale." in str(one["content"]) for one in model.calls[-1])

@@ -31,6 +31,7 @@ from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
+from tw_autogen.events import TalkShortened
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
@@ -38,6 +39,7 @@ from tw_autogen.session import (
     Answer,
     AnswerFiles,
     Session,
+    compact_session,
     export_session,
     files_not_made,
     fork_session,
@@ -93,6 +95,7 @@ class Chat:
             "/model": ("[NAME]  which model answers; with NAME that one does from now on", self._model),
             "/cost": ("tokens, money and seconds of this session", self._cost),
             "/clear": ("forget what was said; variables and files stay", self._clear),
+            "/compact": ("have what was said before the last question summarized, for shorter prompts", self._compact),
             "/reset": ("begin a new session: nothing said, no variables", self._reset),
             "/interrupt": ("how to stop what is running", self._interrupt),
             "/exit": ("leave; so do Ctrl-D, and Ctrl-C twice", self._help),
@@ -105,7 +108,7 @@ class Chat:
             ConfigError: the session can't be opened.
         """
         self._options = ask_for_trust(self._options, self._console)
-        if self._asker.somebody:
+        if self._asker.somebody and not self._options.attach:
             self._options = self._with_question(self._options)
         self._session = self._open(self._options)
         self._options = replace(self._options, continues=False, resume=None)
@@ -386,6 +389,24 @@ class Chat:
 
     def _of_copy(self) -> dict[str, Any]:
         return {"trust": self._options.trust, "limit_mb": self._session.grants.settings.disk_mb}
+
+    def _compact(self, rest: str) -> None:
+        try:
+            found = compact_session(self._session)
+        except KeyboardInterrupt:
+            self._say("stopped; nothing more is summarized")
+            return
+        except TwAutogenError as error:
+            self._say(str(error), style="red")
+            return
+        for one in found:
+            if isinstance(one, TalkShortened):
+                less = 100 * (one.tokens_before - one.tokens_after) / max(1, one.tokens_before)
+                self._say(f"{one.role}: about {one.tokens_before} tokens, now {one.tokens_after} ({less:.0f} % less)")
+            else:
+                self._say(f"{one.role}: stays at about {one.tokens} tokens: {visible_line(one.error)}", style="red")
+        if not found:
+            self._say("there is too little before the last question to be worth a summary")
 
     def _model(self, rest: str) -> None:
         if not rest:

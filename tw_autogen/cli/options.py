@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -58,6 +58,14 @@ RESUME_OPTIONS: tuple[click.Option, ...] = (
                  help="With -c or --resume: run cells again, unasked, whose variables were not saved."),
 )  # fmt: skip
 
+ATTACH_OPTIONS: tuple[click.Option, ...] = (
+    click.Option(["--attach"], metavar="FILE|URL#ID",
+                 help="Run code in the kernel of your open notebook, in NO sandbox: its connection file, or server and "
+                 "kernel id (token: JUPYTER_TOKEN). Each cell is approved by you."),
+    click.Option(["--attach-approval"], type=click.Choice(["always", "findings", "never"]), default="always",
+                 help="With --attach: which cells you approve; 'never' runs all that the rules for code let through."),
+)  # fmt: skip
+
 ASK_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["-p", "--prompt"], metavar="TEXT", help="Answer this one question and end; '-' reads it from stdin."),
     click.Option(["--output-format"], type=click.Choice(["text", "json", "stream-json"]), default="text",
@@ -66,6 +74,7 @@ ASK_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--out"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
                  help="Save all files of an answer there; default: those that the question names, in this folder."),
     *RESUME_OPTIONS,
+    *ATTACH_OPTIONS,
     *SESSION_OPTIONS,
 )  # fmt: skip
 
@@ -101,6 +110,8 @@ class Options:
     continues: bool = False
     resume: str | None = None
     rerun: bool = False
+    attach: str | None = None
+    attach_approval: Literal["always", "findings", "never"] = "always"
     more: Mapping[str, Setting] = field(default_factory=dict)
     """Settings that a command chooses itself; options and `--set` come before them."""
 

@@ -17,7 +17,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import AttachedKernel, KernelSettings, LocalKernel
 from tw_autogen.model import OpenAIModel
 from tw_autogen.planner import Planner
 from tw_autogen.role import Placed
@@ -56,7 +56,9 @@ def open_session_for(
     settings = read_settings_and_warn(options, say)
     workspace, elsewhere = (options.workspace, "") if options.workspace else fallback_workspace(settings)
     said = ""
-    if not settings.read("session", SessionSettings).user_folder:
+    if options.attach:
+        said = f"code runs in your kernel {options.attach}, in no sandbox; cells you approve: {options.attach_approval}"
+    elif not settings.read("session", SessionSettings).user_folder:
         folder = Path(options.project or ".").resolve()
         if why := _unreadable(folder, options, settings):
             said = f"code can't read {folder}, because it is {why}; name the files, or start in a folder of their own"
@@ -75,6 +77,7 @@ def open_session_for(
     session = open_session(
         roles=roles,
         plugins=options.plugins,
+        kernel=_attached_kernel(options, settings, say) if options.attach else None,
         folder=workspace,
         handlers=handlers,
         settings=settings,
@@ -95,6 +98,23 @@ def open_session_for(
         if line:
             say(line)
     return session
+
+
+def _attached_kernel(
+    options: Options, settings: Settings, say: Callable[[str], None]
+) -> Callable[[Path], AttachedKernel]:
+    """Return a function that attaches to the kernel of `--attach`, given the session's folder."""
+
+    def make(folder: Path) -> AttachedKernel:
+        return AttachedKernel(
+            str(options.attach),
+            approval=options.attach_approval,
+            folder=folder,
+            settings=settings.read("kernel", KernelSettings),
+            on_wait=say,
+        )
+
+    return make
 
 
 def _session_to_resume(options: Options, settings: Settings, workspace: Path | None) -> Path | None:

@@ -24,7 +24,7 @@ from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memory, Post, Round, is_json
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
-from tw_autogen.kernel import Artifact, Execution, Kernel, Variable
+from tw_autogen.kernel import Artifact, AttachedKernel, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask, read_code
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import ChatHistory, Recall
@@ -200,6 +200,8 @@ class CodeInterpreter(Role):
             RoundTimedOut: the round's time is over.
         """
         work, cells = TaskProgress(code=code), self._open(turn.folder)
+        if isinstance(cells.kernel, AttachedKernel):
+            return None, "in the kernel of a notebook no cell can be undone"
         self._judge(work, turn)
         if work.findings:
             return None, "; ".join(map(str, work.findings))
@@ -244,6 +246,15 @@ class CodeInterpreter(Role):
                 self._cells.kernel.close()
         self._states.clear()
 
+    def compact(self, turn: Turn) -> None:
+        """Summarize the chat histories before their last round, however short they are.
+
+        Args:
+            turn: Takes the events that say what became of them.
+        """
+        for mine in self._states.values():
+            self._shorten(mine, turn, now=True)
+
     def kernel_in(self, folder: Path) -> Kernel:
         """Return the kernel, which is made for a folder if there is none yet.
 
@@ -276,10 +287,10 @@ class CodeInterpreter(Role):
         about = here.user_query or asked.message
         return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
-    def _shorten(self, mine: PromptState, turn: Turn) -> None:
+    def _shorten(self, mine: PromptState, turn: Turn, *, now: bool = False) -> None:
         """Summarize what is old in a history that has grown too long; what is in it once only is added again then."""
-        done = self._recall.compress_history(mine.history, self._model, self.name, turn.emit, self._request(mine, turn))
-        if done:
+        request = self._request(mine, turn)
+        if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, request, now=now):
             mine.forget()
 
     def _request(self, mine: PromptState, turn: Turn) -> ModelRequest:
@@ -360,7 +371,9 @@ class CodeInterpreter(Role):
         """
         work.findings = self._check(work.code)
         turn.emit(CodeChecked(work.code, [str(one) for one in work.findings]))
-        if not asks_for(self._settings.approval, work.findings):
+        kernel = self._open(turn.folder).kernel
+        when = kernel.approval if isinstance(kernel, AttachedKernel) else self._settings.approval
+        if not asks_for(when, work.findings):
             return ""
         changed = approve_cell(self._approve, work, turn, self._check)
         _go_on(turn)

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
+from tw_autogen.kernel.attached_kernel import AttachedKernel
 from tw_autogen.kernel.container_kernel import ContainerKernel
 from tw_autogen.kernel.gateway_kernel import GatewayKernel
 from tw_autogen.kernel.kernel import Artifact, Execution, FileDescriber, Kernel, Loadable, Log, Variable
@@ -11,6 +12,7 @@ from tw_autogen.kernel.settings import KernelSettings
 
 __all__ = [
     "Artifact",
+    "AttachedKernel",
     "ContainerKernel",
     "Execution",
     "FileDescriber",

@@ -55,6 +55,9 @@ class KernelHandle:
         bundled: Our end of the bridge is there already.
         listens: It has answered before.
         watch: Called when a cell begins, so that memory and disk are looked at more often.
+        module: The module of the bundle that answers there, see `call_expression`.
+        expressions: Evaluated after each cell that ran to its end.
+        request_type: Waits for one request.
     """
 
     wire: Wire
@@ -68,6 +71,9 @@ class KernelHandle:
     bundled: bool = False
     listens: bool = False
     watch: Callable[[], object] = str
+    module: str = "bridge"
+    expressions: Mapping[str, str] = field(default_factory=dict)
+    request_type: type[ExecuteRequest] = ExecuteRequest
 
 
 class KernelClient:
@@ -137,7 +143,8 @@ class KernelClient:
             on_output: Called with stream and text as they come; None: nobody listens.
         """
         self._handle.watch()
-        return self._running(self._connection.request(code), seconds, on_output, self._crash_output)
+        request = self._connection.request(code, expressions=self._handle.expressions)
+        return self._running(request, seconds, on_output, self._crash_output)
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the bridge in the kernel; give its answer.
@@ -173,7 +180,7 @@ class KernelClient:
 
     def tell(self, op: str, **fields: Any) -> None:
         """Ask the bridge to do something before the next cell; its answer is not waited for."""
-        expression = call_expression("answer", json.dumps({"op": op, **fields}))
+        expression = self._call("answer", json.dumps({"op": op, **fields}))
         self._connection.request("", expressions={"a": expression}, silent=True)
 
     @property
@@ -206,8 +213,8 @@ class KernelClient:
             **self._handle.options,
         }
         bundle = "None" if self._handle.bundled else install_expression()
-        start = call_expression("start", json.dumps(options))
-        hello = call_expression("answer", json.dumps({"op": "hello"}))
+        start = self._call("start", json.dumps(options))
+        hello = self._call("answer", json.dumps({"op": "hello"}))
         request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
         outcome = self._running(request, self._settings.start_seconds).wait()
         self._check(outcome, self._settings.start_seconds)
@@ -222,7 +229,7 @@ class KernelClient:
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
     def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
-        expression = call_expression(function, argument)
+        expression = self._call(function, argument)
         request = self._connection.request("", expressions={"a": expression}, silent=True)
         outcome = self._running(request, seconds).wait()
         self._check(outcome, seconds)
@@ -234,6 +241,9 @@ class KernelClient:
         except (OSError, ValueError) as error:
             raise KernelError(f"the kernel's answer can't be read: {error}", folder=self._folder) from error
         return answer if isinstance(answer, dict) else {}
+
+    def _call(self, function: str, argument: str) -> str:
+        return call_expression(function, argument, module=self._handle.module)
 
     def _check(self, outcome: RawResult, seconds: float) -> None:
         if outcome.died:
@@ -257,7 +267,7 @@ class KernelClient:
         on_output: OnOutput | None = None,
         crash_output: Callable[[str, str], str] = lambda stream, request: "",
     ) -> ExecuteRequest:
-        return ExecuteRequest(
+        return self._handle.request_type(
             self._connection,
             self.process,
             request,

@@ -317,9 +317,9 @@ class Connection:
         content = execute_content(code, expressions, silent=silent, counted=counted)
         return str(self.session.send(self.shell, "execute_request", content)["header"]["msg_id"])
 
-    def request_kernel_info(self) -> None:
-        """Send what any kernel answers at once, on shell and iopub."""
-        self.session.send(self.shell, "kernel_info_request", {})
+    def request_kernel_info(self) -> str:
+        """Send what any kernel answers at once, on shell and iopub; return the request's id."""
+        return str(self.session.send(self.shell, "kernel_info_request", {})["header"]["msg_id"])
 
     def said(self) -> str:
         """Return the end of what the process wrote before its streams were led to the host."""

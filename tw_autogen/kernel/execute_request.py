@@ -44,6 +44,7 @@ class RawResult:
         died: How the process ended; empty if it lives.
         killed: The process was ended because an interrupt did not help.
         heard: Something came on iopub, so that its subscription stands.
+        shown: What the cell displayed, by MIME type; of kernels without our hooks only.
         host_seconds: Time spent in host calls.
         seconds: Time in all.
     """
@@ -56,6 +57,7 @@ class RawResult:
     died: str = ""
     killed: bool = False
     heard: bool = False
+    shown: list[dict[str, Any]] = field(default_factory=list)
     host_seconds: float = 0.0
     seconds: float = 0.0
 

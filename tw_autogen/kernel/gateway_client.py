@@ -261,11 +261,14 @@ class WebsocketWire:
         kernel: Its id there.
         process: Told when it is lost.
 
+        attached: The kernel is one that the user has open: a request is never sent twice, since it would run twice, and
+            a start of another process is the end of this one.
+
     Raises:
         KernelStartError: the line can't be opened.
     """
 
-    def __init__(self, gateway: Gateway, kernel: str, process: GatewayProcess) -> None:
+    def __init__(self, gateway: Gateway, kernel: str, process: GatewayProcess, *, attached: bool = False) -> None:
         try:
             import websocket  # deferred: only a gateway needs it
         except ImportError as error:
@@ -273,6 +276,7 @@ class WebsocketWire:
         self._websocket = websocket
         self._gateway = gateway
         self._process = process
+        self._attached = attached
         self._session = uuid.uuid4().hex
         self._address = gateway.channels(kernel, self._session)
         self._lock = threading.Condition()
@@ -314,9 +318,9 @@ class WebsocketWire:
         """
         return self._send("shell", "execute_request", execute_content(code, expressions, silent=silent))
 
-    def request_kernel_info(self) -> None:
-        """Send what any kernel answers at once, on shell and iopub."""
-        self._send("shell", "kernel_info_request", {})
+    def request_kernel_info(self) -> str:
+        """Send what any kernel answers at once, on shell and iopub; return the request's id."""
+        return self._send("shell", "kernel_info_request", {})
 
     def await_output(self) -> bool:
         """Wait a moment for a message on iopub; tell whether one is there."""
@@ -461,6 +465,8 @@ class WebsocketWire:
             self._lock.notify_all()
         if state in _GONE:
             self._process.lose(_GONE[state])
+        elif state == "starting" and self._attached:
+            self._process.lose("it was restarted")
 
     def _reconnect(self, why: str, broken: tuple[type[BaseException], ...]) -> bool:
         """Open a line that broke anew; tell whether that was possible."""
@@ -486,7 +492,10 @@ class WebsocketWire:
     def _resend(self) -> None:
         """Repeat a request of which nothing was heard; a kernel in which it ran says so, and doesn't run it again."""
         number, message = self._unheard
-        if number and not any(number in one for one in self._outbox):
+        if self._attached:
+            if number:
+                self._process.lose("the line to its server broke, and what became of the last request is not known")
+        elif number and not any(number in one for one in self._outbox):
             # The very same message would be dropped without a word.
             self._outbox.append(json.dumps({**message, "metadata": {"again": time.monotonic()}}))
             self._orders.wake()

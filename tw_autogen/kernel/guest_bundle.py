@@ -29,14 +29,15 @@ def install_expression() -> str:
     return f"exec({_read('bundle_importer.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
 
 
-def call_expression(function: str, argument: str) -> str:
-    """Return a Python expression that calls a function of the bundle's module `bridge` with one text.
+def call_expression(function: str, argument: str, *, module: str = "bridge") -> str:
+    """Return a Python expression that calls a function of a module of the bundle with one text.
 
     Args:
         function: Its name.
         argument: The text that it gets.
+        module: `bridge`, or `attached` in a kernel that the user has open.
     """
-    return f"__import__('{PACKAGE}.bridge', fromlist=['bridge']).{function}({argument!r})"
+    return f"__import__('{PACKAGE}.{module}', fromlist=['{module}']).{function}({argument!r})"
 
 
 def _read(name: str) -> str:

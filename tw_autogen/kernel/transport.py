@@ -35,8 +35,8 @@ class Wire(Protocol):
         """
         ...
 
-    def request_kernel_info(self) -> None:
-        """Send what any kernel answers at once, on shell and iopub."""
+    def request_kernel_info(self) -> str:
+        """Send what any kernel answers at once, on shell and iopub; return the request's id."""
         ...
 
     def await_output(self) -> bool:

@@ -259,6 +259,17 @@ class Planner(Role):
         """Drop the chat histories of all sessions."""
         self._states.clear()
 
+    def compact(self, turn: Turn) -> None:
+        """Summarize the chat histories before their last round, however short they are.
+
+        Args:
+            turn: Takes the events that say what became of them.
+        """
+        for mine in self._states.values():
+            request = turn.request(mine.history.messages, caller=self.name, seconds=self._settings.model_seconds)
+            if self._recall.compress_history(mine.history, self._model, self.name, turn.emit, request, now=True):
+                self._shortened(mine)
+
     def _add_examples(self, mine: _PlannerState, here: Round) -> None:
         """Begin the history with the examples that fit the request."""
         roles = [self.name, USER, *(one.name for one in self._workers)]

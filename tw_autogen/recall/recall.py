@@ -106,6 +106,8 @@ class Recall:
         role: str,
         emit: Callable[[Event], None],
         request: ModelRequest,
+        *,
+        now: bool = False,
     ) -> bool:
         """Summarize the older part of a history that has grown too long; if that fails, the history stays as it is.
 
@@ -117,6 +119,7 @@ class Recall:
             role: The role whose history it is.
             emit: Takes the event that says what became of the prompt.
             request: Limits and reports of the call, as for `compress`.
+            now: However short the history is, and all before its last round; less than a tenth of it is left alone.
 
         Returns:
             Whether it was done.
@@ -125,15 +128,16 @@ class Recall:
             ModelError: it was cancelled.
             RoundTooCostly: `reserve` allows no call.
         """
-        if history.postponed:
+        if history.postponed and not now:
             return False
         before = history.tokens
+        limit = min(filter(None, (self.settings.compress_tokens, history.most_tokens)), default=0)
         try:
             summary = compress(
                 history,
                 model,
-                tokens=min(filter(None, (self.settings.compress_tokens, history.most_tokens)), default=0),
-                keep_rounds=self.settings.keep_rounds,
+                tokens=before // 2 if now else limit,
+                keep_rounds=0 if now else self.settings.keep_rounds,
                 request=request,
             )
         except ModelError as error:

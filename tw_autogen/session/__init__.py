@@ -7,6 +7,7 @@ from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
 from tw_autogen.session.answer_files import AnswerFiles, Saved
 from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
 from tw_autogen.session.budget import IdleTimer, count_asked
+from tw_autogen.session.compaction import compact_session
 from tw_autogen.session.earlier_session import read_events
 from tw_autogen.session.event_journal import read_journal, rounds_of
 from tw_autogen.session.export import FORMATS, export_session
@@ -69,6 +70,7 @@ __all__ = [
     "check_roles",
     "checked_models",
     "checked_policy",
+    "compact_session",
     "count_asked",
     "example_files",
     "export_session",

@@ -1,5 +1,7 @@
 """Sent first: lets a bundle of sources be imported as a package that lies nowhere on disk."""
 
+from __future__ import annotations
+
 import sys
 from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec

@@ -238,7 +238,7 @@ class _Packer:
         if isinstance(index, pd.RangeIndex):
             return {"kind": "range", "range": [index.start, index.stop, index.step], "names": names}
         levels = [index.get_level_values(number) for number in range(index.nlevels)]
-        columns = [self.pack(_as_series(level, name)) for level, name in zip(levels, index.names, strict=True)]
+        columns = [self.pack(_as_series(level, name)) for level, name in zip(levels, index.names)]  # noqa: B905 - strict: Python 3.10
         kind = "multi" if isinstance(index, pd.MultiIndex) else "flat"
         return {"kind": kind, "levels": columns, "names": names, "frequency": getattr(index, "freqstr", None)}
 

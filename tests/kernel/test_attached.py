@@ -1,0 +1,403 @@
+"""The kernel that a notebook has open: ours in it beside the user, by connection file and through a Jupyter server."""
+
+import json
+import os
+import re
+import signal
+import threading
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from jupyter_client.manager import KernelManager
+
+from tests.kernel.test_gateway import SERVER, TOKEN, gateway
+from tw_autogen.cli.main import main
+from tw_autogen.errors import (
+    ApprovalNeeded,
+    ConfigError,
+    KernelBusyError,
+    KernelError,
+    KernelStartError,
+    PluginLoadError,
+    SettingsError,
+)
+from tw_autogen.kernel import AttachedKernel, Kernel, KernelSettings, Loadable
+from tw_autogen.session import open_session, read_settings
+from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
+
+SECONDS = 30
+QUICK = KernelSettings(grace_seconds=3.0)
+STATE = """
+import builtins, sys
+from IPython import get_ipython
+_shell = get_ipython()
+_hooks = [sys.stdout, sys.stderr, sys.displayhook, _shell.showtraceback, _shell.ask_exit, _shell.kernel.raw_input,
+          _shell.automagic, sys.excepthook, list(sys.meta_path), dict(_shell.events.callbacks), builtins.input,
+          _shell.display_formatter.formatters["text/html"].type_printers.copy(), hasattr(builtins, "describe")]
+print(hash(repr(_hooks)), sorted(one for one in sys.modules if "tw_" in one), "ask" in globals())
+"""
+
+
+class User:
+    """The notebook's own client."""
+
+    def __init__(self, manager):
+        self.manager = manager
+        self.client = manager.blocking_client()
+        self.client.start_channels()
+        self.client.wait_for_ready(60)
+
+    def run(self, code):
+        """Run a cell to its end; return what it printed, or its error."""
+        said = []
+
+        def take(message):
+            content = message["content"]
+            said.append(content.get("text") or content.get("ename") or "")
+
+        self.client.execute_interactive(code, timeout=60, output_hook=take, allow_stdin=False)
+        return "".join(said)
+
+    def begin(self, code):
+        """Send a cell; return when it has begun."""
+        number = self.client.execute(code)
+        while True:
+            message = self.client.get_iopub_msg(timeout=30)
+            if message["msg_type"] == "execute_input" and message["parent_header"].get("msg_id") == number:
+                return number
+
+    def end(self, number):
+        """Return the status of the reply to a cell."""
+        while True:
+            message = self.client.get_shell_msg(timeout=30)
+            if message["parent_header"].get("msg_id") == number:
+                return message["content"]["status"]
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory):
+    manager = KernelManager(kernel_name="python3")
+    place = tmp_path_factory.mktemp("notebook")
+    manager.start_kernel(cwd=str(place))
+    user = User(manager)
+    user.place = place
+    try:
+        yield user
+    finally:
+        user.client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def kernel(user):
+    with AttachedKernel(user.manager.connection_file, settings=QUICK, busy_seconds=10) as kernel:
+        yield kernel
+
+
+def test_code_and_user_share_variables_and_folder(user, kernel):
+    user.run("import pandas as pd\nloads = pd.DataFrame({'x': [1, 2, 3]})")
+    assert isinstance(kernel, Kernel)
+    assert [str(one) for one in kernel.variables() if one.name == "loads"] == [
+        "loads: DataFrame, 3 x 1, columns x: int64"
+    ]
+
+    ran = kernel.execute("import os\ntotal = int(loads.x.sum())\nprint('said')\nos.getcwd()", seconds=SECONDS)
+
+    assert (ran.ok, ran.stdout, ran.result, ran.error) == (True, "said\n", repr(str(user.place)), "")
+    assert "total" in {one.name for one in ran.variables}
+    assert user.run("print(total)") == "6\n"
+    assert kernel.get("total") == 6
+    kernel.put("given", pd.DataFrame({"y": [4.5]}))
+    assert user.run("print(given.y.sum())") == "4.5\n"
+    pd.testing.assert_frame_equal(kernel.get("loads"), pd.DataFrame({"x": [1, 2, 3]}))
+
+
+def test_an_error_is_told_as_ipython_tells_it_and_variables_made_before_it_are_there(kernel):
+    ran = kernel.execute("before = 1\nprint('x')\n1 / 0", seconds=SECONDS)
+
+    assert not ran.ok
+    assert ran.stdout == "x\n"
+    assert "ZeroDivisionError: division by zero" in ran.error
+    assert "\x1b" not in ran.error
+    assert "before" in {one.name for one in ran.variables}
+
+
+def test_a_chart_is_saved_in_the_folder_of_the_session(kernel):
+    ran = kernel.execute(
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()", seconds=SECONDS
+    )
+
+    (chart,) = ran.artifacts
+    assert chart.path.parent == kernel.folder
+    assert chart.path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_of_ours_stays_behind(user):
+    before = user.run(STATE)
+    with AttachedKernel(user.manager.connection_file) as kernel:
+        user.run("ask = 'mine'")
+        kernel.serve("ask", lambda words: f"host: {words}")
+        ran = kernel.execute("said = ask('a'); said", seconds=SECONDS)
+        assert ran.result == "'host: a'"
+        assert "HostCallError" in user.run("ask('b')")
+    assert user.run("print(ask)\ndel ask") == "mine\n"
+
+    assert user.run(STATE) == before
+    assert user.run("print(said)") == "host: a\n"
+
+
+def test_a_cell_of_the_users_is_waited_for_with_a_word_and_not_for_ever(user):
+    said = []
+    with AttachedKernel(user.manager.connection_file, busy_seconds=1.5, on_wait=said.append) as kernel:
+        kernel.execute("1", seconds=SECONDS)
+        number = user.begin("import time\ntime.sleep(2.5)")
+        with pytest.raises(KernelBusyError, match=r"within 1\.5 s: a cell of yours runs there.*Nothing was run"):
+            kernel.execute("never = 1", seconds=SECONDS)
+        assert said == ["the notebook's kernel is busy with a cell of yours; waiting 1.5 s for its end at most"]
+        kernel.interrupt()
+        assert user.end(number) == "ok"
+        assert kernel.execute("2", seconds=SECONDS).result == "2"
+        assert "never" not in {one.name for one in kernel.variables()}
+
+
+def test_output_of_the_users_cell_is_not_ours(user, kernel):
+    kernel.execute("1", seconds=SECONDS)
+    number = user.begin("import time\ntime.sleep(0.5)\nprint('of the user')")
+    ran = kernel.execute("print('ours')", seconds=SECONDS)
+
+    assert user.end(number) == "ok"
+    assert ran.stdout == "ours\n"
+
+
+def test_the_time_limit_interrupts_our_cell_only_and_nothing_is_lost(user, kernel):
+    ran = kernel.execute("kept = 1\nimport time\ntime.sleep(60)", seconds=0.5)
+
+    assert not ran.ok
+    assert not ran.state_lost
+    assert ran.error.startswith("Stopped after 0.5 s, its time limit, by an interrupt; variables are kept.")
+    assert user.run("print(kept)") == "1\n"
+
+
+def test_a_cell_that_ignores_interrupts_is_left_running_and_the_kernel_lives(user):
+    code = "import time\nfor _ in range(3):\n    try: time.sleep(1)\n    except KeyboardInterrupt: pass"
+    with AttachedKernel(user.manager.connection_file, settings=KernelSettings(grace_seconds=0.4)) as kernel:
+        ran = kernel.execute(f"still = 1\n{code}", seconds=0.5)
+
+        assert ran.state_lost
+        assert "did not react to an interrupt and still runs in your kernel" in ran.error
+        assert kernel.execute("still", seconds=SECONDS).result == "1"
+    assert user.manager.is_alive()
+
+
+@pytest.mark.parametrize("how", ["killed", "restarted"])
+def test_the_end_of_the_users_kernel_is_an_error_in_plain_words(how):
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    user = User(manager)
+    try:
+        with AttachedKernel(manager.connection_file, settings=QUICK, busy_seconds=10) as kernel:
+            kernel.execute("1", seconds=SECONDS)
+            began = threading.Event()
+            code = "import time\nprint('begun', flush=True)\ntime.sleep(60)"
+            with ThreadPoolExecutor() as threads:
+                running = threads.submit(
+                    kernel.execute, code, seconds=SECONDS, on_output=lambda stream, text: began.set()
+                )
+                assert began.wait(30)
+                if how == "killed":
+                    os.kill(kernel.pid, signal.SIGKILL)
+                else:
+                    manager.restart_kernel(now=True)
+                ran = running.result(20)
+            assert ran.state_lost
+            assert "its process ended: it was restarted, shut down, or has crashed" in ran.error
+            if how == "restarted":
+                user.client.wait_for_ready(60)
+                assert kernel.execute("6 * 7", seconds=SECONDS).result == "42"
+            else:
+                with pytest.raises(KernelError, match=r"does not answer|did not answer"):
+                    AttachedKernel(manager.connection_file, settings=KernelSettings(start_seconds=1.0)).execute(
+                        "1", seconds=1.0
+                    )
+    finally:
+        user.client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_a_kernel_that_would_wait_for_itself_is_an_error(user):
+    code = (
+        "from tw_autogen.kernel import AttachedKernel\n"
+        f"try: AttachedKernel({user.manager.connection_file!r})\nexcept Exception as error: print(error)"
+    )
+    assert "this code runs in that very kernel" in user.run(code)
+
+
+def test_what_needs_a_kernel_of_our_own_is_refused(kernel):
+    assert "can be undone" in kernel.execute("undone = 1", seconds=SECONDS, undo=True).error
+    assert "undone" not in {one.name for one in kernel.variables()}
+    with pytest.raises(PluginLoadError, match=r"not put into the kernel of a notebook"):
+        kernel.load(Loadable("note", "def note(): ..."))
+    with pytest.raises(KernelError, match=r"is the user's; restart it there"):
+        kernel.restart()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("no json", "is no connection file of a kernel"),
+        ({"key": ""}, "the kernel's messages are not signed"),
+        ({"ip": "192.0.2.7"}, r"runs on 192\.0\.2\.7; attach to it through its Jupyter server"),
+    ],
+)
+def test_a_bad_connection_file_is_an_error(tmp_path, content, problem):
+    whole = {"transport": "tcp", "ip": "127.0.0.1", "key": "k", "shell_port": 1, "iopub_port": 2, "stdin_port": 3}
+    file = tmp_path / "kernel.json"
+    file.write_text(content if isinstance(content, str) else json.dumps({**whole, **content}))
+
+    with pytest.raises(KernelStartError, match=problem):
+        AttachedKernel(file).execute("1", seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("/nowhere/kernel.json", r"there is no connection file /nowhere/kernel\.json"),
+        ("http://127.0.0.1:8888", "expected URL#kernel_id"),
+        ("http://127.0.0.1:8888?token=a#b", "with the token apart"),
+    ],
+)
+def test_a_target_that_is_none_is_an_error_at_once(target, problem):
+    with pytest.raises(ConfigError, match=problem):
+        AttachedKernel(target)
+
+
+def session_of(kernel, folder, *, asked=None, settings=None, code="marked = 1\nmarked"):
+    """Open a session in a kernel, with a model that runs one cell."""
+    model = ScriptedModel([plans("mark"), codes(code), plans("Done.", to="User")])
+
+    def approve(proposal):
+        asked.append(proposal.text)
+        return True
+
+    given = {"code_interpreter.approval": "never", **(settings or {})}
+    return open_session(model, kernel=kernel, folder=folder, settings=given, approve=None if asked is None else approve)
+
+
+@pytest.mark.parametrize("settings", [{}, {"code_interpreter.approval": "findings"}], ids=["never", "findings"])
+def test_each_cell_is_approved_whatever_the_settings_say(user, tmp_path, settings):
+    asked = []
+
+    def attach(folder):
+        return AttachedKernel(user.manager.connection_file, folder=folder)
+
+    with session_of(attach, tmp_path, asked=asked, settings=settings) as session:
+        assert session.ask("mark").text == "Done."
+        assert session["marked"] == 1
+        assert "no sandbox, approval always" in session.where
+    assert asked == ["marked = 1\nmarked"]
+
+
+def test_where_nobody_can_be_asked_nothing_runs(user, kernel, tmp_path):
+    user.run("marked = 0")
+    with session_of(kernel, tmp_path) as session, pytest.raises(ApprovalNeeded, match=r"nobody can be asked"):
+        session.ask("mark")
+    assert user.run("print(marked)") == "0\n"
+
+
+def test_the_caller_may_want_no_approval(user, tmp_path):
+    with (
+        AttachedKernel(user.manager.connection_file, approval="never") as kernel,
+        session_of(kernel, tmp_path, code="marked = 2\nmarked") as session,
+    ):
+        assert session.ask("mark").text == "Done."
+    assert user.run("print(marked)") == "2\n"
+
+
+@pytest.mark.parametrize("key", ["kernel.attach", "kernel.attach_approval", "session.attach", "attach"])
+@pytest.mark.parametrize("where", ["keyword", "environment", "file"])
+def test_no_setting_attaches(tmp_path, monkeypatch, key, where):
+    target = "http://127.0.0.1:1#kernel"
+    if where == "environment":
+        monkeypatch.setenv(f"TW_AUTOGEN_{key.replace('.', '__').upper()}", target)
+    if where == "file":
+        (tmp_path / "tw_autogen.yaml").write_text(f"{key}: {target}\n")
+    with pytest.raises(SettingsError, match=r"unknown|no setting"):
+        read_settings({key: target} if where == "keyword" else {}, project=tmp_path)
+
+
+@pytest.mark.parametrize("service", ["mcp", "rerun", "scenario", "index"])
+def test_no_service_and_no_other_command_attaches(service):
+    ran = CliRunner().invoke(main, [service, "--attach", "http://127.0.0.1:1#kernel"])
+
+    assert ran.exit_code == 2
+    assert "No such option" in ran.output
+    assert "--attach" in ran.output
+
+
+def test_the_command_line_attaches_by_its_option(user, tmp_path):
+    replies = [plans("mark"), codes("marked = 3\nmarked"), plans("Done.", to="User")]
+    words = ["--attach", user.manager.connection_file, "--workspace", str(tmp_path), "-p", "mark it"]
+    with replay_server(replies) as model:
+        ran = CliRunner().invoke(main, ["--base-url", model.base_url, *words, "--attach-approval", "never"])
+    assert "Done." in ran.output
+    assert user.run("print(marked)") == "3\n"
+
+    with replay_server(replies[:2]) as model:
+        ran = CliRunner().invoke(main, ["--base-url", model.base_url, *words])
+    assert ran.exit_code != 0
+    assert "nobody can be asked" in ran.output
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    pytest.importorskip("jupyter_server", reason="needs the extra `gateway-server`")
+    pytest.importorskip("websocket", reason="needs the extra `gateway`")
+    with gateway(tmp_path_factory.mktemp("server"), "jupyter_server", SERVER) as (_, url):
+        yield url + "/user/ada"
+
+
+def call(server, method, path):
+    request = urllib.request.Request(f"{server}/api/{path}", method=method, data=b"{}" if method == "POST" else None)
+    request.add_header("Authorization", f"token {TOKEN}")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read() or "null")
+
+
+def test_a_kernel_of_a_jupyter_server_is_attached_to_and_lives_on(server):
+    kernel_id = call(server, "POST", "kernels")["id"]
+    with AttachedKernel(f"{server}#{kernel_id}", token=TOKEN, settings=QUICK) as kernel:
+        assert kernel.execute("kept = 6 * 7\nprint('said')\nkept", seconds=SECONDS).result == "42"
+        kernel.put("table", pd.DataFrame({"x": [1, 2]}))
+        pd.testing.assert_frame_equal(kernel.get("table"), pd.DataFrame({"x": [1, 2]}))
+        limited = kernel.execute("import time\ntime.sleep(60)", seconds=0.5)
+        assert limited.error.startswith("Stopped after 0.5 s, its time limit, by an interrupt; variables are kept.")
+    with AttachedKernel(f"{server}#{kernel_id}", token=TOKEN, settings=QUICK) as kernel:
+        assert kernel.execute("kept", seconds=SECONDS).result == "42"
+        began = threading.Event()
+        code = "import time\nprint('begun', flush=True)\ntime.sleep(60)"
+        with ThreadPoolExecutor() as threads:
+            running = threads.submit(kernel.execute, code, seconds=SECONDS, on_output=lambda *said: began.set())
+            assert began.wait(30)
+            call(server, "POST", f"kernels/{kernel_id}/restart")
+            ran = running.result(25)
+        if not ran.state_lost:  # a server interrupts a kernel before it restarts it
+            assert ran.error.startswith("Interrupted in the notebook by its user, or by a restart there.")
+            ran = kernel.execute("lost = 1", seconds=SECONDS)
+        assert ran.state_lost
+        assert re.search("(it was|one that is) restarted", ran.error)
+        assert "If it was restarted or ended, its variables are lost." in ran.error
+        assert kernel.execute("1 + 1", seconds=SECONDS).result == "2"
+        assert "kept" not in {one.name for one in kernel.variables()}
+    assert [one["id"] for one in call(server, "GET", "kernels")] == [kernel_id]
+
+
+@pytest.mark.parametrize(
+    ("kernel_id", "token", "problem"),
+    [("nothing", TOKEN, r"has no kernel nothing"), ("nothing", "wrong", r"refuses the token \(HTTP 403\)")],
+)
+def test_a_server_that_refuses_is_an_error(server, kernel_id, token, problem):
+    with AttachedKernel(f"{server}#{kernel_id}", token=token) as kernel, pytest.raises(KernelStartError, match=problem):
+        kernel.execute("1", seconds=1.0)

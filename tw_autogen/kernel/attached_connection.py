@@ -1,0 +1,259 @@
+"""The way to a kernel that the user has open: by its connection file, or through its Jupyter server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tw_autogen import bounded_json
+from tw_autogen.errors import ConfigError, KernelStartError
+from tw_autogen.kernel.connection import Connection, Reader
+from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
+from tw_autogen.kernel.kernel_process import Process, wait_readable
+from tw_autogen.kernel.transport import Wire
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from jupyter_client import session
+else:
+    session = LazyModule("jupyter_client.session")
+
+_URL = ("http://", "https://")
+_LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
+_FILE_BYTES = 64 << 10
+_CALL_SECONDS = 10.0
+_UNRESPONSIVE = "the cell did not react to an interrupt and still runs in your kernel"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which kernel: of a server, or of a connection file on this machine.
+
+    Args:
+        file: The connection file; None: `url` and `kernel_id` say it.
+        url: The Jupyter server's address.
+        kernel_id: The kernel's id there.
+        token: The server's.
+    """
+
+    file: Path | None = None
+    url: str = ""
+    kernel_id: str = ""
+    token: str = field(default="", repr=False)
+
+    @classmethod
+    def parse(cls, text: str | Path, token: str | None = None) -> Target:
+        """Parse `URL#kernel_id`, or the path of a connection file.
+
+        Args:
+            text: What the user wrote.
+            token: The server's; None: the environment's `JUPYTER_TOKEN`, if there is one.
+
+        Raises:
+            ConfigError: it is neither, or there is no such file.
+        """
+        if isinstance(text, str) and text.startswith(_URL):
+            url, _, kernel_id = text.partition("#")
+            if not kernel_id or "?" in url:
+                raise ConfigError(
+                    "attach: expected URL#kernel_id, such as http://127.0.0.1:8888#0a1b…, with the token apart "
+                    "(token=, or JUPYTER_TOKEN); `GET /api/kernels` of the server lists the ids"
+                )
+            known = os.environ.get("JUPYTER_TOKEN", "") if token is None else token
+            return cls(url=url.rstrip("/"), kernel_id=kernel_id, token=known)
+        path = Path(text).expanduser()
+        if not path.is_file():
+            raise ConfigError(
+                f"attach: there is no connection file {path}; `%connect_info` in the notebook shows its name, and "
+                "`jupyter --runtime-dir` its folder"
+            )
+        return cls(file=path.absolute())
+
+    def is_own(self) -> bool:
+        """Return whether it is the kernel in which this code runs, which would wait for itself."""
+        app = getattr(sys.modules.get("ipykernel.kernelapp"), "IPKernelApp", None)
+        if app is None or not app.initialized():
+            return False
+        own = Path(str(app.instance().abs_connection_file))
+        return own.stem == f"kernel-{self.kernel_id}" or (
+            self.file is not None and os.path.realpath(self.file) == str(own.resolve())
+        )
+
+    def __str__(self) -> str:
+        """Return the file, or the server and the kernel's id."""
+        return str(self.file) if self.file else f"{self.url}#{self.kernel_id}"
+
+    def connect(self, folder: Path) -> tuple[Wire, AttachedProcess]:
+        """Open the way to the kernel.
+
+        Args:
+            folder: The session's; errors carry it.
+
+        Raises:
+            KernelStartError: the file can't be read, or the server doesn't answer, or has no such kernel.
+        """
+        if self.file is not None:
+            return FileConnection(read_connection_file(self.file, folder)), LocalAttachedProcess()
+        gateway = Gateway(self.url, self.token, None, folder)
+        try:
+            status, said = gateway.call("GET", "api/kernels", seconds=_CALL_SECONDS)
+        except OSError as error:
+            raise KernelStartError(f"the Jupyter server {self.url} does not answer ({error})", folder=folder) from error
+        if status in (401, 403):
+            raise KernelStartError(
+                f"the Jupyter server {self.url} refuses the token (HTTP {status}); pass token=, or set JUPYTER_TOKEN",
+                folder=folder,
+            )
+        there = [str(one.get("id")) for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+        if self.kernel_id not in there:
+            known = ", ".join(there) or f"none (HTTP {status})"
+            raise KernelStartError(
+                f"the Jupyter server {self.url} has no kernel {self.kernel_id}; it has: {known}", folder=folder
+            )
+        process = ServerAttachedProcess(gateway, self.kernel_id)
+        return WebsocketWire(gateway, self.kernel_id, process, attached=True), process
+
+
+def read_connection_file(path: Path, folder: Path) -> dict[str, Any]:
+    """Return what a connection file holds, checked.
+
+    Args:
+        path: The file.
+        folder: Errors carry it.
+
+    Raises:
+        KernelStartError: it is no connection file, is unsigned, or names another machine.
+    """
+    try:
+        with path.open("rb") as file:
+            info = bounded_json.loads(file.read(_FILE_BYTES))
+        ports = {f"{one}_port": int(info[f"{one}_port"]) for one in ("shell", "iopub", "stdin")}
+        info = {"transport": str(info["transport"]), "ip": str(info["ip"]), "key": str(info["key"]), **ports}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise KernelStartError(f"{path} is no connection file of a kernel: {error!r}", folder=folder) from error
+    if not info["key"]:
+        raise KernelStartError(f"{path}: the kernel's messages are not signed (`key` is empty)", folder=folder)
+    if info["transport"] != "ipc" and info["ip"] not in _LOCAL:
+        raise KernelStartError(
+            f"{path}: the kernel runs on {info['ip']}; attach to it through its Jupyter server (URL#kernel_id)",
+            folder=folder,
+        )
+    return info
+
+
+class FileConnection(Connection):
+    """The `Wire` to a kernel whose connection file was written by its own starter; makes and removes no file.
+
+    Args:
+        info: What the file holds.
+    """
+
+    def __init__(self, info: Mapping[str, Any]) -> None:
+        self.info = dict(info)
+        key = info["key"].encode()
+        self.session = session.Session(key=key, signature_scheme="hmac-sha256", username="tw")
+        self._reader = Reader(key)
+        self._connect()
+
+    def close(self) -> None:
+        """Close the sockets."""
+        for one in self.sources:
+            one.close(linger=0)
+
+
+class AttachedProcess(Process):
+    """A process that is the user's: `end` leaves it running."""
+
+    how: str
+    """Why the host has left it, in words; empty while it is attached."""
+
+    def lose(self, how: str) -> None:
+        """Note that it ended or can't be reached; from any thread."""
+
+    def watch(self, pid: int) -> None:
+        """Note the number of the process, once it is known.
+
+        Args:
+            pid: As the kernel says.
+        """
+
+    def release(self) -> None:
+        """Close what belongs to the watch."""
+
+
+class LocalAttachedProcess(AttachedProcess):
+    """The process behind a connection file; on this machine."""
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.death: int | None = None  # looked at often: `end` has to be noticed as well as its own end
+        self.how = ""
+        self._descriptor = -1
+
+    def watch(self, pid: int) -> None:
+        """Watch a process."""
+        self.pid = pid
+        if hasattr(os, "pidfd_open"):
+            with contextlib.suppress(OSError):
+                self._descriptor = os.pidfd_open(pid)
+
+    def alive(self) -> bool:
+        """Return whether it runs, and is still attached."""
+        if not self.how and self.pid and not self._runs():
+            self.how = "its process ended: it was restarted, shut down, or has crashed"
+        return not self.how
+
+    def _runs(self) -> bool:
+        if self._descriptor >= 0:
+            return not wait_readable(self._descriptor, 0)
+        if sys.platform == "win32":  # there os.kill ends a process
+            return True
+        with contextlib.suppress(PermissionError):
+            try:
+                os.kill(self.pid, 0)
+            except ProcessLookupError:
+                return False
+        return True
+
+    def lose(self, how: str) -> None:
+        """Note that it can't be reached."""
+        self.how = self.how or how
+
+    def interrupt(self) -> None:
+        """Send what Jupyter's interrupt button sends; nothing on Windows, where no signal does."""
+        if self.pid and self.alive() and sys.platform != "win32":
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGINT)
+
+    def end(self) -> str:
+        """Leave it, running; return why."""
+        self.lose(_UNRESPONSIVE)
+        return self.how
+
+    def release(self) -> None:
+        """Close the descriptor."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self.lose("it was left")
+
+
+class ServerAttachedProcess(GatewayProcess, AttachedProcess):
+    """A process that a Jupyter server runs for the user."""
+
+    @property
+    def how(self) -> str:  # type: ignore[override] # read-only here
+        """Return why the host has left it."""
+        return self._ended or self._lost
+
+    def end(self) -> str:
+        """Leave it, running; return why."""
+        self._ended = self._ended or self._lost or _UNRESPONSIVE
+        self._wakeup.wake()
+        return self._ended

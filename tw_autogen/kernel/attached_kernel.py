@@ -1,0 +1,370 @@
+"""`AttachedKernel`: the kernel that the user's notebook has open; there is no sandbox."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import logging
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelStartError, PluginLoadError
+from tw_autogen.kernel.attached_connection import AttachedProcess, Target
+from tw_autogen.kernel.client import KernelClient, KernelHandle
+from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
+from tw_autogen.kernel.file_transfer import FileTransfer
+from tw_autogen.kernel.guest_bundle import PACKAGE, call_expression
+from tw_autogen.kernel.kernel import Artifact, Execution, Loadable, Log, Variable
+from tw_autogen.kernel.live_kernel import LiveKernel
+from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.kernel.transport import Poller, Wire
+
+_log = logging.getLogger(__name__)
+_ANSI = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
+_TABLE_BYTES = 64_000_000
+_SAY_SECONDS = 1.0
+"""How long a busy kernel is waited for before that is said."""
+_ASK_SECONDS = 2.0
+"""How often it is asked whether it is free."""
+_LOOK_SECONDS = 1.0
+"""How long it is waited for after a failed cell, to look at its variables."""
+_MOST_SHOWN = 50
+_PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/svg+xml": "svg"}
+_HELLO = '{"op": "hello"}'
+_INTERRUPTED = "Interrupted in the notebook by its user, or by a restart there."
+_AFTER_LOSS = (
+    "If it was restarted or ended, its variables are lost. The next cell goes to the kernel that answers there then."
+)
+
+
+class AttachedKernel(LiveKernel):
+    """The kernel that a notebook of the user has open: code runs there, **in no sandbox**, with all that it may do.
+
+    The code sees the notebook's variables, works in the notebook's folder, and leaves its variables for the user's next
+    cell. Each cell waits for a person's approval, whatever any setting says, unless `approval` says otherwise here.
+    Sandbox, limits of memory and disk, undoing of cells, checkpoints and plugins that run in the kernel don't exist
+    here. No hook of IPython is replaced; `close` removes our modules and served functions, and ends nothing. Works with
+    ipykernel 6 or newer on Python 3.9 or newer.
+
+    While a cell of the user runs, ours wait, at most `busy_seconds`; an interrupt reaches a cell of ours only. When the
+    user restarts or ends the kernel, the running cell ends with an error that says so.
+
+    Args:
+        target: The connection file of a kernel on this machine, or `URL#kernel_id` of a Jupyter server's kernel.
+        token: The server's; None: the environment's `JUPYTER_TOKEN`, if there is one.
+        approval: When a person is asked before a cell runs, as the setting `code_interpreter.approval`, which does not
+            count here.
+        folder: The session's, for tables that cross and pictures; None: a temporary one, removed by `close`.
+        settings: Limits of output and time; those of the sandbox don't count.
+        busy_seconds: How long to wait for a cell of the user to end.
+        on_wait: Called with a line when that begins; None: it is logged as a warning.
+
+    Raises:
+        ConfigError: the target is neither, there is no such file, or it is the kernel in which this code runs.
+    """
+
+    def __init__(
+        self,
+        target: str | Path,
+        *,
+        token: str | None = None,
+        approval: Literal["always", "never", "findings"] = "always",
+        folder: Path | str | None = None,
+        settings: KernelSettings | None = None,
+        busy_seconds: float = 60.0,
+        on_wait: Callable[[str], object] | None = None,
+    ) -> None:
+        self.target = Target.parse(target, token)
+        if self.target.is_own():
+            raise ConfigError(
+                "attach: this code runs in that very kernel, and would wait for itself; ask with %%tw here, or attach "
+                "from a terminal or another notebook"
+            )
+        self.approval = approval
+        known = settings or KernelSettings()
+        super().__init__(folder, settings=replace(known, rollback_on_error=False, checkpoint_seconds=0.0))
+        self._busy_seconds = busy_seconds
+        self._on_wait = on_wait or _log.warning
+        self._wire: Wire
+        self._process: AttachedProcess
+
+    def execute(self, code: str, **options: Any) -> Execution:
+        """Run one cell; see `Kernel.execute`. With `undo` nothing is run: here no cell can be undone."""
+        if options.get("undo"):
+            return Execution(False, error="This cell was not run: in the kernel of a notebook no cell can be undone.")
+        return super().execute(code, **options)
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Return the user's variables as they are now: cells of the user may have changed them."""
+        if not (self._executing or self._closed):
+            with self._alone():
+                self._ask(self._ready(), "hello")
+        return self._variables
+
+    def describe_files(
+        self, files: Sequence[tuple[str, str]], *, seconds: float, all_seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Raise an error that says where the files lie: nothing is read in the notebook's kernel for it.
+
+        Raises:
+            KernelError: always.
+        """
+        raise KernelError(
+            f"code runs in the notebook's folder; open this file by its whole path, in {self.folder}",
+            folder=self.folder,
+        )
+
+    def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
+        """Raise an error, as `describe_files`.
+
+        Raises:
+            KernelError: always.
+        """
+        raise KernelError("folders are not listed in a notebook's kernel", folder=self.folder)
+
+    def kill(self) -> None:
+        """Interrupt the running cell: the user's kernel is never ended."""
+        self.interrupt()
+
+    def restart(self) -> None:
+        """Raise an error: only the user restarts the kernel.
+
+        Raises:
+            KernelError: always.
+        """
+        raise KernelError("the notebook's kernel is the user's; restart it there", folder=self.folder)
+
+    def _place(self, process: str) -> str:
+        return f"attached to the kernel {self.target}, {process}, no sandbox, approval {self.approval}"
+
+    def _open(self) -> KernelHandle:
+        self._wire, self._process = self.target.connect(self.folder)
+        try:
+            language = (self._await_free(self._settings.start_seconds).get("language_info") or {}).get("name")
+            if language != "python":
+                raise KernelStartError(f"the kernel {self.target} runs {language!r}, not Python", folder=self.folder)
+            if self.target.file:
+                self._process.watch(self._read_pid())
+        except BaseException:
+            self._wire.close()
+            self._process.release()
+            raise
+        return KernelHandle(
+            self._wire,
+            self._process,
+            release=self._process.release,
+            files=FileTransfer(self.folder, _TABLE_BYTES, most_in_all=self._settings.disk_mb << 20),
+            module="attached",
+            expressions={"tw": call_expression("answer", _HELLO, module="attached")},
+            request_type=AttachedRequest,
+        )
+
+    def _before_plugin(self, plugin: Loadable) -> None:
+        raise PluginLoadError(
+            "plugins that run in the kernel are not put into the kernel of a notebook; let it run in the host "
+            "(`runs_in: host`)",
+            path=plugin.path or f"<plugin {plugin.name}>",
+        )
+
+    def _ready(self, *, replay_failure: type[KernelError] | None = None) -> KernelClient:
+        live = super()._ready(replay_failure=replay_failure)
+        try:
+            self._await_free(self._busy_seconds)
+        except KernelStartError:  # it ended meanwhile
+            self._loss = f"The notebook's kernel is attached no more: {self._process.end()}."
+            self._end()
+            return super()._ready(replay_failure=replay_failure)
+        return live
+
+    def _end(self) -> None:
+        live = self._live
+        if live is not None and live.process.alive():
+            with contextlib.suppress(KernelError):
+                live.ask("leave")
+        super()._end()
+
+    def _after_cell(self, live: KernelClient, outcome: RawResult) -> list[Log]:
+        outcome.report["artifacts"] = self._saved(outcome.shown)
+        if "variables" not in outcome.report:
+            with contextlib.suppress(KernelError):  # a cell of the user's runs by now: what was known stays
+                self._await_free(_LOOK_SECONDS, says=False)
+                self._take_variables(live.hello())
+        return []
+
+    def _explained(self, ran: Execution) -> Execution:
+        how = self._process.how if ran.state_lost else ""
+        if not how or ran.error.endswith(_AFTER_LOSS):
+            return ran
+        return replace(ran, error=f"The notebook's kernel is attached no more: {how}. {_AFTER_LOSS}")
+
+    def _lost_state_execution(self) -> Execution:
+        loss, self._loss = self._loss, ""
+        return Execution(False, error=f"{loss} This cell was not run. {_AFTER_LOSS}", state_lost=True)
+
+    def _look_after(self, live: KernelClient, outcome: RawResult) -> None:
+        """Leave a kernel that gave no reply: it was restarted, or its user interrupted what asks."""
+
+    def _saved(self, shown: Sequence[dict[str, Any]]) -> list[list[str]]:
+        """Write displayed pictures into the session's folder; return them as rows of a report."""
+        rows = []
+        for data in shown[: self._settings.max_artifacts]:
+            for mime, suffix in _PICTURES.items():
+                text = data.get(mime)
+                if not isinstance(text, str):
+                    continue
+                try:
+                    content = text.encode() if suffix == "svg" else base64.b64decode(text)
+                except (binascii.Error, ValueError):
+                    continue
+                path, file = Artifact.new_file(self.folder, f"chart.{suffix}", "chart")
+                with file:
+                    file.write(content)
+                rows.append([path.stem, "chart", path.name, str(data.get("text/plain", ""))[:200]])
+                break
+        return rows
+
+    # While the kernel is the user's.
+
+    def _await_free(self, seconds: float, *, says: bool = True) -> dict[str, Any]:
+        """Wait until the kernel answers, which it does between cells; return what it says of itself.
+
+        Args:
+            seconds: How long to wait.
+            says: Say that there is a wait, if it takes long.
+
+        Raises:
+            KernelBusyError: it did not answer in time, or the wait was interrupted.
+            KernelStartError: it ended.
+        """
+        began = time.monotonic()
+        poller = Poller(self._wire, self._process, self._wakeup)
+        executing, self._executing = self._executing, True  # so that an interrupt reaches the wait
+        try:
+            numbers, asked = {self._wire.request_kernel_info()}, began
+            while (left := began + seconds - time.monotonic()) > 0:
+                woken = poller.wait(int(min(left, 0.1) * 1000) + 1)
+                if woken.rung:
+                    raise KernelBusyError("the wait for the notebook's kernel was interrupted", folder=self.folder)
+                if not self._process.alive():
+                    raise KernelStartError(f"the notebook's kernel: {self._process.how}", folder=self.folder)
+                while self._wire.receive("iopub") is not None:
+                    pass  # of cells of the user, whose output is theirs
+                while (message := self._wire.receive("shell")) is not None:
+                    if message["parent_header"].get("msg_id") in numbers:
+                        return dict(message["content"])
+                if time.monotonic() - asked > _ASK_SECONDS:  # what was sent during a restart is lost
+                    numbers.add(self._wire.request_kernel_info())
+                    asked = time.monotonic()
+                if says and time.monotonic() - began > _SAY_SECONDS:
+                    says = False
+                    self._on_wait(
+                        f"the notebook's kernel is busy with a cell of yours; waiting {seconds:g} s for its end at most"
+                    )
+        finally:
+            self._executing = executing
+            poller.close()
+        raise KernelBusyError(
+            f"the notebook's kernel did not answer within {seconds:g} s: a cell of yours runs there, or it is gone. "
+            "Nothing was run; ask again when it is free",
+            folder=self.folder,
+        )
+
+    def _read_pid(self) -> int:
+        """Return the number of the kernel's process.
+
+        Raises:
+            KernelStartError: it does not say.
+        """
+        request = self._wire.request("", expressions={"pid": "__import__('os').getpid()"}, silent=True)
+        until = time.monotonic() + self._settings.start_seconds
+        poller = Poller(self._wire, self._process, self._wakeup)
+        try:
+            while (left := until - time.monotonic()) > 0:
+                poller.wait(int(min(left, 0.1) * 1000) + 1)
+                while self._wire.receive("iopub") is not None:
+                    pass
+                while (message := self._wire.receive("shell")) is not None:
+                    if message["parent_header"].get("msg_id") == request:
+                        with contextlib.suppress(KeyError, TypeError, ValueError):
+                            return int(message["content"]["user_expressions"]["pid"]["data"]["text/plain"])
+        finally:
+            poller.close()
+        raise KernelStartError(f"the kernel {self.target} does not answer", folder=self.folder)
+
+
+class AttachedRequest(ExecuteRequest):
+    """One request in a kernel that others use too: takes its own messages only, and interrupts nothing else."""
+
+    _begun = False
+    _result: str | None = None
+
+    def wait(self) -> RawResult:
+        """Wait until it is over; see `ExecuteRequest.wait`."""
+        outcome = super().wait()
+        if outcome.reply is None and not outcome.died:
+            outcome.died = self._left("it gave no answer to this cell, as one that is restarted")
+        reply = outcome.reply or {}
+        if reply.get("status") == "error" and not outcome.died:
+            lines = reply.get("traceback")
+            text = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
+            error = _ANSI.sub("", text) or f"{reply.get('ename')}: {reply.get('evalue')}"
+            foreign = reply.get("ename") == "KeyboardInterrupt" and not outcome.stopped
+            outcome.report = {"error": f"{_INTERRUPTED}\n{error}" if foreign else error}
+        if self._result is not None:
+            outcome.report["result"] = self._result
+        return outcome
+
+    def _read_output(self) -> bool:
+        came = False
+        for message in self._messages("iopub"):
+            came = self.outcome.heard = True
+            if message["parent_header"].get("msg_id") != self._request:
+                continue
+            kind, content = message["msg_type"], message["content"]
+            if kind == "status":
+                self._note_begun()
+                self._idle = self._idle or content.get("execution_state") == "idle"
+            elif kind == "stream" and content.get("name") in ("stdout", "stderr"):
+                self._take_output(content["name"], str(content.get("text", "")))
+            elif kind in ("execute_result", "display_data") and len(self.outcome.shown) < _MOST_SHOWN:
+                data = content["data"] if isinstance(content.get("data"), dict) else {}
+                self.outcome.shown.append(data)
+                if kind == "execute_result":
+                    self._result = str(data.get("text/plain", ""))
+        return came
+
+    def _note_begun(self) -> None:
+        """Count the time limit from here: until now a cell of the user's may have been running."""
+        if not self._begun:
+            self._begun = True
+            self._deadline = time.monotonic() + self._seconds
+
+    def _read_reply(self) -> None:
+        super()._read_reply()
+        reply = self.outcome.reply or {}
+        said = (reply.get("user_expressions") or {}).values()
+        if any(str(one.get("evalue")) == f"No module named {PACKAGE!r}" for one in said):
+            self.outcome.died = self.outcome.died or self._left("it was restarted")
+
+    def _stop(self, why: str, *, ends: bool = True) -> None:
+        if self.outcome.reply is not None or self._idle:
+            return  # the cell is over, and what runs now is the user's
+        if self._begun:
+            super()._stop(why, ends=ends)
+            return
+        self.outcome.stopped = why
+        self.outcome.died = self._left("this cell waits behind one of yours, and will still run after it")
+
+    def _watch_clock(self) -> None:
+        super()._watch_clock()
+        self.outcome.killed = False  # the process runs on
+
+    def _left(self, how: str) -> str:
+        if isinstance(self._process, AttachedProcess):
+            self._process.lose(how)
+        return self._process.end()

@@ -1,0 +1,36 @@
+"""`compact_session`: the older part of what roles remember of a session becomes a summary now."""
+
+from __future__ import annotations
+
+from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.conversation import Round
+from tw_autogen.events import Event, TalkNotShortened, TalkShortened
+from tw_autogen.planner import Planner
+from tw_autogen.role import Turn
+from tw_autogen.session.session import Session
+
+
+def compact_session(session: Session) -> list[TalkShortened | TalkNotShortened]:
+    """Replace the messages before the last request by a summary, in each role's chat history; one call per history.
+
+    Rounds and journal stay whole; a session that is resumed later reads them whole again.
+
+    Args:
+        session: Between two requests.
+
+    Returns:
+        For each history that was long enough its role with the estimated tokens before and after, or the error.
+    """
+    found: list[TalkShortened | TalkNotShortened] = []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, TalkShortened | TalkNotShortened):
+            found.append(event)
+        session.emit(event)
+
+    with session._lock:
+        turn = Turn(session.rounds[-1] if session.rounds else Round(""), session.folder, emit=emit)
+        for role in session.roles:
+            if isinstance(role, Planner | CodeInterpreter):
+                role.compact(turn)
+    return found
