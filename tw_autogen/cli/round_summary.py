@@ -151,7 +151,13 @@ def money(dollars: float | None) -> str:
 
 
 def tokens(prompt: int, cached: int, completion: int) -> str:
-    """Return what was spent, or that no server reported it: never a wrong 0."""
+    """Return what was spent, or that no server reported it: never a wrong 0.
+
+    Args:
+        prompt: Tokens of the prompts.
+        cached: Those of them that the server had in its cache.
+        completion: Tokens of the replies.
+    """
     if not prompt and not completion:
         return "tokens not reported"
     return f"{short(prompt)} in{f' ({short(cached)} cached)' if cached else ''} / {short(completion)} out"

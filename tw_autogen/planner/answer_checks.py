@@ -177,7 +177,12 @@ def _read(text: str) -> list[str]:
 
 
 def check_runner(workers: Sequence[object], here: Round) -> tuple[CheckRunner, Post] | None:
-    """Return the worker that has run code last in a round, with its post; None if none here can run checks."""
+    """Return the worker that has run code last in a round, with its post; None if none here can run checks.
+
+    Args:
+        workers: The Planner's workers; only a `CheckRunner` counts.
+        here: The round that is going on; its newest post with a successful execution decides.
+    """
     for post in reversed(here.posts):
         if post.content(AttachmentType.execution_status) == "SUCCESS":
             found = [one for one in workers if isinstance(one, CheckRunner) and one.name == post.send_from]

@@ -54,11 +54,23 @@ class NotebookAccess(ABC):
         *,
         images: Sequence[str] = (),
     ) -> Answer:
-        """Answer a request."""
+        """Answer a request; errors as of `Session.ask`.
+
+        Args:
+            text: The user's words.
+            files: Paths, or a single one.
+            variables: Values by name; None for none.
+            images: URLs (`data:` or `https:`).
+        """
 
     @abstractmethod
     def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
-        """Stop the round that is running."""
+        """Stop the round that is running.
+
+        Args:
+            kill: End the process of a cell that is running, with its variables.
+            reason: Why the round ends, for the journal and the Planner; "" says that the user has stopped it.
+        """
 
     async def aask(
         self,

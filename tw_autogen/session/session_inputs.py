@@ -69,6 +69,12 @@ class SessionInputs:
     ) -> tuple[Path, ...]:
         """Return the files that a request gives.
 
+        Args:
+            text: The request; it must not be empty.
+            files: Paths, or a single one.
+            variables: Values by the names under which code will have them.
+            images: URLs (`data:` or `https:`).
+
         Raises:
             ConfigError: as `Session.ask`.
         """
