@@ -1,7 +1,8 @@
 """What happens in a session, as values; a handler is a function that takes one.
 
 Everything said and run is an event. The journal, the command line, traces and exports read the same events.
-Posts and plain values only: every event becomes one line of JSON with `to_dict`.
+Posts and plain values only: every event becomes one line of JSON with `to_dict`. A new event that has a `line` or a
+`warning` is shown by whatever shows events; only one that is shown in another way needs code there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 from tw_autogen.conversation import Plan, Post
 from tw_autogen.errors import nearest
+
+_OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,16 @@ class Event:
             value = getattr(self, one.name)
             plain[one.name] = value.to_dict() if isinstance(value, Post | Plan) else value
         return plain
+
+    @property
+    def line(self) -> str:
+        """What a person is shown of the event in one line; empty: nothing, or more than a line can hold."""
+        return ""
+
+    @property
+    def warning(self) -> str:
+        """What a person must know though the answer may not say it; also in JSON results. Empty: nothing."""
+        return ""
 
 
 Handler = Callable[[Event], None]
@@ -57,6 +70,11 @@ class FileUnreadable(Event):
 
     round_id: str
     problem: str
+
+    @property
+    def warning(self) -> str:
+        """The problem."""
+        return self.problem
 
 
 @dataclass(frozen=True)
@@ -206,6 +224,14 @@ class AnswerChecked(Event):
     calls: int
     tokens: int
 
+    @property
+    def line(self) -> str:
+        """How many checks came out in which way, and their cost."""
+        counts = {word: sum(one["passed"] is passed for one in self.checks) for passed, word in _OUTCOMES}
+        words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        cost = f"{self.calls} model call{'s' * (self.calls != 1)}, {self.tokens} tokens"
+        return f"checks: {words}{', sent back' * self.sent_back} ({cost})"
+
 
 @dataclass(frozen=True)
 class CodeChecked(Event):
@@ -297,6 +323,11 @@ class HostCalled(Event):
     ok: bool
     error: str
     seconds: float
+
+    @property
+    def line(self) -> str:
+        """The function, how long it took, and why it failed."""
+        return f"{self.function} on the host{'' if self.ok else f' failed: {self.error}'}, {self.seconds:.1f} s"
 
 
 @dataclass(frozen=True)

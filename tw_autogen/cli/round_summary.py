@@ -12,7 +12,6 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     Event,
-    FileUnreadable,
     HooksMade,
     ModelCalled,
     PostClosed,
@@ -65,6 +64,8 @@ class RoundSummary:
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
+        if event.warning:
+            self.warnings.append(event.warning)
         if isinstance(event, SessionOpened):
             vars(self).update(vars(RoundSummary()))
         elif isinstance(event, RoundOpened):
@@ -77,8 +78,6 @@ class RoundSummary:
             self.prompt_tokens += event.prompt_tokens
             self.cached_tokens += event.cached_tokens
             self.completion_tokens += event.completion_tokens
-        elif isinstance(event, FileUnreadable):
-            self.warnings.append(event.problem)
         elif isinstance(event, HooksMade):
             self.hooks += [f"{NEW_HOOK}{path}" for path in event.paths]
         elif isinstance(event, PostClosed):
