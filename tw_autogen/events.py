@@ -8,12 +8,17 @@ Posts and plain values only: every event becomes one line of JSON with `to_dict`
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timezone
+from typing import Any, TextIO
 
 from tw_autogen.conversation import Plan, Post
 from tw_autogen.errors import nearest
+from tw_autogen.secret_masking import redactor
 
 _OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 
@@ -355,6 +360,32 @@ class SessionClosed(Event):
     """A session ended and gave back what it owned."""
 
     session_id: str
+
+
+class EventLines:
+    """Writes events to a file, each as one line of JSON: `seq`, `at`, `event` and its fields; secrets are masked.
+
+    Args:
+        file: Where to; flushed after each line.
+        first: The `seq` of the first line.
+        head: What each line begins with.
+    """
+
+    def __init__(self, file: TextIO, *, first: int = 0, head: Mapping[str, Any] | None = None) -> None:
+        self._file = file
+        self._seq = first
+        self._head = dict(head or {})
+        self._redact = redactor(os.environ)
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        with self._lock:
+            at = datetime.now(timezone.utc).isoformat()
+            line = {**self._head, "seq": self._seq, "at": at, **event.to_dict()}
+            self._seq += 1
+            self._file.write(self._redact(json.dumps(line, ensure_ascii=False, default=str)) + "\n")
+            self._file.flush()
 
 
 def event_from_dict(plain: Mapping[str, Any]) -> Event:
