@@ -14,7 +14,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import tw_autogen
-from tests.metrics import dialect
+from tests.metrics import dialect, undocumented
 
 HEAVY = ("pandas", "numpy", "openai", "autogen", "jupyter_client", "IPython", "pydantic", "rich")
 
@@ -98,3 +98,9 @@ def test_the_extra_data_reads_tables_of_html_pages():
 
 def test_docstrings_begin_with_what_a_function_does():
     assert dialect() == []
+
+
+def test_public_functions_document_each_of_their_parameters():
+    missing, _ = undocumented()
+
+    assert missing == []

@@ -20,7 +20,6 @@ from tw_autogen.approval import Decision, Proposal
 from tw_autogen.cli import main
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.code_interpreter.policy import POLICIES, read_policy
-from tw_autogen.events import Event
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.testing import codes, plans, replay_server
 
@@ -329,8 +328,6 @@ def test_the_pages_pictures_are_small_and_load_nothing():
 
 def names_of_what_there_is():
     """Yield a page, and a name that must stand in it as code."""
-    for event in Event.__subclasses__():
-        yield "events.md", event.__name__
     for extra in metadata("tw-autogen").get_all("Provides-Extra"):
         yield "installation.md", extra
     for one in map(Requirement, metadata("tw-autogen").get_all("Requires-Dist")):

@@ -1,4 +1,4 @@
-"""`visible`, `visible_line`: text with every invisible, reordering or control character as an escape, for approvals."""
+"""Text for people: every invisible, reordering or control character as an escape, for approvals; a text's beginning."""
 
 from __future__ import annotations
 
@@ -56,6 +56,20 @@ def visible_line(text: str) -> str:
     """
     line = visible(text).replace("\n", r"\n").replace("\t", r"\t")
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), line)
+
+
+def shortened(text: str, limit_chars: int) -> str:
+    """Return a text, or its beginning and an ellipsis.
+
+    Args:
+        text: Any length.
+        limit_chars: How many characters of it are kept.
+
+    Example:
+        >>> shortened("sales", 5), shortened("sales", 3)
+        ('sales', 'sal…')
+    """
+    return text if len(text) <= limit_chars else f"{text[:limit_chars]}…"
 
 
 def is_unicode(text: str) -> bool:

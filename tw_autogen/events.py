@@ -1,18 +1,26 @@
 """What happens in a session, as values; a handler is a function that takes one.
 
 Everything said and run is an event. The journal, the command line, traces and exports read the same events.
-Posts and plain values only: every event becomes one line of JSON with `to_dict`.
+Posts and plain values only: every event becomes one line of JSON with `to_dict`. A new event that has a `line` or a
+`warning` is shown by whatever shows events; only one that is shown in another way needs code there.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime, timezone
+from typing import Any, TextIO
 
 from tw_autogen.conversation import Plan, Post
 from tw_autogen.errors import nearest
+from tw_autogen.secret_masking import redactor
+
+_OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,16 @@ class Event:
             value = getattr(self, one.name)
             plain[one.name] = value.to_dict() if isinstance(value, Post | Plan) else value
         return plain
+
+    @property
+    def line(self) -> str:
+        """What a person is shown of the event in one line; empty: nothing, or more than a line can hold."""
+        return ""
+
+    @property
+    def warning(self) -> str:
+        """What a person must know though the answer may not say it; also in JSON results. Empty: nothing."""
+        return ""
 
 
 Handler = Callable[[Event], None]
@@ -57,6 +75,11 @@ class FileUnreadable(Event):
 
     round_id: str
     problem: str
+
+    @property
+    def warning(self) -> str:
+        """The problem."""
+        return self.problem
 
 
 @dataclass(frozen=True)
@@ -206,6 +229,14 @@ class AnswerChecked(Event):
     calls: int
     tokens: int
 
+    @property
+    def line(self) -> str:
+        """How many checks came out in which way, and their cost."""
+        counts = {word: sum(one["passed"] is passed for one in self.checks) for passed, word in _OUTCOMES}
+        words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        cost = f"{self.calls} model call{'s' * (self.calls != 1)}, {self.tokens} tokens"
+        return f"checks: {words}{', sent back' * self.sent_back} ({cost})"
+
 
 @dataclass(frozen=True)
 class CodeChecked(Event):
@@ -298,6 +329,11 @@ class HostCalled(Event):
     error: str
     seconds: float
 
+    @property
+    def line(self) -> str:
+        """The function, how long it took, and why it failed."""
+        return f"{self.function} on the host{'' if self.ok else f' failed: {self.error}'}, {self.seconds:.1f} s"
+
 
 @dataclass(frozen=True)
 class RoundClosed(Event):
@@ -324,6 +360,32 @@ class SessionClosed(Event):
     """A session ended and gave back what it owned."""
 
     session_id: str
+
+
+class EventLines:
+    """Writes events to a file, each as one line of JSON: `seq`, `at`, `event` and its fields; secrets are masked.
+
+    Args:
+        file: Where to; flushed after each line.
+        first: The `seq` of the first line.
+        head: What each line begins with.
+    """
+
+    def __init__(self, file: TextIO, *, first: int = 0, head: Mapping[str, Any] | None = None) -> None:
+        self._file = file
+        self._seq = first
+        self._head = dict(head or {})
+        self._redact = redactor(os.environ)
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        with self._lock:
+            at = datetime.now(timezone.utc).isoformat()
+            line = {**self._head, "seq": self._seq, "at": at, **event.to_dict()}
+            self._seq += 1
+            self._file.write(self._redact(json.dumps(line, ensure_ascii=False, default=str)) + "\n")
+            self._file.flush()
 
 
 def event_from_dict(plain: Mapping[str, Any]) -> Event:

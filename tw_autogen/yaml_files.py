@@ -47,7 +47,13 @@ def read_yaml(
 
 
 def read_mapping(path: Path, error: type[FileError], *, missing: str = "there is no such file") -> Mapping[str, Any]:
-    """Read a YAML file that holds keys and values; arguments and errors as in `read_yaml`."""
+    """Read a YAML file that holds keys and values.
+
+    Args:
+        path: The file.
+        error: The class of what is raised, as `read_yaml` raises it, or if the file holds anything but keys and values.
+        missing: What the error says if the file does not exist.
+    """
     plain = read_yaml(path, error, missing=missing)
     if not isinstance(plain, Mapping):
         raise error(f"expected keys and values, found {type(plain).__name__}", path=path)

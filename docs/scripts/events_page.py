@@ -18,10 +18,16 @@ These are the lines of the journal, and of `--output-format stream-json` with `s
 """
 
 
+def _first_sentence(kind: type[events.Event]) -> str:
+    return (inspect.getdoc(kind) or "").split("\n\n")[0].split(";")[0].replace("\n", " ").rstrip(".")
+
+
 def page() -> str:
     """Return the page's text."""
-    parts = [_HEAD]
-    for kind in events.Event.__subclasses__():
+    kinds = events.Event.__subclasses__()
+    rows = (f"| [`{kind.__name__}`](#{kind.__name__.lower()}) | {_first_sentence(kind)} |\n" for kind in kinds)
+    parts = [_HEAD, f"| event | |\n|---|---|\n{''.join(rows)}"]
+    for kind in kinds:
         about = " ".join((inspect.getdoc(kind) or "").split())
         fields = "".join(f"| `{one.name}` | `{one.type}` |\n" for one in dataclasses.fields(kind))
         fields = fields.replace(" | None`", "`, or null")

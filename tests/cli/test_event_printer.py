@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tw_autogen.cli.event_printer import EventPrinter
+from tw_autogen.cli.round_summary import RoundSummary
 from tw_autogen.cli.terminal import console as console_of
 from tw_autogen.cli.terminal import link, markdown
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
@@ -29,6 +30,7 @@ from tw_autogen.events import (
     PostOpened,
     RoundClosed,
     RoundOpened,
+    SessionClosed,
     SessionOpened,
     TalkNotShortened,
 )
@@ -143,7 +145,7 @@ def test_checks_of_an_answer_are_a_line_with_their_cost():
 
     text = shown([AnswerChecked("r", checks, True, 1, 1234)])
 
-    assert "checks: 2 passed, 1 failed, sent back (1 model call, 1.2k tokens)" in text
+    assert "checks: 2 passed, 1 failed, sent back (1 model call, 1234 tokens)" in text
 
 
 def test_a_round_reads_from_top_to_bottom_without_saying_anything_twice(tmp_path, monkeypatch):
@@ -452,3 +454,18 @@ def test_what_a_cell_prints_for_the_user_is_not_shown_whole_twice_and_a_long_ans
     assert "(15 lines are not shown)\n  row 19\n  all of it: /output 1" in printed
     assert beginning in answer
     assert "row 1\n" not in answer
+
+
+class Paused(SessionClosed):
+    """An event that nothing which shows events knows; no direct subclass of `Event`, where the pages find theirs."""
+
+    line = "paused by a\x1b[31m person"
+    warning = "the kernel waits"
+
+
+def test_an_event_that_the_printer_does_not_know_is_shown_by_its_line_and_its_warning():
+    tally = RoundSummary()
+    tally(Paused("s"))
+
+    assert shown([Paused("s"), SessionClosed("s")]) == "! the kernel waits\n  · paused by a person\n"
+    assert tally.warnings == ["the kernel waits"]

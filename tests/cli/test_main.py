@@ -2,6 +2,7 @@ import shlex
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -23,6 +24,20 @@ def test_help_names_the_options_and_the_commands(run):
     assert "tw-autogen [OPTIONS] [FILES]..." in result.output.replace("main", "tw-autogen")
     for word in ("--prompt", "--base-url", "--timeout", "chat", "demo", "doctor"):
         assert word in result.output
+
+
+def options_without_help(group):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if isinstance(found, click.Group):
+            yield from options_without_help(found)
+        options = (one for one in found.params if isinstance(one, click.Option))
+        yield from (f"{name} {one.opts[-1]}" for one in options if not one.help)
+
+
+def test_every_option_of_every_subcommand_has_a_help():
+    assert list(options_without_help(main)) == []
 
 
 def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):

@@ -18,6 +18,7 @@ from tw_autogen.cli.file_arguments import find_file
 from tw_autogen.cli.one_shot import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped_input import checked_question, read_data, read_question
+from tw_autogen.escaped_text import shortened
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 _STDIN = "-"
@@ -71,8 +72,8 @@ def _positional_question(
     if prompt is not None or len(questions) > 1:
         second = questions[0] if prompt is not None else questions[1]
         raise click.UsageError(
-            f"{_shortened(second)!r} is a second question, or a file that does not exist; ask one question at a time, "
-            "in quotes or with -p"
+            f"{shortened(second, _SHOWN_CHARS)!r} is a second question, or a file that does not exist; ask one "
+            "question at a time, in quotes or with -p"
         )
     return questions[0], tuple(name for name in files if name != questions[0])
 
@@ -94,10 +95,6 @@ def _exists(text: str) -> bool:
         return Path(text).exists()
     except (OSError, ValueError):  # too long for a name, or a NUL in it
         return False
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:

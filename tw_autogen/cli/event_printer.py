@@ -15,21 +15,18 @@ from rich.text import Text
 
 from tw_autogen.cli.live_footer import LiveFooter
 from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, tail_of
-from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary, short
+from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
 from tw_autogen.cli.terminal import clean, link, markdown, marks
 from tw_autogen.conversation import AttachmentType, Plan, Status
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import (
-    AnswerChecked,
     ArtifactSaved,
     CellOutput,
     CellRan,
     CellStarted,
     CodeChecked,
     Event,
-    FileUnreadable,
     HooksMade,
-    HostCalled,
     ModelCalled,
     ModelDelayed,
     PlanChanged,
@@ -51,7 +48,6 @@ _OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
 _FORWARDED_LINES = (4, 1)
 """The same of output that is going to be the answer, and is shown as such."""
 _ERROR_LINES = 12
-_OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 _CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
 
 
@@ -134,7 +130,11 @@ class EventPrinter:
 
     @singledispatchmethod
     def _take(self, event: Event) -> None:
-        """Ignore what a person need not see."""
+        """Print the warning or the line of an event, as `Event` defines them; nothing of one that has neither."""
+        if event.warning:
+            self.warn(event.warning)
+        if event.line:
+            self._print(Text(f"{self._marks.dot} {clean(event.line)}", style="dim"))
 
     @_take.register
     def _session_opened(self, event: SessionOpened) -> None:
@@ -149,10 +149,6 @@ class EventPrinter:
             self._console.print(Text(f"> {clean(event.user_query)}", style="bold"))
         self._foot.doing("starting")
         self._foot.start()
-
-    @_take.register
-    def _file_unreadable(self, event: FileUnreadable) -> None:
-        self.warn(event.problem)
 
     @_take.register
     def _hooks_made(self, event: HooksMade) -> None:
@@ -249,11 +245,6 @@ class EventPrinter:
             self._print(Text.assemble("file ", link(Path(event.path))))
 
     @_take.register
-    def _host_called(self, event: HostCalled) -> None:
-        failed = "" if event.ok else f" failed: {clean(event.error)}"
-        self._print(Text(f"{self._marks.dot} {event.function} on the host{failed}, {event.seconds:.1f} s", style="dim"))
-
-    @_take.register
     def _plan_changed(self, event: PlanChanged) -> None:
         signs = {
             Status.done: (self._marks.done, "green"),
@@ -265,14 +256,6 @@ class EventPrinter:
             mark, style = signs[step.status]
             self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
         self._plan = event.plan
-
-    @_take.register
-    def _answer_checked(self, event: AnswerChecked) -> None:
-        counts = {word: sum(one["passed"] is passed for one in event.checks) for passed, word in _OUTCOMES}
-        words = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        back = ", sent back" if event.sent_back else ""
-        cost = f"{event.calls} model call{'s' * (event.calls != 1)}, {short(event.tokens)} tokens"
-        self._print(Text(f"{self._marks.dot} checks: {words}{back} ({cost})", style="dim"))
 
     @_take.register
     def _post_closed(self, event: PostClosed) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.errors import near_files
+from tw_autogen.escaped_text import shortened
 
 _SHOWN_CHARS = 80
 _MOST_NEAR = 3
@@ -54,7 +55,7 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
     for path in places:
         if _is(path, Path.is_file):
             return NamedFile(path)
-    shown = repr(name if len(name) <= _SHOWN_CHARS else f"{name[:_SHOWN_CHARS]}…")
+    shown = repr(shortened(name, _SHOWN_CHARS))
     for path in places:
         if _is(path, Path.is_dir):
             remedy = f"-C {path} lets code read a whole folder; as files name those that the question is about"

@@ -81,21 +81,36 @@ class Commands(ErrorReportingGroup):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load one command."""
+        """Load one command.
+
+        Args:
+            ctx: Not used; click's signature.
+            cmd_name: A subcommand's name; None comes back for one that does not exist.
+        """
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Find the command; without one it is `chat`."""
+        """Find the command; without one it is `chat`.
+
+        Args:
+            ctx: Its `meta` keeps the arguments as they were typed.
+            args: What stands after `tw-autogen`, without the program's name.
+        """
         ctx.meta[_TYPED] = args = list(args)
         if not args or args[0] not in (*_COMMANDS, *_ABOUT_ITSELF):
             args = [_CHAT, *args]
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options of `chat`, which are those without a command, then the commands."""
+        """Write the options of `chat`, which are those without a command, then the commands.
+
+        Args:
+            ctx: Resolves what options show as their defaults.
+            formatter: What is written to.
+        """
         records = (option.get_help_record(ctx) for option in (*ASK_OPTIONS, *self.get_params(ctx)))
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record])

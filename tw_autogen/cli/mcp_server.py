@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError, nearest
+from tw_autogen.escaped_text import shortened
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
@@ -253,5 +254,4 @@ def _progress(event: Event) -> str:
 
 
 def _line(text: str) -> str:
-    first = next(iter(text.strip().splitlines()), "")
-    return first if len(first) <= _LINE_CHARS else f"{first[:_LINE_CHARS]}…"
+    return shortened(next(iter(text.strip().splitlines()), ""), _LINE_CHARS)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
-from tw_autogen.cli.event_lines import RESULT, SCHEMA_VERSION, EventLines
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.options import Options
@@ -20,9 +19,13 @@ from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
-from tw_autogen.events import Handler
+from tw_autogen.events import EventLines, Handler
 from tw_autogen.session import AnswerFiles, Saved, Session, files_not_made
 
+_SCHEMA_VERSION = 1
+"""Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""
+_RESULT = "Result"
+"""The last line's `event`: the object of `--output-format json`."""
 STREAM = "stream-json"
 
 
@@ -44,7 +47,9 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
     console = stderr_console(color=not options.no_color)
     show = EventPrinter(console, answer=False)
     once, asker = _Once(show.tally), ApprovalPrompt(console, show)
-    handlers: list[Handler] = [show.tally if quiet else show, *([EventLines(sys.stdout)] if form == STREAM else [])]
+    handlers: list[Handler] = [show.tally if quiet else show]
+    if form == STREAM:
+        handlers.append(EventLines(sys.stdout, head={"schema_version": _SCHEMA_VERSION}))
     try:
         approve = asker.approve if asker.somebody else None
         with open_session_for(options, handlers, _nothing if quiet else show.say, approve) as session:
@@ -144,7 +149,7 @@ class _Once:
 
     def write(self, *, in_line: bool) -> None:
         if in_line:
-            sys.stdout.write(json.dumps({"event": RESULT, **self.to_dict()}, ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps({"event": _RESULT, **self.to_dict()}, ensure_ascii=False) + "\n")
         else:
             sys.stdout.write(json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n")
 
@@ -156,7 +161,7 @@ class _Once:
         tally = self._tally
         saved_as = {str(one.source): str(one.path) for one in self.saved if one.path is not None}
         return {
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": _SCHEMA_VERSION,
             "session_id": self._session_id,
             "status": self.exit.name,
             "answer": self.answer,

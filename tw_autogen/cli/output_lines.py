@@ -33,7 +33,12 @@ class OutputLines:
         self._count = 0
 
     def feed(self, stream: str, text: str) -> list[str]:
-        """Take a piece; return those lines of the head that it completed."""
+        """Take a piece; return those lines of the head that it completed.
+
+        Args:
+            stream: "stdout" or "stderr"; each has its own unfinished line.
+            text: The piece, which may end within a line.
+        """
         self.fed = self.fed or bool(text)
         *whole, self._partial[stream] = (self._partial.get(stream, "") + text).split("\n")
         return self._within(stream, whole)
@@ -64,6 +69,11 @@ class OutputLines:
 def head_and_tail(text: str, head: int, tail: int) -> str:
     r"""Return the first and the last lines of a text, and between them how many are not shown.
 
+    Args:
+        text: Output as code wrote it; control characters are made visible or dropped, blank lines at both ends go.
+        head: How many lines at the beginning.
+        tail: How many lines at the end; a text of `head + tail` lines or fewer is returned whole.
+
     Example:
         >>> head_and_tail("a\nb\nc\nd", head=1, tail=1)
         'a\n(2 lines are not shown)\nd'
@@ -76,7 +86,12 @@ def head_and_tail(text: str, head: int, tail: int) -> str:
 
 
 def tail_of(text: str, limit: int) -> str:
-    """Return the last lines, as suits a traceback."""
+    """Return the last lines, as suits a traceback.
+
+    Args:
+        text: Output as code wrote it; control characters are made visible or dropped.
+        limit: How many lines at the most; at least 1.
+    """
     return "\n".join(clean(text).strip("\n").splitlines()[-limit:])
 
 

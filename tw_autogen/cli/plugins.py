@@ -130,7 +130,13 @@ def check(
 
 @command.command("new")
 @click.option("--from", "origin", required=True, metavar="MODULE:FUNCTION", help="Or FILE.py:FUNCTION.")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), default=Path("plugins"), show_default=True)
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("plugins"),
+    show_default=True,
+    help="Where the plugin's files go.",
+)
 @click.option("--name", help="The plugin's; default: the function's.")
 @click.option("--runs-in", type=click.Choice(["kernel", "host"]), help="Default: where the function can be imported.")
 def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> None:

@@ -109,7 +109,13 @@ def _editing(commands: Sequence[str], project: Path | None) -> PromptSession[str
         )
 
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-            """Yield what the word before the cursor may become."""
+            """Yield what the word before the cursor may become.
+
+            Args:
+                document: The line, and the cursor's place; completed are paths after `@`, and commands in a line that
+                    begins with `/`.
+                complete_event: What asked for completions; handed on.
+            """
             word = document.get_word_before_cursor(WORD=True)
             if word.startswith("@"):
                 path = word[1:].lstrip('"')

@@ -12,7 +12,6 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     Event,
-    FileUnreadable,
     HooksMade,
     ModelCalled,
     PostClosed,
@@ -65,6 +64,8 @@ class RoundSummary:
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
+        if event.warning:
+            self.warnings.append(event.warning)
         if isinstance(event, SessionOpened):
             vars(self).update(vars(RoundSummary()))
         elif isinstance(event, RoundOpened):
@@ -77,8 +78,6 @@ class RoundSummary:
             self.prompt_tokens += event.prompt_tokens
             self.cached_tokens += event.cached_tokens
             self.completion_tokens += event.completion_tokens
-        elif isinstance(event, FileUnreadable):
-            self.warnings.append(event.problem)
         elif isinstance(event, HooksMade):
             self.hooks += [f"{NEW_HOOK}{path}" for path in event.paths]
         elif isinstance(event, PostClosed):
@@ -151,7 +150,13 @@ def money(dollars: float | None) -> str:
 
 
 def tokens(prompt: int, cached: int, completion: int) -> str:
-    """Return what was spent, or that no server reported it: never a wrong 0."""
+    """Return what was spent, or that no server reported it: never a wrong 0.
+
+    Args:
+        prompt: Tokens of the prompts.
+        cached: Those of them that the server had in its cache.
+        completion: Tokens of the replies.
+    """
     if not prompt and not completion:
         return "tokens not reported"
     return f"{short(prompt)} in{f' ({short(cached)} cached)' if cached else ''} / {short(completion)} out"

@@ -18,7 +18,12 @@ from tw_autogen.scenario import Outcome, Runs, Scenario
 
 
 def print_runs(console: Console, done: Sequence[Runs]) -> None:
-    """Print a table of what came of the runs, then what was not as expected."""
+    """Print a table of what came of the runs, then what was not as expected.
+
+    Args:
+        console: Where to; its encoding decides between signs and letters.
+        done: One entry a scenario, with all its runs.
+    """
     signs = marks(console)
     judged = any(one.judged for one in done)
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -74,7 +79,12 @@ def _tokens(runs: Runs) -> tuple[str, str, str]:
 
 
 def print_scenario(console: Console, scenario: Scenario) -> None:
-    """Print what a scenario asks and expects, and whether it can be replayed here."""
+    """Print what a scenario asks and expects, and whether it can be replayed here.
+
+    Args:
+        console: Where to.
+        scenario: One that was read; it is not run.
+    """
     console.print(Text(scenario.name, style="bold"), Text(f"  {scenario.about}"), soft_wrap=True)
     recorded = "recorded" if scenario.replies.exists() else "not recorded yet"
     console.print(Text(f"  {recorded}; {scenario.hindrance or 'can run here'}", style="dim"), soft_wrap=True)
@@ -91,7 +101,12 @@ def print_scenario(console: Console, scenario: Scenario) -> None:
 
 
 def print_prompts(console: Console, outcome: Outcome) -> None:
-    """Print every prompt; of a talk that goes on only what is new."""
+    """Print every prompt; of a talk that goes on only what is new.
+
+    Args:
+        console: Where to; control characters in prompts are made visible.
+        outcome: A run whose calls of models were kept.
+    """
     talks: dict[str, tuple[Message, ...]] = {}
     for number, call in enumerate(outcome.calls, start=1):
         seen = talks.get(call.role, ())
@@ -108,7 +123,12 @@ def print_prompts(console: Console, outcome: Outcome) -> None:
 
 
 def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any]]:
-    """Return every prompt with its hash, as a recording would keep it."""
+    """Return every prompt with its hash, as a recording would keep it.
+
+    Args:
+        outcome: A run whose calls of models were kept.
+        hide: Texts that are replaced before hashing, as of `prompt_hash`: what differs from run to run.
+    """
     return [
         {"hash": prompt_hash(call.messages, hide=hide), "messages": [dict(one) for one in call.messages]}
         for call in outcome.calls
@@ -116,5 +136,10 @@ def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any
 
 
 def print_table(console: Console, table: str) -> None:
-    """Print Markdown as it is."""
+    """Print Markdown as it is.
+
+    Args:
+        console: Where to; lines are not wrapped.
+        table: The rows in Markdown.
+    """
     console.print(Text(table), soft_wrap=True)

@@ -193,6 +193,13 @@ def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> N
 def project_of(options: Options, settings: Settings) -> Project | None:
     """Read the project that `-C` names, else the current folder if a project file lies there, as far as it is trusted.
 
+    Args:
+        options: Whose `project` is what `-C` names; None for the current folder.
+        settings: Those in force, which say what of a folder is trusted.
+
+    Returns:
+        The project, or None if `-C` names none and the current folder has no project file.
+
     Raises:
         ConfigError: as `read_project`.
     """

@@ -10,7 +10,7 @@ import click
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.workspace_choice import workspace_of
-from tw_autogen.escaped_text import visible, visible_line
+from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.session import (
@@ -144,8 +144,7 @@ def session_line(one: PastSession) -> str:
     """Return one session in a line: name, age, size, first question."""
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
     size = f"{one.size_bytes / 1e6:.1f} MB" if one.size_bytes >= 100_000 else f"{one.size_bytes / 1e3:.1f} kB"
-    words = visible_line(" ".join(clean(one.question[:_READ_CHARS]).split()))
-    words = words if len(words) <= _QUESTION_CHARS else f"{words[:_QUESTION_CHARS]}…"
+    words = shortened(visible_line(" ".join(clean(one.question[:_READ_CHARS]).split())), _QUESTION_CHARS)
     return f"{one.id}  {age:>8}  {size:>9}  {'(open) ' * one.is_open}{words}".rstrip()
 
 

@@ -109,7 +109,12 @@ def markdown(text: str) -> Markdown:
 
 
 def link(path: Path, words: str = "") -> Text:
-    """Return a path that a terminal opens on a click; relative to the current folder where it lies below it."""
+    """Return a path that a terminal opens on a click; relative to the current folder where it lies below it.
+
+    Args:
+        path: A file or folder; it need not exist.
+        words: What is shown in the path's place; "" for the path.
+    """
     path = path.absolute()
     here = Path.cwd()
     shown = words or str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -69,6 +69,13 @@ class TerminalPictures:
 def read_picture(path: Path, folder: Path) -> Any:
     """Read a picture that code has made.
 
+    Args:
+        path: A PNG file below `folder`.
+        folder: The folder that code can write to; no link is followed below it.
+
+    Returns:
+        Pillow's image, loaded.
+
     Raises:
         OSError: it is gone, no plain file of the folder, too large, or no PNG.
         ValueError: it lies elsewhere, has too many pixels, or is a broken PNG.

@@ -39,7 +39,12 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
 
 
 def workspace_of(options: Options, settings: Settings) -> Path:
-    """Return the folder in which sessions are: the option's, else the setting's, else that in the user's cache."""
+    """Return the folder in which sessions are: the option's, else the setting's, else that in the user's cache.
+
+    Args:
+        options: Whose `workspace` is what `--workspace` names, or None.
+        settings: Read for `session.workspace`; the cache counts only if that is the default and does not exist.
+    """
     wanted = options.workspace or Path(settings.read("session", SessionSettings).workspace)
     if wanted.exists() or options.workspace:
         return wanted

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tw_autogen.code_interpreter.output_fit import fit
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
+from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -184,5 +185,4 @@ def _last_assigned(code: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    line = next(iter(text.strip().splitlines()), "")
-    return line if len(line) <= _PREVIEW_CHARS else f"{line[:_PREVIEW_CHARS]}…"
+    return shortened(next(iter(text.strip().splitlines()), ""), _PREVIEW_CHARS)

@@ -9,6 +9,7 @@ from typing import Any
 from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, is_json
+from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import Artifact, Execution
 
 _WRONG_CHARS = 600
@@ -207,5 +208,4 @@ class TaskProgress:
             return ""
         lines = self.wrong[-1].strip().splitlines() or [""]
         why = next((one for one in reversed(lines) if _ERROR.match(one)), lines[-1]).strip()
-        short = why if len(why) <= _WHY_CHARS else f"{why[:_WHY_CHARS]}…"
-        return f"It took {tries} tries; the one before: {short}\n"
+        return f"It took {tries} tries; the one before: {shortened(why, _WHY_CHARS)}\n"

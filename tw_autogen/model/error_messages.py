@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import ModelError, PromptTooLong, nearest
+from tw_autogen.escaped_text import shortened
 from tw_autogen.secret_masking import LEAST_CHARS
 
 _LIMIT_CHARS = 400
@@ -59,7 +60,7 @@ def server_words(error: Any, key: str) -> str:
         words = body or getattr(error, "message", None) or str(error)
     line = " ".join(str(words).split())
     line = (line.replace(key, "***") if len(key) >= LEAST_CHARS else line).rstrip(".")
-    return line if len(line) <= _LIMIT_CHARS else f"{line[:_LIMIT_CHARS]}…"
+    return shortened(line, _LIMIT_CHARS)
 
 
 def is_too_long(error: ModelError) -> bool:

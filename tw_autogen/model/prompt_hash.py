@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from tw_autogen.escaped_text import shortened
 from tw_autogen.model.chat_model import Message
 
 _HEAD_CHARS = 160
@@ -63,8 +64,7 @@ def last_message_head(messages: Sequence[Message], *, hide: Sequence[str] = ()) 
     if not isinstance(content, str):
         content = " ".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in content)
     line = _normalize(" ".join(content.split()).replace("[image_url]", "[image]"), hide, None)
-    head = line if len(line) <= _HEAD_CHARS else f"{line[:_HEAD_CHARS]}…"
-    return f"{messages[-1].get('role', '?')}: {head}"
+    return f"{messages[-1].get('role', '?')}: {shortened(line, _HEAD_CHARS)}"
 
 
 def _normalize(text: str, hide: Sequence[str], today: datetime.date | None) -> str:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
 from tw_autogen.events import AnswerChecked, ModelDelayed
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.planner_reply import USER
-from tw_autogen.role import CheckRunner, Turn
+from tw_autogen.role import Turn
 
 Verify = Literal["off", "auto", "always"]
 _PROMPT = Path(__file__).with_name("verification.md").read_text(encoding="utf-8").strip()
@@ -25,6 +25,25 @@ _READ = re.compile(r"\bread_\w+\([^)\n]*|\bopen\([^)\n]*")
 _ASKED = re.compile(
     r"\b(?:verif\w+|double[- ]check|cross[- ]check|überprüf\w*|nachrechne\w*|vérifi\w+|verific\w+)", re.I
 )
+
+
+@runtime_checkable
+class CheckRunner(Protocol):
+    """A role that can run code which checks a result, and leaves the variables as they are."""
+
+    name: str
+
+    def run_check(self, code: str, *, turn: Turn) -> tuple[bool | None, str]:
+        """Run a check within the limits of any cell.
+
+        Args:
+            code: Python that raises an AssertionError where the result is wrong.
+            turn: As for `Role.reply`.
+
+        Returns:
+            Whether it has passed (None: it could not be carried out, or was refused), and why, or what it printed.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -177,7 +196,12 @@ def _read(text: str) -> list[str]:
 
 
 def check_runner(workers: Sequence[object], here: Round) -> tuple[CheckRunner, Post] | None:
-    """Return the worker that has run code last in a round, with its post; None if none here can run checks."""
+    """Return the worker that has run code last in a round, with its post; None if none here can run checks.
+
+    Args:
+        workers: The Planner's workers; only a `CheckRunner` counts.
+        here: The round that is going on; its newest post with a successful execution decides.
+    """
     for post in reversed(here.posts):
         if post.content(AttachmentType.execution_status) == "SUCCESS":
             found = [one for one in workers if isinstance(one, CheckRunner) and one.name == post.send_from]

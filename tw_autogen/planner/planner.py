@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from tw_autogen.approval import Approve
 from tw_autogen.conversation import (
@@ -42,7 +42,7 @@ from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, St
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import ChatHistory, Recall, add_examples
-from tw_autogen.role import PostStream, Role, TakesCode, Turn, Worker, offer_of
+from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
 
 NAME = "Planner"
@@ -66,6 +66,16 @@ _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf
 _CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
 _CODE_FIELD = "- code: the Python as a string, its quotes escaped; null without, or where the block holds it.\n"
 _BESIDE = ", and after it, if you like, the code in a ```python block"
+
+
+@runtime_checkable
+class TakesCode(Protocol):
+    """A worker that runs code which comes with a task, as an attachment `code`, and goes on with it where it fails."""
+
+    @property
+    def code_rules(self) -> str:
+        """Rules for whoever writes that code, as lines of a prompt; empty if code is not taken."""
+        ...
 
 
 @dataclass(frozen=True)

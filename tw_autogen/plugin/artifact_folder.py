@@ -66,8 +66,12 @@ class SessionArtifacts:
     def take_promised(self, name: str, max_bytes: int) -> None:
         """Copy a file that a plugin has written from the private folder, and remove it there.
 
+        Args:
+            name: The file's name, as the plugin got it promised; nothing happens if it was not written.
+            max_bytes: The largest size of one artifact, in bytes.
+
         Raises:
-            TooLarge: it is larger than that.
+            TooLarge: it is larger than `max_bytes`.
             OSError: it is no regular file, or the system refuses.
         """
         with SafeFolder(self.promise(name).parent) as private:

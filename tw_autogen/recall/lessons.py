@@ -10,6 +10,7 @@ from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Round, RoundState, new_id
 from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.escaped_text import shortened
 from tw_autogen.model import Ranker
 from tw_autogen.recall.new_text_files import create_text_file
 from tw_autogen.yaml_files import read_plain, readable_yaml
@@ -152,8 +153,7 @@ def _went_wrong(status: Any) -> list[str]:
 
 
 def _short(text: str) -> str:
-    text = text.strip()
-    return text if len(text) <= _LONGEST_CHARS else f"{text[:_LONGEST_CHARS]}…"
+    return shortened(text.strip(), _LONGEST_CHARS)
 
 
 def _read(path: Path, name: str) -> Experience:

@@ -5,15 +5,10 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.role.post_validation import checked_post, offer_of, role_error
 from tw_autogen.role.role import (
-    CheckRunner,
-    CodeRunner,
-    Interruptible,
-    KeepsVariables,
     Killable,
     Placed,
     PostStream,
     Role,
-    TakesCode,
     Turn,
     Worker,
     report_model_call,
@@ -23,16 +18,11 @@ from tw_autogen.role.role_source import as_role
 from tw_autogen.role.spec import RoleSpec
 
 __all__ = [
-    "CheckRunner",
-    "CodeRunner",
-    "Interruptible",
-    "KeepsVariables",
     "Killable",
     "Placed",
     "PostStream",
     "Role",
     "RoleSpec",
-    "TakesCode",
     "Turn",
     "Worker",
     "as_role",
@@ -48,10 +38,15 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "CheckRunner": "tw_autogen.planner.answer_checks.CheckRunner",
+            "CodeRunner": "tw_autogen.session.team.CodeRunner",
             "Growing": "PostStream",
+            "Interruptible": "tw_autogen.session.team.Interruptible",
+            "KeepsVariables": "tw_autogen.session.notebook_access.KeepsVariables",
             "Offering": "tw_autogen.role.role.Offering",
             "read_role": "tw_autogen.role.role_finder.read_role",
             "ROLE_FILE": "tw_autogen.role.role_finder.ROLE_FILE",
             "SUFFIX": "tw_autogen.role.taskweaver.spec.SUFFIX",
+            "TakesCode": "tw_autogen.planner.planner.TakesCode",
         },
     )

@@ -13,7 +13,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.events import Event, ModelCalled, ModelDelayed, PostGrew
-from tw_autogen.kernel import Variable
 from tw_autogen.model import (
     ChatModel,
     CodeStream,
@@ -156,25 +155,6 @@ class Offering(Protocol):
 
 
 @runtime_checkable
-class TakesCode(Protocol):
-    """A worker that runs code which comes with a task, as an attachment `code`, and goes on with it where it fails."""
-
-    @property
-    def code_rules(self) -> str:
-        """Rules for whoever writes that code, as lines of a prompt; empty if code is not taken."""
-        ...
-
-
-@runtime_checkable
-class Interruptible(Protocol):
-    """A role that can be stopped in the middle of an answer."""
-
-    def interrupt(self) -> None:
-        """Stop what is running; called by `Session.interrupt` from any thread."""
-        ...
-
-
-@runtime_checkable
 class Killable(Protocol):
     """A role or a kernel whose running code can be ended without its consent."""
 
@@ -200,68 +180,6 @@ class Placed(Protocol):
     @property
     def plugin_names(self) -> tuple[str, ...]:
         """The functions that its code may call, beside Python's own."""
-        ...
-
-
-@runtime_checkable
-class CodeRunner(Protocol):
-    """A role that can run code which was not written by its model."""
-
-    def run_code(self, code: str, *, turn: Turn, send_to: str) -> Post:
-        """Check code and run it as it stands; called by `Session.run_code`, in the session's thread.
-
-        Args:
-            code: Python.
-            turn: As for `Role.reply`.
-            send_to: Who gets the report.
-        """
-        ...
-
-    def variables(self) -> tuple[Variable, ...]:
-        """Return the variables that exist now."""
-        ...
-
-
-@runtime_checkable
-class KeepsVariables(Protocol):
-    """A role that runs code, and whose variables the host may read and set between rounds."""
-
-    def get_variable(self, name: str) -> Any:
-        """Return a copy of a variable.
-
-        Raises:
-            KeyError: there is none of that name.
-            TypeError: it is of a type that doesn't cross.
-        """
-        ...
-
-    def put_variable(self, name: str, value: Any, *, folder: Path) -> None:
-        """Make a variable.
-
-        Args:
-            name: An identifier.
-            value: JSON values, tables, and what else `Session.ask` takes.
-            folder: The session's, for a kernel that is not there yet.
-        """
-        ...
-
-
-@runtime_checkable
-class CheckRunner(Protocol):
-    """A role that can run code which checks a result, and leaves the variables as they are."""
-
-    name: str
-
-    def run_check(self, code: str, *, turn: Turn) -> tuple[bool | None, str]:
-        """Run a check within the limits of any cell.
-
-        Args:
-            code: Python that raises an AssertionError where the result is wrong.
-            turn: As for `Role.reply`.
-
-        Returns:
-            Whether it has passed (None: it could not be carried out, or was refused), and why, or what it printed.
-        """
         ...
 
 

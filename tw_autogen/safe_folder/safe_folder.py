@@ -142,7 +142,12 @@ class SafeFolder(Closing):
         return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
 
     def append_file(self, name: str, *, mode: int = 0o644) -> BinaryIO:
-        """Open a file for appending; it is created with this mode if it does not exist. Errors as of `open_file`."""
+        """Open a file for appending; errors as of `open_file`.
+
+        Args:
+            name: A path below the folder.
+            mode: The permissions with which it is created if it does not exist; those of a file that exists stay.
+        """
         return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode=mode), "ab")
 
     def read_file(self, name: str, *, limit_bytes: int | None = None) -> bytes:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.evidence import RoundEvidence
 
@@ -61,7 +62,7 @@ def listing(folder: Path) -> str:
 
 def short(text: str) -> str:
     """Show a text in one line, whole or its beginning."""
-    return repr(text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…")
+    return repr(shortened(text, _SHOWN_CHARS))
 
 
 def row(values: Sequence[Any]) -> str:

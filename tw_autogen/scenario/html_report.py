@@ -17,7 +17,6 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     CodeChecked,
-    HostCalled,
     LessonsRecalled,
     ModelCalled,
     PostClosed,
@@ -115,10 +114,10 @@ def _things(seen: RoundEvidence) -> Iterator[dict[str, Any]]:
             yield {"kind": "summary", "event": event}
         elif isinstance(event, LessonsRecalled):
             yield {"kind": "lessons", "event": event}
-        elif isinstance(event, HostCalled):
-            yield {"kind": "host", "call": event}
         elif isinstance(event, ModelCalled):
             yield {"kind": "model", "call": event}
+        elif words := event.warning or event.line:
+            yield {"kind": "line", "words": words}
 
 
 def _picture(path: Path) -> str:

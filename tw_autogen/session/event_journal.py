@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
 from tw_autogen import bounded_json
 from tw_autogen.conversation import Round, RoundState
-from tw_autogen.errors import SessionBusyError
+from tw_autogen.errors import ConfigError, SessionBusyError
 from tw_autogen.events import (
     BoardWritten,
     Event,
+    EventLines,
     Handler,
     ModelCalled,
     PostClosed,
@@ -29,7 +28,6 @@ from tw_autogen.events import (
 )
 from tw_autogen.private_files import open_private
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.secret_masking import redactor
 from tw_autogen.session.budget import Spent
 
 if sys.platform != "win32":
@@ -61,21 +59,27 @@ class Journal:
         self.path = path
         self._handlers = list(handlers)
         self._lock = threading.Lock()
-        self._redact = redactor(os.environ)
         self._file = open_private(path)
         try:
             if not _mark_open(self._file.fileno(), alone=goes_on):
                 raise SessionBusyError(f"{path.parent.name} is open in another process; close it there first")
             with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
-                self._seq, whole_bytes = _count_lines(before)
+                count, whole_bytes = _count_lines(before)
             if goes_on:
                 self._file.truncate(whole_bytes)
+            self._write_line = EventLines(self._file, first=count)
         except BaseException:
             self._file.close()
             raise
 
     def subscribe(self, handler: Handler) -> None:
-        """Hand every event from now on to one more handler."""
+        """Hand every event from now on to one more handler.
+
+        Raises:
+            ConfigError: it can't be called.
+        """
+        if not callable(handler):
+            raise ConfigError(f"subscribe: expected a function that takes an event, got {handler!r}")
         self._handlers.append(handler)
 
     def unsubscribe(self, handler: Handler) -> None:
@@ -110,10 +114,7 @@ class Journal:
         with self._lock:
             if self._file.closed:  # a late event, such as that of an abandoned model call
                 return
-            line = {"seq": self._seq, "at": datetime.now(timezone.utc).isoformat(), **event.to_dict()}
-            self._seq += 1
-            self._file.write(self._redact(json.dumps(line, ensure_ascii=False, default=str)) + "\n")
-            self._file.flush()
+            self._write_line(event)
             if isinstance(event, RoundClosed):
                 os.fsync(self._file.fileno())
 

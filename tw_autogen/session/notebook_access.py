@@ -8,16 +8,41 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible
-from tw_autogen.role import KeepsVariables
+from tw_autogen.escaped_text import shortened, visible
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_html import folded_html, note_html, output_html
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs
 from tw_autogen.session.team import Team
+
+_HEAD_CHARS = 120
+
+
+@runtime_checkable
+class KeepsVariables(Protocol):
+    """A role that runs code, and whose variables the host may read and set between rounds."""
+
+    def get_variable(self, name: str) -> Any:
+        """Return a copy of a variable.
+
+        Raises:
+            KeyError: there is none of that name.
+            TypeError: it is of a type that doesn't cross.
+        """
+        ...
+
+    def put_variable(self, name: str, value: Any, *, folder: Path) -> None:
+        """Make a variable.
+
+        Args:
+            name: An identifier.
+            value: JSON values, tables, and what else `Session.ask` takes.
+            folder: The session's, for a kernel that is not there yet.
+        """
+        ...
 
 
 class NotebookAccess(ABC):
@@ -54,11 +79,23 @@ class NotebookAccess(ABC):
         *,
         images: Sequence[str] = (),
     ) -> Answer:
-        """Answer a request."""
+        """Answer a request; errors as of `Session.ask`.
+
+        Args:
+            text: The user's words.
+            files: Paths, or a single one.
+            variables: Values by name; None for none.
+            images: URLs (`data:` or `https:`).
+        """
 
     @abstractmethod
     def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
-        """Stop the round that is running."""
+        """Stop the round that is running.
+
+        Args:
+            kill: End the process of a cell that is running, with its variables.
+            reason: Why the round ends, for the journal and the Planner; "" says that the user has stopped it.
+        """
 
     async def aask(
         self,
@@ -136,14 +173,11 @@ class NotebookAccess(ABC):
         parts = [note_html(repr(self))]
         for here in self.rounds:
             last = here.posts[-1].message if here.posts and here.state is not RoundState.created else ""
-            parts.append(folded_html(_head(here.user_query), output_html(here.error or last)))
+            parts.append(
+                folded_html(shortened(" ".join(here.user_query.split()), _HEAD_CHARS), output_html(here.error or last))
+            )
         return {"text/plain": visible(repr(self)), "text/html": f"<div>{''.join(parts)}</div>"}
 
     @property
     def _is_busy(self) -> bool:
         return bool(self.rounds) and self.rounds[-1].state is RoundState.created
-
-
-def _head(query: str, limit_chars: int = 120) -> str:
-    line = " ".join(query.split())
-    return line if len(line) <= limit_chars else f"{line[:limit_chars]}…"

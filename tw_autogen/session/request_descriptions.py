@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import TwAutogenError
+from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import FileDescriber
 from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
@@ -272,7 +273,7 @@ def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], l
     found = {}
     for at in order:
         first, rest = parts[at]
-        first = first if len(first) <= _TEXT_CHARS else f"{first[:_TEXT_CHARS]}…"
+        first = shortened(first, _TEXT_CHARS)
         more = _MORE.format(names[at])
         if len(rest) > left and at == order[0]:
             others = sum(len(one) for number, (_, one) in enumerate(parts) if number != at)
@@ -316,6 +317,6 @@ def _describe_frame(frame: Any) -> str:
     ]
     more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
     head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=False).strip()
-    rows = "\n".join(one if len(one) <= _TEXT_CHARS else f"{one[:_TEXT_CHARS]}…" for one in head.splitlines())
+    rows = "\n".join(shortened(one, _TEXT_CHARS) for one in head.splitlines())
     shape = f"{len(frame)} rows x {len(columns)} columns"
     return f"{shape}: {', '.join(columns[:_MOST_COLUMNS])}{more}\nfirst rows:\n{rows}"

@@ -474,8 +474,6 @@ class Session(NotebookAccess, Closing):
         Raises:
             ConfigError: it can't be called.
         """
-        if not callable(handler):
-            raise ConfigError(f"subscribe: expected a function that takes an event, got {handler!r}")
         self._journal.subscribe(handler)
 
     def unsubscribe(self, handler: Handler) -> None:

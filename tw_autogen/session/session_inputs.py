@@ -15,7 +15,9 @@ from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, checked_text, place_inputs
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import Team
-from tw_autogen.session.unread_descriptions import UnreadDescriptions
+
+_MOST_UNREAD = 3
+"""How many descriptions of earlier requests' files the board has."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,18 @@ class SessionInputs:
         self._distrusted = distrusted
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem)
         self._named = NamedFiles(settings.user_folder, folder, grants.show_granted)
-        self._unread = UnreadDescriptions()
+        self._unread: list[str] = []
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
     ) -> tuple[Path, ...]:
         """Return the files that a request gives.
+
+        Args:
+            text: The request; it must not be empty.
+            files: Paths, or a single one.
+            variables: Values by the names under which code will have them.
+            images: URLs (`data:` or `https:`).
 
         Raises:
             ConfigError: as `Session.ask`.
@@ -125,4 +133,12 @@ class SessionInputs:
             rounds: The session's, this one included.
         """
         runner = self._team.runner
-        return self._unread.for_board(rounds, runner.name, profile) if runner and self._team.planned else ""
+        if runner is None or not self._team.planned:
+            return ""
+        before = rounds[-2].posts if len(rounds) > 1 else ()
+        if any(post.send_from == runner.name for post in before):
+            self._unread.clear()
+        words = ["Earlier requests brought:", *self._unread[-_MOST_UNREAD:]] if self._unread else []
+        if profile:
+            self._unread.append(profile)
+        return "\n\n".join(words)

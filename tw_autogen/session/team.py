@@ -4,16 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.conversation import Post
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel import FileDescriber
+from tw_autogen.kernel import FileDescriber, Variable
 from tw_autogen.planner import Planner
-from tw_autogen.role import CodeRunner, Interruptible, Killable, Placed, Role, as_role
+from tw_autogen.role import Killable, Placed, Role, Turn, as_role
 from tw_autogen.session.answer import USER
 
 PLANNER = "Planner"
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A role that can be stopped in the middle of an answer."""
+
+    def interrupt(self) -> None:
+        """Stop what is running; called by `Session.interrupt` from any thread."""
+        ...
+
+
+@runtime_checkable
+class CodeRunner(Protocol):
+    """A role that can run code which was not written by its model."""
+
+    def run_code(self, code: str, *, turn: Turn, send_to: str) -> Post:
+        """Check code and run it as it stands; called by `Session.run_code`, in the session's thread.
+
+        Args:
+            code: Python.
+            turn: As for `Role.reply`.
+            send_to: Who gets the report.
+        """
+        ...
+
+    def variables(self) -> tuple[Variable, ...]:
+        """Return the variables that exist now."""
+        ...
 
 
 class Team:

@@ -426,7 +426,12 @@ class _Places:
         self._files.update(paths)
 
     def add_code(self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES) -> None:
-        """Add the code below folders; `suffixes` say what its names end with."""
+        """Add the code below folders.
+
+        Args:
+            folders: Where to look, at any depth.
+            suffixes: What the names of the files end with; by default those of code and of what describes it.
+        """
         self._folders.setdefault(suffixes, set()).update(folders)
 
     def add_named(

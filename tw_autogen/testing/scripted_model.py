@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from tw_autogen.errors import ModelError
+from tw_autogen.escaped_text import shortened
 from tw_autogen.model import Completion, ModelRequest, RequestModel
 
 Step = str | Completion | BaseException | Callable[[list[dict[str, Any]]], str | Completion]
@@ -174,5 +175,4 @@ def _asked_too_often(steps: int, messages: list[dict[str, Any]]) -> str:
 
 
 def _head(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _HEAD_CHARS else f"{shown[:_HEAD_CHARS]}…"
+    return shortened(repr(value), _HEAD_CHARS)

@@ -1,20 +1,20 @@
 """The adapter for `autogen`'s ConversableAgent, in all the lineages that have one."""
 
+from typing import TYPE_CHECKING
+
+from tw_autogen.deprecated import old_names
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.agent_asker import agent_plugin, agent_role
 from tw_autogen.hosts.conversable.code_executor import KernelCodeExecutor
 from tw_autogen.hosts.conversable.group_members import CodeInterpreterAgent, PlannerAgent, RoleAgent, route_by_post
-from tw_autogen.hosts.conversable.model import HostModel
-from tw_autogen.hosts.conversable.plugin_tools import PluginTools, register_plugins
+from tw_autogen.hosts.conversable.plugin_tools import register_plugins
 from tw_autogen.hosts.conversable.protocol_servers import a2a_server, ag_ui_stream
 from tw_autogen.hosts.conversable.shared_session import SharedSession
 
 __all__ = [
     "CodeInterpreterAgent",
-    "HostModel",
     "KernelCodeExecutor",
     "PlannerAgent",
-    "PluginTools",
     "RoleAgent",
     "SharedSession",
     "TaskWeaverAgent",
@@ -25,3 +25,12 @@ __all__ = [
     "register_plugins",
     "route_by_post",
 ]
+
+if not TYPE_CHECKING:  # a type checker names an unknown attribute
+    __getattr__ = old_names(
+        __name__,
+        {
+            "HostModel": "tw_autogen.hosts.conversable.model.HostModel",
+            "PluginTools": "tw_autogen.hosts.conversable.plugin_tools.PluginTools",
+        },
+    )

@@ -114,7 +114,12 @@ class ArtifactFolder(Protocol):
         ...
 
     def take_promised(self, name: str, max_bytes: int) -> None:
-        """Bring a file that a plugin has written itself to its place, if it is written and no larger."""
+        """Bring a file that a plugin has written itself to its place, if it is written and no larger.
+
+        Args:
+            name: The file's name, as the plugin got it promised.
+            max_bytes: The largest size of one artifact, in bytes.
+        """
         ...
 
 
@@ -151,7 +156,12 @@ class OwnFolder:
         return self.path / name
 
     def take_promised(self, name: str, max_bytes: int) -> None:
-        """Do nothing: the file was written to its place."""
+        """Do nothing: the file was written to its place.
+
+        Args:
+            name: Not used.
+            max_bytes: Not used: code could write a larger file here without a plugin.
+        """
 
 
 class FileNames:

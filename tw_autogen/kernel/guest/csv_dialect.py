@@ -230,7 +230,12 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False) -> str:
 
 
 def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
-    """Return how many of the first lines are comments (`#`) or a title; 0 where that is not certain."""
+    """Return how many of the first lines are comments (`#`) or a title; 0 where that is not certain.
+
+    Args:
+        lines: The file's first lines, without line ends.
+        tabs: Whether a tab parts the columns.
+    """
     comments = 0
     while comments < len(lines) and lines[comments].startswith("#"):
         comments += 1

@@ -45,7 +45,12 @@ def open_beneath(at: int, path: str) -> int:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether an absolute path is a folder, or lies in it; both without links."""
+    """Return whether an absolute path is a folder, or lies in it; the file system is not asked.
+
+    Args:
+        path: An absolute path without links.
+        folder: An absolute path without links; a slash at its end does not matter.
+    """
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
@@ -77,7 +82,12 @@ def resolve(path: str, written: Iterable[str]) -> str:
 
 
 def crosses(path: str, written: Iterable[str]) -> bool:
-    """Return whether a path lies in, or leads over or into, a folder that code may write to; both as of `resolve`."""
+    """Return whether a path lies in, or leads over or into, a folder that code may write to.
+
+    Args:
+        path: A path of the host, whose links are followed; True also after too many, or one that code may have made.
+        written: Folders that code may write to, absolute and without links.
+    """
     places = list(written)
     found = resolve(os.path.abspath(path), places)
     return not found or any(is_below(one, place) for one in (path, found) for place in places)

@@ -95,7 +95,15 @@ def check_mounts(known: Known, wanted: Mapping[str, Any]) -> None:
 
 
 def refuse_named(why: str, paths: Iterable[str]) -> None:
-    """Raise an error if the reason why a program could not mount names one of the folders."""
+    """Raise an error if the reason why a program could not mount names one of the folders.
+
+    Args:
+        why: What the program wrote to stderr.
+        paths: The folders that were to be mounted; of several in `why` the longest counts.
+
+    Raises:
+        FolderRefusedError: `why` contains one of them.
+    """
     for path in sorted(paths, key=len, reverse=True):
         if path in why:
             raise FolderRefusedError(f"{path}: can't be shown to code, so none is run ({why})")
