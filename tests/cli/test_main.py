@@ -28,7 +28,7 @@ def test_help_names_the_options_and_the_commands(run):
 def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
     code = (
         "import sys; from tw_autogen.cli import main; main(['--help'], standalone_mode=False); "
-        "slow = {'pandas', 'openai', 'rich', 'pydantic', 'tw_autogen.session'}; print(slow & set(sys.modules))"
+        "slow = {'pandas', 'httpx', 'rich', 'pydantic', 'tw_autogen.session'}; print(slow & set(sys.modules))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, env=environ, cwd=tmp_path, check=True
