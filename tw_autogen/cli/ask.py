@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tw_autogen.cli.file_arguments import find_file
 from tw_autogen.cli.one_shot import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped_input import checked_question, read_data, read_question
+from tw_autogen.settings import Setting
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 _STDIN = "-"
@@ -46,7 +48,8 @@ def command(
             prompt = read_question()
         elif (data := read_data(Path(folder), wait=_STDIN in files)) is not None:
             paths.append(data)
-        ctx.exit(answer_once(str(prompt), paths, options, form=output_format, quiet=quiet))
+        once = replace(options, more={"kernel.warm": Setting(0, "-p")})  # no session follows that could use it
+        ctx.exit(answer_once(str(prompt), paths, once, form=output_format, quiet=quiet))
 
 
 def _positional_question(
