@@ -37,6 +37,17 @@ def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
     assert ran.stdout.splitlines()[-1] == "set()"
 
 
+def test_the_command_line_of_a_question_loads_nothing_that_only_some_questions_need(environ, tmp_path):
+    late = {"httpx", "openai", "pandas", "numpy", "nbformat", "jsonschema", "jupyter_client.session", "json_repair"}
+    late |= {"rich.markdown", "markdown_it", "packaging.requirements", "prompt_toolkit", "jinja2"}
+    code = f"import sys, tw_autogen.cli.ask; print(sorted({late} & set(sys.modules)))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environ, cwd=tmp_path, check=True
+    )
+
+    assert ran.stdout == "[]\n"
+
+
 EARLY = """
 import sys
 from tw_autogen.kernel import pool
