@@ -48,7 +48,8 @@ def command(
             prompt = read_question()
         elif (data := read_data(Path(folder), wait=_STDIN in files)) is not None:
             paths.append(data)
-        once = replace(options, more={"kernel.warm": Setting(0, "-p")})  # no session follows that could use it
+        # Where kernels are forked: those that are kept ready would be for a session that does not follow.
+        once = replace(options, more={"kernel.warm": Setting(0, "-p")}) if sys.platform == "linux" else options
         ctx.exit(answer_once(str(prompt), paths, once, form=output_format, quiet=quiet))
 
 
