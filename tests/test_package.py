@@ -16,7 +16,7 @@ from packaging.specifiers import SpecifierSet
 import tw_autogen
 from tests.metrics import dialect, undocumented
 
-HEAVY = ("pandas", "numpy", "openai", "autogen", "jupyter_client", "IPython", "pydantic", "rich")
+HEAVY = ("pandas", "numpy", "httpx", "openai", "autogen", "jupyter_client", "IPython", "pydantic", "rich")
 
 
 def test_importing_the_package_brings_in_no_host_and_nothing_heavy():
@@ -28,7 +28,7 @@ def test_importing_the_package_brings_in_no_host_and_nothing_heavy():
 
 
 def test_opening_a_session_brings_in_no_host():
-    code = "import sys; from tw_autogen import open_session; print('autogen' in sys.modules, 'openai' in sys.modules)"
+    code = "import sys; from tw_autogen import open_session; print('autogen' in sys.modules, 'httpx' in sys.modules)"
 
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
 

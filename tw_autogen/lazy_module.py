@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 _LAZY: set[str] = set()
@@ -18,15 +19,16 @@ class LazyModule:
 
     Args:
         name: The module's, with dots.
+        also: Modules that it imports later itself: `import_all` imports them too.
 
     Example:
         >>> LazyModule("math").gcd(12, 18)
         6
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, also: Sequence[str] = ()) -> None:
         self._name = name
-        _LAZY.add(name)
+        _LAZY.update((name, *also))
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the module.

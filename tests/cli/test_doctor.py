@@ -48,7 +48,7 @@ def test_without_a_model_all_else_is_checked_and_the_model_is_only_a_warning(doc
     assert found["model"]["state"] == "warn"
     assert "export OPENAI_API_KEY" in found["model"]["remedy"]
     assert found["python"]["found"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}.")
-    for name in ("ipykernel", "jupyter_client", "openai", "pandas"):
+    for name in ("httpx", "ipykernel", "jupyter_client", "pandas"):
         assert found[name]["state"] == "ok"
 
 

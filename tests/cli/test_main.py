@@ -43,13 +43,58 @@ def test_every_option_of_every_subcommand_has_a_help():
 def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
     code = (
         "import sys; from tw_autogen.cli import main; main(['--help'], standalone_mode=False); "
-        "slow = {'pandas', 'openai', 'rich', 'pydantic', 'tw_autogen.session'}; print(slow & set(sys.modules))"
+        "slow = {'pandas', 'httpx', 'rich', 'pydantic', 'tw_autogen.session'}; print(slow & set(sys.modules))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, env=environ, cwd=tmp_path, check=True
     )
 
     assert ran.stdout.splitlines()[-1] == "set()"
+
+
+def test_the_command_line_of_a_question_loads_nothing_that_only_some_questions_need(environ, tmp_path):
+    late = {"httpx", "openai", "pandas", "numpy", "nbformat", "jsonschema", "jupyter_client.session", "json_repair"}
+    late |= {"rich.markdown", "markdown_it", "packaging.requirements", "prompt_toolkit", "jinja2"}
+    code = f"import sys, tw_autogen.cli.ask; print(sorted({late} & set(sys.modules)))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environ, cwd=tmp_path, check=True
+    )
+
+    assert ran.stdout == "[]\n"
+
+
+EARLY = """
+import sys
+from tw_autogen.kernel import pool
+from tw_autogen.cli.early_kernel import begin_fork_server
+slow = {"httpx", "pandas", "rich", "prompt_toolkit", "tw_autogen.plugin", "tw_autogen.session"} & set(sys.modules)
+begin_fork_server(sys.argv[1:])
+print(slow, int(pool.default_pool()._keeper is not None))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
+@pytest.mark.parametrize(
+    ("args", "variables", "begun"),
+    [
+        (["-p", "how much?"], {}, 1),
+        (["--help"], {}, 0),
+        (["--set", "kernel.sandbox=off"], {}, 0),
+        (["--set=kernel.python=/usr/bin/python3"], {}, 0),
+        ([], {"TW_AUTOGEN_KERNEL_FORK": "false"}, 0),
+    ],
+)
+def test_what_forks_kernels_is_begun_before_the_rest_of_the_command_line_is_imported(environ, args, variables, begun):
+    ran = subprocess.run(
+        [sys.executable, "-c", EARLY, *args],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**environ, **variables},
+        check=True,
+    )
+
+    assert ran.stdout.split() == ["set()", str(begun)]
 
 
 def test_without_a_model_three_remedies_are_named(run):

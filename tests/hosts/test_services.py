@@ -1,9 +1,12 @@
 """Services around agents: remote calls, traces, logs, test doubles; and what must be installed."""
 
 import asyncio
+import os
+import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +17,7 @@ from tw_autogen.testing import codes, plans
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 TaskWeaverAgent = pytest.importorskip("tw_autogen.hosts.conversable").TaskWeaverAgent
 install = pytest.importorskip("tw_autogen.hosts.conversable.autogen_import")
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_hosts_remote_service_gets_one_answer_and_the_kernel_remembers(served, tmp_path):  # C41 C11 C29
@@ -102,6 +106,44 @@ def test_importing_the_package_brings_in_no_host():  # C43
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
 
     assert done.stdout == "[]\n"
+
+
+READS = """
+import sys
+records = []
+def note(event, arguments):
+    if event == "open" and str(arguments[0]).endswith(("RECORD", "METADATA", "top_level.txt")):
+        records.append(arguments[0])
+import autogen
+sys.addaudithook(note)
+from tw_autogen import TaskWeaverAgent
+print(len(records))
+"""
+
+
+def test_the_import_of_the_agent_reads_the_records_of_no_more_distributions_than_bring_an_autogen():
+    done = subprocess.run([sys.executable, "-c", READS], capture_output=True, text=True, timeout=120, check=True)
+
+    assert int(done.stdout) <= 8  # the names and the files of four, looked at for the import and for the version
+
+
+@pytest.mark.parametrize("other", ["ag2", "pyautogen"])
+def test_a_second_distribution_with_the_package_is_found(tmp_path, other):
+    for name in ("autogen-agentchat", other):
+        there = tmp_path / f"{name.replace('-', '_')}-0.2.dist-info"
+        there.mkdir()
+        (there / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.2\n", encoding="utf-8")
+        (there / "RECORD").write_text("autogen/__init__.py,,\nautogen/agentchat/agent.py,,\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", "from tw_autogen import TaskWeaverAgent"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert re.search(rf"HostError: the distributions .*{other}.* have overwritten one another's files", done.stderr)
 
 
 def test_two_distributions_in_one_folder_are_one_clear_error():  # C42

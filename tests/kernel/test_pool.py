@@ -122,9 +122,31 @@ def test_what_it_imports_is_there_and_what_is_not_installed_is_left_out(tmp_path
     settings = KernelSettings(preload=("decimal", "there_is_no_such_package"), warm=0)
     with KernelPool() as pool:
         assert pool.wait(settings)
-        assert server_of(pool).missing == ("there_is_no_such_package",)
         with LocalKernel(tmp_path, settings=settings, pool=pool) as kernel:
             assert kernel.execute("import sys\n'decimal' in sys.modules", seconds=30).result == "True"
+
+
+def test_a_server_forks_kernels_before_it_has_imported_the_modules(tmp_path):
+    settings = KernelSettings(preload=("decimal", "graphlib"), warm=0)
+    warm = begin_warm_pool(settings)
+    try:
+        assert warm.await_server(60)
+        early = (warm.usable, warm.loaded)
+        assert warm.await_server(60, loaded=True)
+        assert (early, warm.loaded) == ((True, False), True)
+    finally:
+        warm.close()
+
+
+def test_a_kernel_waits_for_a_server_that_is_starting_in_place_of_a_process_of_its_own(tmp_path):
+    settings = replace(LIGHT, warm=0)
+    with KernelPool() as pool:
+        pool.prepare(settings)
+        assert until(lambda: pool._pools)
+        started = pool.take(settings, KernelFolders(tmp_path))
+        started.discard()
+
+    assert started.way == "forked"
 
 
 def test_a_supervisor_that_waited_and_was_killed_is_no_loss(tmp_path):

@@ -72,6 +72,7 @@ class ScriptedServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = answers
         self.models = models
+        self.paths: list[str] = []
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.hold = threading.Event()
@@ -92,6 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         answer = self.server.answers[min(len(self.server.requests), len(self.server.answers) - 1)]
         self.server.requests.append(request)
+        self.server.paths.append(self.path)
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
         if answer is Broken:
             return

@@ -1,5 +1,6 @@
 """The OpenAI client against real servers on loopback: what it sends, what it reads, and how it fails."""
 
+import json
 import socket
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from tw_autogen.model.openai_model import is_loopback
 from tw_autogen.model.settings import Price
 from tw_autogen.session import read_settings
 
-from .scripted_server import Broken, Reply, has_models, refused, said, scripted_server, streamed
+from .scripted_server import SOON, Broken, Reply, has_models, refused, said, scripted_server, streamed
 
 ASKED = [{"role": "user", "content": "what is 6*7?"}]
 SCHEMA = {
@@ -526,9 +527,109 @@ def test_several_models_or_none_are_a_question_to_the_user(names, said_so):
         resolve_model(ModelSettings(base_url=server.base_url))
 
 
-def test_importing_the_room_does_not_import_the_sdk():
-    code = "import sys, tw_autogen.model; sys.exit('openai' in sys.modules)"
+def test_importing_the_package_does_not_import_the_http_library():
+    code = "import sys, tw_autogen.model; sys.exit('httpx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+LATER = """
+import sys
+from tw_autogen.lazy_module import import_all
+from tw_autogen.model import ModelSettings, OpenAIModel
+model = OpenAIModel(ModelSettings(base_url=sys.argv[1], name="tiny"))
+import_all()
+before = set(sys.modules)
+asked = [{"role": "user", "content": "hello"}]
+model.complete(asked), model.complete(asked, on_text=print), model.models()
+print(sorted(set(sys.modules) - before), "openai" in sys.modules)
+"""
+
+
+def test_calls_need_no_sdk_and_import_nothing_once_all_is_imported_that_is_imported_late():
+    answers = (said("hi"), streamed({"content": "hi"}))
+    with scripted_server(*answers, models=has_models("tiny")) as server:
+        command = [sys.executable, "-c", LATER, server.base_url]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+
+    assert ran.stdout == "hi\n[] False\n"
+
+
+@pytest.mark.parametrize(
+    ("headers", "said_so"),
+    [
+        ({"retry-after": "0.02"}, "the server is too busy (429); try 2 of 2 in 0.02 s"),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "the server is too busy (429); try 2 of 2"),
+        ({"retry-after": "soon"}, "the server is too busy (429); try 2 of 2"),
+        ({"retry-after-ms": "nan"}, "the server is too busy (429); try 2 of 2"),
+        ({"retry-after": "3600"}, None),
+        ({"x-should-retry": "false"}, None),
+    ],
+)
+def test_a_server_says_when_it_is_asked_again_and_whether(headers, said_so):
+    told = []
+    with scripted_server(Reply(429, {"error": {"message": "later"}}, headers=headers), said("ok")) as server:
+        model = model_at(server, max_tries=2)
+        with reporting_delays(told.append):
+            if said_so:
+                assert model.complete(ASKED).text == "ok"
+            else:
+                with pytest.raises(ModelError, match=r"still too busy \(429\), after once: later"):
+                    model.complete(ASKED)
+
+    assert told == ([said_so] if said_so else [])
+
+
+def test_a_refusal_that_is_to_be_sent_again_is():
+    with scripted_server(Reply(400, {}, headers={"x-should-retry": "true", **SOON}), said("ok")) as server:
+        assert model_at(server).complete(ASKED).text == "ok"
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again():
+    torn = Reply(raw=b'{"choices": [', declared=10_000)
+    with scripted_server(torn, said("ok")) as server:
+        assert model_at(server).complete(ASKED).text == "ok"
+
+    assert len(server.requests) == 2
+
+
+def test_an_event_is_read_whole_whatever_it_holds():
+    text = "a\u2028b\u0085c\r\n\x1cd"
+    chunk = {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
+    lines = f": comment\r\n\r\ndata:{json.dumps(chunk, ensure_ascii=False)}\r\n\r\ndata: [DONE]\r\n\r\nnot read"
+    with scripted_server(Reply(raw=lines.encode(), kind="text/event-stream")) as server:
+        assert model_at(server).complete(ASKED, on_text=lambda text: None).text == text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        {"choices": {}},
+        {"choices": ["x"]},
+        {"choices": [{"message": "x"}]},
+    ],
+)
+def test_json_that_is_no_completion_is_an_error(wrong):
+    with (
+        scripted_server(Reply(body=wrong)) as server,
+        pytest.raises(ModelError, match=r"what came back is no chat completion.*ends in /v1"),
+    ):
+        model_at(server).complete(ASKED)
+
+
+def test_a_query_of_the_address_is_sent_behind_the_path():
+    with scripted_server(said("ok")) as server:
+        OpenAIModel(ModelSettings(base_url=f"{server.base_url}/?version=3", name="tiny")).complete(ASKED)
+
+    assert server.paths == ["/v1/chat/completions?version=3"]
+
+
+@pytest.mark.parametrize("key", ["sk-12345678\nsk-90", "\u201csk-12345678\u201d"])
+def test_a_key_that_cannot_be_sent_is_a_configuration_error_that_never_shows_it(key):
+    with pytest.raises(ConfigError, match=r"model\.api_key: it holds a character that no key has") as failed:
+        OpenAIModel(ModelSettings(api_key=key))
+
+    assert "12345678" not in str(failed.value)
 
 
 def test_a_model_says_in_a_line_what_it_is_and_costs():

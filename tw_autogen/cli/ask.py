@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tw_autogen.cli.one_shot import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped_input import checked_question, read_data, read_question
 from tw_autogen.escaped_text import shortened
+from tw_autogen.settings import Setting
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 _STDIN = "-"
@@ -47,7 +49,9 @@ def command(
             prompt = read_question()
         elif (data := read_data(Path(folder), wait=_STDIN in files)) is not None:
             paths.append(data)
-        ctx.exit(answer_once(str(prompt), paths, options, form=output_format, quiet=quiet))
+        # Where kernels are forked: those that are kept ready would be for a session that does not follow.
+        once = replace(options, more={"kernel.warm": Setting(0, "-p")}) if sys.platform == "linux" else options
+        ctx.exit(answer_once(str(prompt), paths, once, form=output_format, quiet=quiet))
 
 
 def _positional_question(

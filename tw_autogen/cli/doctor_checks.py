@@ -23,7 +23,7 @@ from tw_autogen.settings import Settings
 
 State = Literal["ok", "warn", "fail"]
 
-_NEEDED = ("ipykernel", "jupyter_client", "openai", "pandas")
+_NEEDED = ("httpx", "ipykernel", "jupyter_client", "pandas")
 _START_SECONDS = 5.0
 _SHOWN_MODELS = 8
 

@@ -18,6 +18,7 @@ from tw_autogen.escaped_text import visible
 
 _CHAT = "chat"
 _ONCE = "tw_autogen.cli.one_shot"
+_EARLY = "tw_autogen.cli.early_kernel"
 _TYPED = "tw_autogen.typed"
 _COMMANDS = {
     _CHAT: ("tw_autogen.cli.ask", "Ask one question after the other; what you get without a command."),
@@ -89,6 +90,8 @@ class Commands(ErrorReportingGroup):
         """
         if cmd_name not in _COMMANDS:
             return None
+        if cmd_name == _CHAT:
+            importlib.import_module(_EARLY).begin_fork_server(ctx.meta.get(_TYPED, []))
         command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command
 

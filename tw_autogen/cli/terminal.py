@@ -8,14 +8,19 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.style import Style
 from rich.text import Text
 
 from tw_autogen.escaped_text import visible_line
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from rich import markdown as rich_markdown
+else:
+    rich_markdown = LazyModule("rich.markdown")  # only an answer at a terminal needs it
 
 _OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -98,9 +103,9 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", Text.from_ansi(text.replace("\r\n", "\n").replace("\t", "    ")).plain)
 
 
-def markdown(text: str) -> Markdown:
+def markdown(text: str) -> rich_markdown.Markdown:
     """Return an answer as a terminal shows it: Markdown, but with the line breaks of its paragraphs."""
-    found = Markdown(clean(text))
+    found = rich_markdown.Markdown(clean(text))
     for token in found.parsed:
         for child in token.children or ():
             if child.type == "softbreak":

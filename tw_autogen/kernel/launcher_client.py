@@ -217,39 +217,46 @@ class ForkServer:
         self._control.settimeout(_SEND_SECONDS)
         self._listening = threading.Lock()
         self._hello: dict[str, Any] = {}
+        self.loaded = False
+        """Whether it has imported the modules; it forks kernels before that too, which then lack them."""
 
-    def ready(self, seconds: float = 0.0) -> bool:
-        """Return whether it has imported everything.
+    def ready(self, seconds: float = 0.0, *, loaded: bool = False) -> bool:
+        """Return whether it forks kernels.
 
         Args:
             seconds: How long to wait for that.
+            loaded: Wait until it has imported the modules, too.
 
         Raises:
             KernelError: it has ended.
             SandboxFailed: the sandbox can't be set up.
         """
-        if self._hello:
-            return True
-        with self._listening:
-            if not self._hello and wait_readable(self._control, seconds):
+        deadline = time.monotonic() + seconds
+        while not self._is_ready(loaded):
+            with self._listening:
+                if self._is_ready(loaded):
+                    break
+                if not wait_readable(self._control, max(0.0, deadline - time.monotonic())):
+                    return False
                 packet = self._control.recv(1 << 16)
                 if not packet:
                     raise KernelError("the fork server ended before it was ready")
                 message = json.loads(packet)
                 if message["kind"] == "failed":
                     raise SandboxFailed(message["why"])
-                self._hello = message
-        return bool(self._hello)
+                if message["kind"] == "loaded":
+                    self.loaded = True
+                else:
+                    self._hello = message
+        return True
+
+    def _is_ready(self, loaded: bool) -> bool:
+        return self.loaded if loaded else bool(self._hello)
 
     @property
     def greeted(self) -> bool:
         """Return whether it has said that it is ready."""
         return bool(self._hello)
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Name what it could not import."""
-        return tuple(self._hello.get("missing", ()))
 
     def stale(self) -> bool:
         """Return whether it has ended, or packages have changed since it imported them."""

@@ -9,15 +9,19 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from packaging.requirements import InvalidRequirement, Requirement
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.approval import Approve, Proposal, decide
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import remove_folder
+
+if TYPE_CHECKING:
+    from packaging import requirements
+else:
+    requirements = LazyModule("packaging.requirements")
 
 _SECONDS = 600.0
 _SECONDS_TO_ASK = 3600.0
@@ -87,7 +91,7 @@ class Installer:
             return {"ok": False, "text": f"name between 1 and {_MOST} packages: `%pip install name`"}
         try:
             names = [_checked(one) for one in wanted]
-        except (InvalidRequirement, ValueError) as error:
+        except (requirements.InvalidRequirement, ValueError) as error:
             return {"ok": False, "text": f"only names and versions of packages can be installed: {error}"}
         if self._settings.install == "ask":
             if self._approve is None:
@@ -122,7 +126,7 @@ def _checked(text: Any) -> str:
     """
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise ValueError(f"each is a text of at most {_LONGEST} characters")
-    found = Requirement(text)
+    found = requirements.Requirement(text)
     if found.url or found.marker:
         raise ValueError(f"{text!r} has an address or a condition")
     extras = f"[{','.join(sorted(found.extras))}]" if found.extras else ""

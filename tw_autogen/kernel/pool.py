@@ -40,6 +40,8 @@ _HELLO_SECONDS = 120.0
 _PAUSE_SECONDS = 60.0
 """How long no server is tried again where one has failed."""
 _LAST_SECONDS = 2.0
+_BEGUN_SECONDS = 10.0
+"""How long a kernel waits for a server that is starting: a process of its own would take longer than the rest."""
 _HASTE_SECONDS = 0.25
 """How long a session has the processors for itself, for its start and its first cell, before more kernels are made."""
 
@@ -102,9 +104,14 @@ class WarmPool:
         """Whether kernels can be started, as far as is known."""
         return self.server is None or self.server.greeted
 
-    def await_server(self, seconds: float) -> bool:
-        """Return whether kernels can be started within some seconds; raises as `ForkServer.ready` does."""
-        return self.server is None or self.server.ready(seconds)
+    @property
+    def loaded(self) -> bool:
+        """Whether kernels that are forked have imported what they are to import."""
+        return self.server is None or self.server.loaded
+
+    def await_server(self, seconds: float, *, loaded: bool = False) -> bool:
+        """Return whether kernels can be started within some seconds; takes and raises what `ForkServer.ready` does."""
+        return self.server is None or self.server.ready(seconds, loaded=loaded)
 
     def stale(self) -> bool:
         """Return whether its fork server has ended or is out of date."""
@@ -274,7 +281,7 @@ class KernelPool(Closing):
         with self._change:
             while not self.closed and time.monotonic() < deadline:
                 warm = self._pools.get(server_key(settings))
-                if warm is not None and warm.usable and not warm.lacks(settings):
+                if warm is not None and warm.usable and warm.loaded and not warm.lacks(settings):
                     return True
                 self._change.wait(max(0.0, min(0.05, deadline - time.monotonic())))
         return False
@@ -293,9 +300,12 @@ class KernelPool(Closing):
                 keeper.join(_LAST_SECONDS)  # it ends what it is just making
 
     def _ready_server(self, key: object) -> WarmPool | None:
-        """Return a server that is ready and up to date."""
+        """Return a server that is ready and up to date; one that has begun to start is waited for."""
+        deadline = time.monotonic() + _BEGUN_SECONDS
         with self._change:
-            warm = self._pools.get(key)
+            while (warm := self._pools.get(key)) is not None and not warm.usable and not self.closed:
+                if not self._change.wait(deadline - time.monotonic()):
+                    break
         usable = warm is not None and self._owner == os.getpid() and warm.usable and not warm.stale()
         return warm if usable else None
 
@@ -379,6 +389,10 @@ class KernelPool(Closing):
                     return
             if not warm.await_server(_HELLO_SECONDS):
                 raise KernelError("the fork server was not ready in time")
+            with self._change:
+                self._change.notify_all()
+            if not warm.await_server(_HELLO_SECONDS, loaded=True):
+                raise KernelError("the fork server did not import its modules in time")
             while not self.closed and warm.lacks(settings):
                 self._back_off()
                 self._fill(warm, settings)
@@ -413,6 +427,7 @@ class KernelPool(Closing):
     def _drop(self, key: object) -> None:
         with self._change:
             warm = self._pools.pop(key, None)
+            self._change.notify_all()
         if warm is not None:
             warm.close()
 

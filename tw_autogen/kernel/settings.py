@@ -40,7 +40,8 @@ class KernelSettings:
         open_files: How many files one process may have open.
         fork: Start kernels from a process that has imported already what they need (Linux). Otherwise each is started
             for itself; those that are kept ready have imported it too.
-        preload: The modules that it imports; what is not installed is left out.
+        preload: The modules that it imports, as soon as no kernel is asked for; one that is forked before that lacks
+            them. What is not installed is left out.
         warm: How many kernels are kept ready for sessions to come; 0: none.
         warm_seconds: How long that process, and kernels kept ready, stay when no session needs one.
         start_seconds: How long a process may take until it is ready.

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import ModelError, PromptTooLong, nearest
 from tw_autogen.escaped_text import shortened
+from tw_autogen.model.http_client import ServerRefusal, StreamError, is_out_of_quota
 from tw_autogen.secret_masking import LEAST_CHARS
 
 _LIMIT_CHARS = 400
@@ -24,21 +25,6 @@ _NO_MODEL = re.compile(
 )
 
 
-_OUT_OF_QUOTA = re.compile(
-    r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
-)
-
-
-def is_out_of_quota(words: str) -> bool:
-    """Return True if a refusal means that further calls fail until the account has credit.
-
-    Example:
-        >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
-        (True, False)
-    """
-    return _OUT_OF_QUOTA.search(words) is not None
-
-
 def shown_url(url: str) -> str:
     """Return the address without the parts that may be secret: user, password and query."""
     parts = urlsplit(url)
@@ -50,14 +36,14 @@ def server_words(error: Any, key: str) -> str:
     """Return the server's explanation of a refusal: one line without a stop at its end, at most 400 characters.
 
     Args:
-        error: What the SDK raised.
+        error: What the client raised.
         key: Replaced by `***`; one of less than 8 characters (`x` for a local server) stays, as it stands in words.
     """
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         words = body.get("message") or json.dumps(body, ensure_ascii=False)
     else:
-        words = body or getattr(error, "message", None) or str(error)
+        words = body or str(error)
     line = " ".join(str(words).split())
     line = (line.replace(key, "***") if len(key) >= LEAST_CHARS else line).rstrip(".")
     return shortened(line, _LIMIT_CHARS)
@@ -78,10 +64,10 @@ def describe_failure(
     max_tries: int,
     section: str = "model",
 ) -> ModelError:
-    """Return the error that explains the SDK's exception to whoever configured the model.
+    """Return the error that explains the client's exception to whoever configured the model.
 
     Args:
-        error: What the SDK, or the HTTP library below it, raised.
+        error: What the client, or the HTTP library below it, raised.
         url: The server's address as it may be shown.
         name: The model that was asked.
         key: Taken out of every word that the server said; empty if there is none.
@@ -92,10 +78,10 @@ def describe_failure(
     Returns:
         An error without the original as its cause, since that one holds the request's headers.
     """
-    status = getattr(error, "status_code", None)
-    tries = _tries(error) if status else max_tries
+    status = error.status_code if isinstance(error, ServerRefusal) else None
+    tries = error.tries if isinstance(error, ServerRefusal) else max_tries
     words = server_words(error, key)
-    code = str(getattr(error, "code", None) or "")
+    code = error.code if isinstance(error, ServerRefusal) else ""
     kind = ModelError
     if status is None:
         said = _no_answer(error, words, tries, section)
@@ -122,13 +108,10 @@ def describe_failure(
 
 def _no_answer(error: Exception, words: str, tries: int, section: str) -> str:
     """Return the words for a failure without a status: no connection, or an answer that broke off."""
-    import openai  # the SDK's own error: it is loaded already, and costs too much to be loaded for this module's sake
-
-    if isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
+    if isinstance(error, StreamError):
         return f"the answer broke off: {words}"
-    why = " ".join(str(error.__cause__ or error).split())
     return (
-        f"no connection, or a broken one, {_times(tries)}: {why}. Is the server running, and is `{section}.base_url` "
+        f"no connection, or a broken one, {_times(tries)}: {words}. Is the server running, and is `{section}.base_url` "
         "(OPENAI_BASE_URL) right?"
     )
 
@@ -143,11 +126,6 @@ def _not_found(status: int, words: str, name: str, models: Callable[[], tuple[st
     listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")
     hint = nearest(name, names)
     return f"no model {name!r} there{hint if 'mean' in hint else ''}; it has: {listed or 'none'}. Set `{section}.name`"
-
-
-def _tries(error: Any) -> int:
-    """Read from the last request how often it was sent; the server may have forbidden to try again."""
-    return int(error.request.headers.get("x-stainless-retry-count", 0)) + 1
 
 
 def _times(tries: int) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,18 +17,18 @@ from tw_autogen.lazy_module import LazyModule, import_soon
 from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat_model import Completion
 from tw_autogen.model.error_messages import describe_failure, server_words, shown_url
+from tw_autogen.model.http_client import ConnectionFailed, HttpClient, ServerRefusal, StreamError
 from tw_autogen.model.model_request import ModelRequest, RequestModel
 from tw_autogen.model.openai_response import StreamAccumulator, read_answer
 from tw_autogen.model.request_fallback import RequestFallback
-from tw_autogen.model.retry_hooks import report_refusal, stop_if_abandoned
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
 
 if TYPE_CHECKING:
-    import openai
+    import httpx
 else:
-    openai = LazyModule("openai")  # it takes some 0.7 s
+    httpx = LazyModule("httpx")
 
-_CONNECT_SECONDS = 10.0
+_COMPLETIONS = "/chat/completions"
 _PROBE_SECONDS = 5.0
 
 
@@ -43,7 +43,7 @@ class OpenAIModel(RequestModel):
         section: The section of these settings, for messages: `model` in `model.name`.
 
     Raises:
-        ConfigError: the address is none.
+        ConfigError: the address is none, or the key holds a character that can't be sent.
         NoModelError: never here; `resolve_model` raises it, and finds the name that is missing.
 
     Example:
@@ -61,36 +61,27 @@ class OpenAIModel(RequestModel):
         self.base_url = shown_url(self._url)
         if urlsplit(self._url).scheme not in ("http", "https"):
             raise ConfigError(f"{section}.base_url: {self.base_url!r} has no http:// or https:// in front")
-        self._here = threading.local()  # `abandoned`: the event of the call that this thread makes
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise ConfigError(f"{section}.api_key: it holds a character that no key has; copy it again")
         self._fallback = RequestFallback(settings.response_format)
-        import_soon("openai")
+        import_soon("httpx")
 
     @cached_property
-    def _client(self) -> Any:
-        """The SDK's client, made for the first call.
-
-        It has key and address explicitly, since the SDK reads both from the environment; a proxy never knows the way to
-        loopback.
-        """
-        client = openai.OpenAI(
-            api_key=self._key or "no-key-needed",
-            base_url=self._url,
-            max_retries=self.settings.max_tries - 1,
-            http_client=openai.DefaultHttpxClient(
-                trust_env=not is_loopback(self._url),
-                event_hooks={
-                    "request": [partial(stop_if_abandoned, self._here)],
-                    "response": [partial(report_refusal, self.settings.max_tries)],
-                },
-            ),
+    def _client(self) -> HttpClient:
+        """The client, made for the first call; a proxy never knows the way to loopback."""
+        client = HttpClient(
+            self._url,
+            self._key,
+            trust_env=not is_loopback(self._url),
+            environment_headers=self.settings.environment_headers,
         )
-        self._forget_environment(client)
         weakref.finalize(self, client.close)
         return client
 
-    @cached_property
+    @property
     def _broken(self) -> tuple[type[Exception], ...]:
-        return _broken_errors()
+        """What is raised when an answer breaks off: by the connection, or by the JSON that ends too early."""
+        return (ConnectionError, ValueError, httpx.HTTPError)
 
     def __str__(self) -> str:
         """Return name, address, and the price if it is known, in one line."""
@@ -113,12 +104,10 @@ class OpenAIModel(RequestModel):
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
         limit = self.settings.seconds if request.seconds is None else request.seconds
-        body["timeout"] = openai.Timeout(limit, connect=_CONNECT_SECONDS)
         streams = request.on_text is not None
 
         def work(tell: OnText, abandoned: threading.Event) -> Completion:
-            self._here.abandoned = abandoned
-            return self._ask(body, request.schema, tell if streams else None, abandoned)
+            return self._ask(body, request.schema, tell if streams else None, limit, abandoned)
 
         return run_abandonable(
             work,
@@ -135,25 +124,19 @@ class OpenAIModel(RequestModel):
         Raises:
             ModelError: it doesn't answer, or has no such list.
         """
-        quick = self._client.with_options(max_retries=0, timeout=_PROBE_SECONDS)
-        self._forget_environment(quick)
-        # An answer that is no list of models goes through the SDK unchecked, and fails as any wrong object would.
-        expected: tuple[type[Exception], ...] = (openai.APIError, AttributeError, TypeError, *self._broken)
+        expected: tuple[type[Exception], ...] = (ServerRefusal, ConnectionFailed, *self._broken)
         try:
-            return tuple(model.id for model in quick.models.list())
+            names = _list_of(self._client.get("/models", seconds=_PROBE_SECONDS), "id")
+            if names is None:
+                raise ValueError("it answers, with something else")
+            return tuple(str(name) for name in names)
         except expected as error:
-            if getattr(error, "status_code", None) in (401, 403):
+            if isinstance(error, ServerRefusal) and error.status_code in (401, 403):
                 raise self._failure(error) from None
             raise ModelError(
                 f"{self.base_url}/models: no list of models: {server_words(error, self._key)}. "
                 f"Is the server running, and is `{self._section}.base_url` (OPENAI_BASE_URL) right?"
             ) from None
-
-    def _forget_environment(self, client: Any) -> None:
-        """Take from a client the headers that the SDK reads from the environment, where they are not to be sent."""
-        if not self.settings.environment_headers:
-            client.organization = client.project = None
-            client._custom_headers = {}
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """Ask for the embedding of each text (`/embeddings`), in one request.
@@ -161,22 +144,16 @@ class OpenAIModel(RequestModel):
         Raises:
             ModelError: naming the server, what was wrong, and what to do.
         """
+        body = {"model": self.name, "input": list(texts), "encoding_format": "float", **self.settings.extra}
+        expected: tuple[type[Exception], ...] = (ServerRefusal, ConnectionFailed, *self._broken)
         try:
-            answer = self._client.embeddings.create(
-                model=self.name,
-                input=list(texts),
-                encoding_format="float",  # what the SDK would ask for, base64, many servers don't have
-                timeout=openai.Timeout(self.settings.seconds, connect=_CONNECT_SECONDS),
-                extra_body=dict(self.settings.extra),
+            answer = self._client.post(
+                "/embeddings", body, seconds=self.settings.seconds, max_tries=self.settings.max_tries
             )
-            found = {one.index: one.embedding for one in answer.data}
-        except openai.APIError as failed:
+        except expected as failed:
             raise self._failure(failed) from None
-        except self._broken as failed:
-            raise self._failure(failed) from None
-        except (AttributeError, TypeError):  # no list of embeddings: an HTML page, or another object
-            found = {}
-        if sorted(found) != list(range(len(texts))):
+        found = dict(zip(_list_of(answer, "index") or (), _list_of(answer, "embedding") or (), strict=False))
+        if set(found) != set(range(len(texts))):
             raise ModelError(
                 f"{self.base_url}: what came back are not {len(texts)} embeddings. A `{self._section}.base_url` "
                 "usually ends in /v1"
@@ -188,6 +165,7 @@ class OpenAIModel(RequestModel):
         body: Mapping[str, Any],
         schema: Mapping[str, Any] | None,
         tell: OnText | None,
+        seconds: float,
         abandoned: threading.Event,
     ) -> Completion:
         """Ask until there is an answer: with fewer wishes where one is refused, again where a stream breaks off."""
@@ -195,17 +173,22 @@ class OpenAIModel(RequestModel):
         while True:
             request = self._fallback.of(body, schema, streams=tell is not None)
             try:
-                answer = self._stream(request, tell, abandoned) if tell else self._whole(request)
+                if tell:
+                    answer = self._stream(request, tell, seconds, abandoned)
+                else:
+                    answer = self._whole(request, seconds, abandoned)
                 if answer is not None:
                     return self._priced(answer)
                 error: Exception = ConnectionError("it ended without a finish_reason")
             except self._broken as broken:
                 error = broken
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as refused:
-                if not self._fallback.give_in(server_words(refused, self._key), refused.param or "", request):
+            except ServerRefusal as refused:
+                if refused.status_code not in (400, 422) or not self._fallback.give_in(
+                    server_words(refused, self._key), refused.param, request
+                ):
                     raise self._failure(refused) from None
                 continue
-            except openai.APIError as failed:
+            except (ConnectionFailed, StreamError) as failed:
                 raise self._failure(failed) from None
             breaks += 1
             if breaks >= self.settings.max_tries or abandoned.is_set():
@@ -217,29 +200,41 @@ class OpenAIModel(RequestModel):
         price = self.settings.price(answer.model, self.name)
         return replace(answer, usage=replace(answer.usage, dollars=price.of(answer.usage))) if price else answer
 
-    def _whole(self, request: Mapping[str, Any]) -> Completion:
-        create: Callable[..., Any] = self._client.chat.completions.create
-        answer = read_answer(create(**request, extra_body=dict(self.settings.extra)))
+    def _whole(self, request: Mapping[str, Any], seconds: float, abandoned: threading.Event) -> Completion:
+        answer = read_answer(
+            self._client.post(
+                _COMPLETIONS,
+                {**request, **self.settings.extra},
+                seconds=seconds,
+                max_tries=self.settings.max_tries,
+                abandoned=abandoned,
+            )
+        )
         if answer is None:
             raise ModelError(
                 f"{self.base_url}: what came back is no chat completion. A `model.base_url` usually ends in /v1"
             )
         return answer
 
-    def _stream(self, request: Mapping[str, Any], tell: OnText, abandoned: threading.Event) -> Completion | None:
+    def _stream(
+        self, request: Mapping[str, Any], tell: OnText, seconds: float, abandoned: threading.Event
+    ) -> Completion | None:
         """Hand on text as it comes; None if the stream ended before its end."""
-        create: Callable[..., Any] = self._client.chat.completions.create
         growing = StreamAccumulator()
-        with create(**request, stream=True, extra_body=dict(self.settings.extra)) as chunks:
-            try:
-                for chunk in chunks:
-                    if abandoned.is_set():
-                        break
-                    text = growing.add(chunk)
-                    if text:
-                        tell(text)
-            except openai.APIConnectionError as broken:  # SDK 3 speaks so of a break, after all of its own tries too
-                raise ConnectionError(str(broken.__cause__ or broken)) from None
+        chunks = self._client.stream(
+            _COMPLETIONS,
+            {**request, "stream": True, **self.settings.extra},
+            seconds=seconds,
+            max_tries=self.settings.max_tries,
+            abandoned=abandoned,
+        )
+        with closing(chunks):
+            for chunk in chunks:
+                if abandoned.is_set():
+                    break
+                text = growing.add(chunk)
+                if text:
+                    tell(text)
         return growing.completion() if growing.finished else None
 
     def _failure(self, error: Exception) -> ModelError:
@@ -270,10 +265,9 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _broken_errors() -> tuple[type[Exception], ...]:
-    """Return the errors that the SDK lets through when a stream breaks off: of JSON, or of the HTTP library.
-
-    That library is httpx, or httpx2 from SDK 3 on.
-    """
-    http = (sys.modules[name].TransportError for name in ("httpx", "httpx2") if name in sys.modules)
-    return (ConnectionError, ValueError, *http)
+def _list_of(answer: Any, key: str) -> list[Any] | None:
+    """Return a field of each object of a server's list; None if the answer is no such list."""
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or not all(isinstance(one, dict) and key in one for one in data):
+        return None
+    return [one[key] for one in data]

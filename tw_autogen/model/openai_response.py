@@ -10,28 +10,31 @@ from tw_autogen.model.chat_model import Completion, ToolCall, Usage
 
 def read_usage(usage: Any) -> Usage:
     """Read what a server reported; tokens that it doesn't report are 0, the call counts all the same."""
-    details = getattr(usage, "prompt_tokens_details", None)
     return Usage(
-        getattr(usage, "prompt_tokens", None) or 0,
-        getattr(details, "cached_tokens", None) or 0,
-        getattr(usage, "completion_tokens", None) or 0,
+        _field(usage, "prompt_tokens") or 0,
+        _field(_field(usage, "prompt_tokens_details"), "cached_tokens") or 0,
+        _field(usage, "completion_tokens") or 0,
         calls=1,
     )
 
 
 def read_answer(answer: Any) -> Completion | None:
     """Read a whole answer; None if it holds none, as an HTML page or an empty list of choices doesn't."""
-    choices: Any = getattr(answer, "choices", None) or [None]
-    message = getattr(choices[0], "message", None)
-    if message is None:
+    choice = _first(_field(answer, "choices"))
+    message = _field(choice, "message")
+    if not isinstance(message, dict):
         return None
-    calls = [call for call in message.tool_calls or () if getattr(call, "function", None)]
+    calls = [(call, _field(call, "function")) for call in message.get("tool_calls") or ()]
     return Completion(
-        text=_text(message.content) or getattr(message, "refusal", None) or "",
-        tool_calls=tuple(ToolCall(call.id or "", call.function.name, call.function.arguments or "") for call in calls),
-        usage=read_usage(answer.usage),
-        finish_reason=choices[0].finish_reason or "stop",
-        model=answer.model or "",
+        text=_text(message.get("content")) or message.get("refusal") or "",
+        tool_calls=tuple(
+            ToolCall(call.get("id") or "", function.get("name") or "", function.get("arguments") or "")
+            for call, function in calls
+            if isinstance(function, dict)
+        ),
+        usage=read_usage(_field(answer, "usage")),
+        finish_reason=_field(choice, "finish_reason") or "stop",
+        model=_field(answer, "model") or "",
     )
 
 
@@ -60,17 +63,14 @@ class StreamAccumulator:
 
     def add(self, chunk: Any) -> str:
         """Add a chunk, and return its text."""
-        self._usage = getattr(chunk, "usage", None) or self._usage  # a running total: the last one counts
-        self._model = getattr(chunk, "model", None) or self._model
-        if not getattr(chunk, "choices", None):
-            return ""
-        choice = chunk.choices[0]
-        self._finish_reason = choice.finish_reason or self._finish_reason
-        if choice.delta is None:
-            return ""
-        for part in choice.delta.tool_calls or ():
+        self._usage = _field(chunk, "usage") or self._usage  # a running total: the last one counts
+        self._model = _field(chunk, "model") or self._model
+        choice = _first(_field(chunk, "choices"))
+        self._finish_reason = _field(choice, "finish_reason") or self._finish_reason
+        delta = _field(choice, "delta")
+        for part in _field(delta, "tool_calls") or ():
             self._add_call(part)
-        text = _text(choice.delta.content) or getattr(choice.delta, "refusal", None) or ""
+        text = _text(_field(delta, "content")) or _field(delta, "refusal") or ""
         self._pieces.append(text)
         return text
 
@@ -80,13 +80,23 @@ class StreamAccumulator:
         return Completion("".join(self._pieces), calls, read_usage(self._usage), self._finish_reason, self._model)
 
     def _add_call(self, part: Any) -> None:
-        call = self._at.get(part.index)
-        if call is None or (part.id and part.id != call.id):  # some servers give every call the index 0, or none
-            call = self._at[part.index] = _GrowingCall(part.id or "")
+        index, id = _field(part, "index"), _field(part, "id") or ""
+        call = self._at.get(index)
+        if call is None or (id and id != call.id):  # some servers give every call the index 0, or none
+            call = self._at[index] = _GrowingCall(id)
             self._calls.append(call)
-        if part.function:
-            call.name += part.function.name or ""
-            call.arguments += part.function.arguments or ""
+        function = _field(part, "function")
+        call.name += _field(function, "name") or ""
+        call.arguments += _field(function, "arguments") or ""
+
+
+def _field(data: Any, name: str) -> Any:
+    """Return a field of an object; None if there is none, or it is no object."""
+    return data.get(name) if isinstance(data, dict) else None
+
+
+def _first(items: Any) -> Any:
+    return items[0] if isinstance(items, list) and items else None
 
 
 def _text(content: Any) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, version
 from types import ModuleType
 
 from tw_autogen.errors import HostError
 
 INSTALL = 'pip install "tw-autogen[autogen]"'
+_OWNERS = ("ag2", "autogen", "autogen-agentchat", "pyautogen")
+"""The distributions that bring a package `autogen`, or did; `packages_distributions` would read all that are there."""
 
 
+@cache
 def import_autogen() -> ModuleType:
     """Import the one `autogen` that is installed.
 
@@ -65,7 +69,15 @@ def installed() -> str:
 
 
 def _owners() -> list[str]:
-    return sorted(set(packages_distributions().get("autogen", ())))
+    return [name for name in _OWNERS if _owns(name)]
+
+
+def _owns(name: str) -> bool:
+    try:
+        files = distribution(name).files or ()
+    except PackageNotFoundError:
+        return False
+    return any(file.as_posix() == "autogen/__init__.py" for file in files)
 
 
 def _version(name: str) -> str:

@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import platform
+import select
 import signal
 import socket
 import sys
@@ -29,6 +30,8 @@ from .system_calls import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
 
 _PACKET = 1 << 20
 _MOST_DESCRIPTORS = 16
+_IDLE_SECONDS = 0.25
+"""How long no kernel is asked for before the next module is imported: the first session is likely to ask soon."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -104,15 +107,23 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # and the system buries them by itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load()
-    missing = [name for name in modules if not _imported(name)]
-    gc.collect()
-    gc.freeze()
-    prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
     seccomp.prepare()
     _known_folders()  # once, before any kernel waits
     waiting = _stand_by(control, level)
-    tell(control, kind="hello", python=platform.python_version(), missing=missing, path=_dated_path())
+    tell(control, kind="hello", python=platform.python_version(), path=_dated_path())
+    left, loaded = list(modules), False
     while True:
+        if not loaded and not select.select([control], [], [], _IDLE_SECONDS if left else 0)[0]:
+            if left:
+                _import(left.pop(0))
+                continue
+            waiting.close()
+            gc.collect()
+            gc.freeze()
+            prepare()  # not frozen: `gc.get_referrers` is to find a cell's variables
+            loaded = True
+            waiting = _stand_by(control, level, prepared=True)
+            tell(control, kind="loaded")
         packet, found, _, _ = socket.recv_fds(control, _PACKET, _MOST_DESCRIPTORS)
         if not packet:
             break
@@ -122,7 +133,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
                     socket.send_fds(waiting, [packet], found)
                 except BrokenPipeError:  # something has killed it while it waited
                     waiting.close()
-                    waiting = _stand_by(control, level)
+                    waiting = _stand_by(control, level, prepared=loaded)
                     socket.send_fds(waiting, [packet], found)
             except OSError as error:
                 tell(channel, kind="failed", why=f"the request can't be handed on: {error.strerror}")
@@ -131,17 +142,22 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> N
         waiting.close()
         _known_folders()  # again if they have changed; the next supervisors know the filter of such kernels
         Sandbox(json.loads(packet)["wall"]).prepare()
-        waiting = _stand_by(control, level)
+        waiting = _stand_by(control, level, prepared=loaded)
     waiting.shutdown(socket.SHUT_WR)
     waiting.recv(1)  # until it has ended
 
 
-def _stand_by(control: socket.socket, level: str) -> socket.socket:
+def _stand_by(control: socket.socket, level: str, *, prepared: bool = False) -> socket.socket:
     """Fork a supervisor ahead of its request, so that a kernel waits for one fork instead of three.
 
     It is forked by a child that enters a new process namespace: this process must stay in its own. A thread could enter
     it as well, and would save a fork; but Python 3.13 takes a process that such a thread has forked for one whose main
     thread gets no signals.
+
+    Args:
+        control: The server's socket; closed in the child.
+        level: The wall that kernels will have.
+        prepared: Whether this process has done `prepare`; otherwise the child does it while it waits.
 
     Returns:
         Where it takes its request, and with it the socket to the host; it ends when the other end closes.
@@ -155,6 +171,8 @@ def _stand_by(control: socket.socket, level: str) -> socket.socket:
     down = _enter_processes(level)
     if not down and os.fork() != 0:
         os._exit(0)
+    if not prepared:
+        prepare()
     packet, found, _, _ = socket.recv_fds(theirs, _PACKET, _MOST_DESCRIPTORS)
     theirs.close()
     if packet:
@@ -237,12 +255,9 @@ def _own_package_folders() -> list[str]:
     return [os.path.dirname(str(sys.modules[name].__file__)) for name in ("tw_guest", "tw_launcher")]
 
 
-def _imported(name: str) -> bool:
-    try:
+def _import(name: str) -> None:
+    with contextlib.suppress(Exception):  # a package that is not there, or is broken, is none of the server's business
         importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - a package that is not there, or is broken, is none of the server's business
-        return False
-    return True
 
 
 def _dated_path() -> dict[str, int]:

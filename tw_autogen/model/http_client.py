@@ -1,0 +1,302 @@
+"""`HttpClient`: requests to an OpenAI-compatible server: tries, refusals, answers that come in pieces."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tw_autogen.lazy_module import LazyModule
+from tw_autogen.model.model_request import report_delay
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    httpx = LazyModule("httpx", also=("certifi", "encodings.idna", "httpcore", "importlib.readers"))  # takes 0.2 s
+
+_CONNECT_SECONDS = 10.0
+_TRIED_AGAIN = (408, 409, 429)
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 8.0
+_LONGEST_WAIT_SECONDS = 120.0
+"""A server that wants to be left alone for longer is not asked again."""
+_OUT_OF_QUOTA = re.compile(
+    r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
+)
+
+
+class ServerRefusal(Exception):
+    """The server answered with an error status.
+
+    Args:
+        status_code: The status.
+        body: The `error` of its JSON, else that JSON, else its text.
+        tries: How often the request was sent.
+    """
+
+    def __init__(self, status_code: int, body: object, tries: int) -> None:
+        super().__init__(f"Error code: {status_code}")
+        self.status_code = status_code
+        self.body = body
+        self.tries = tries
+        fields = body if isinstance(body, dict) else {}
+        self.code = str(fields.get("code") or "")
+        self.param = str(fields.get("param") or "")
+
+
+class StreamError(Exception):
+    """The server reported an error in the middle of its answer.
+
+    Args:
+        body: The `error` of the event.
+    """
+
+    def __init__(self, body: object) -> None:
+        super().__init__("an error in the middle of the answer")
+        self.body = body
+
+
+class ConnectionFailed(Exception):
+    """No connection, or none that lasted until an answer began, in any of the tries."""
+
+
+def is_out_of_quota(words: str) -> bool:
+    """Return True if a refusal means that further calls fail until the account has credit.
+
+    Example:
+        >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
+        (True, False)
+    """
+    return _OUT_OF_QUOTA.search(words) is not None
+
+
+class HttpClient:
+    """A client of one server; threads may share it.
+
+    A proxy of the environment is used, except for a server on this machine.
+
+    Args:
+        url: The server's address; paths are put behind its own.
+        key: Sent as a bearer token; empty: a word that servers without keys ignore.
+        trust_env: Whether proxies and certificates that the environment names are used.
+        environment_headers: Send the headers that OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and OPENAI_PROJECT_ID say.
+    """
+
+    def __init__(self, url: str, key: str, *, trust_env: bool, environment_headers: bool) -> None:
+        self._url = httpx.URL(url)
+        headers = {"Authorization": f"Bearer {key or 'no-key-needed'}", "User-Agent": "tw-autogen"}
+        self._http = httpx.Client(
+            trust_env=trust_env,
+            follow_redirects=True,
+            headers={**headers, **(_environment_headers() if environment_headers else {})},
+        )
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def get(self, path: str, *, seconds: float) -> Any:
+        """Return the JSON of an answer after one try.
+
+        Args:
+            path: Such as `/models`.
+            seconds: How long the server may be silent.
+
+        Raises:
+            ServerRefusal: an error status.
+            ConnectionFailed: no connection.
+            ValueError: the answer is said to be JSON and is none.
+        """
+        with self._answered("GET", path, None, seconds=seconds, max_tries=1) as response:
+            return _json(response)
+
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        seconds: float,
+        max_tries: int,
+        abandoned: threading.Event | None = None,
+    ) -> Any:
+        """Return the JSON of an answer, or its text if it is no JSON; raises as `get` does.
+
+        Args:
+            path: Such as `/chat/completions`.
+            body: Sent as JSON.
+            seconds: How long the server may be silent.
+            max_tries: How often the request is sent while the server is busy (429), failing (5xx) or out of reach.
+            abandoned: Once set, the request is not sent again.
+        """
+        with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as response:
+            return _json(response)
+
+    def stream(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        seconds: float,
+        max_tries: int,
+        abandoned: threading.Event | None = None,
+    ) -> Generator[Any, None, None]:
+        """Yield the JSON of each event of an answer until `[DONE]`; takes what `post` takes.
+
+        Raises:
+            StreamError: the server reported an error.
+            ValueError: an event is no JSON.
+            httpx.HTTPError: the connection broke in the middle of the answer.
+            ServerRefusal, ConnectionFailed: as `get`.
+        """
+        with self._answered(
+            "POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned, stream=True
+        ) as response:
+            for event in event_data(response.iter_bytes()):
+                if event.startswith(b"[DONE]"):
+                    return
+                data = json.loads(event)
+                if isinstance(data, dict) and data.get("error"):
+                    raise StreamError(data["error"])
+                yield data
+
+    @contextmanager
+    def _answered(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        *,
+        seconds: float,
+        max_tries: int,
+        abandoned: threading.Event | None = None,
+        stream: bool = False,
+    ) -> Iterator[httpx.Response]:
+        """Send a request until it is answered: whole, or with `stream` as far as it can be read while this is entered.
+
+        The SDK of OpenAI waits and tries as this does; httpx itself tries again only where no connection was made.
+        """
+        url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
+        request = self._http.build_request(
+            method, url, json=body, timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS)
+        )
+        stopped, tries = abandoned or threading.Event(), 0
+        while True:
+            tries += 1
+            if stopped.is_set():
+                raise ConnectionFailed("nobody waits for this call any more")
+            pause = _FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 10)
+            pause = min(pause, _LONGEST_PAUSE_SECONDS) * (1 - 0.25 * random.random())
+            try:
+                response = self._http.send(request, stream=stream)
+            except httpx.HTTPError as error:
+                if tries >= max_tries:
+                    raise ConnectionFailed(str(error) or type(error).__name__) from error
+                stopped.wait(pause)
+                continue
+            try:
+                if response.is_success:
+                    yield response
+                    return
+                refusal = _refusal(response, tries)
+            finally:
+                response.close()
+            asked_for = _wanted_pause(response.headers)
+            if not _may_try_again(refusal, response.headers, asked_for) or tries >= max_tries:
+                raise refusal
+            _report(refusal.status_code, tries + 1, max_tries, asked_for)
+            stopped.wait(asked_for or pause)
+
+
+def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Yield the data of each event of a `text/event-stream`.
+
+    Args:
+        pieces: The stream, cut anywhere.
+
+    Example:
+        >>> list(event_data([b"data: 1\n", b"\ndata: 2\r\n\r\n: comment\n\ndata:3"]))
+        [b'1', b'2', b'3']
+    """
+    rest = b""
+    data: list[bytes] = []
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")  # not `str.splitlines`: JSON may hold U+2028 as it is
+        for line in lines:
+            if line.startswith(b"data:"):
+                data.append(line[len(b"data:") :].strip())
+            elif not line.strip() and data:
+                yield b"\n".join(data)
+                data = []
+    if rest.startswith(b"data:"):
+        data.append(rest[len(b"data:") :].strip())
+    if data:
+        yield b"\n".join(data)
+
+
+def _environment_headers() -> dict[str, str]:
+    named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+    found = {header: os.environ[name] for header, name in named.items() if os.environ.get(name)}
+    for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            found[name.strip()] = value.strip()
+    return found
+
+
+def _json(response: httpx.Response) -> Any:
+    """Return the JSON of an answer; its text if it isn't said to be JSON, as a web page isn't."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return response.json() if kind.endswith("json") else response.text
+
+
+def _refusal(response: httpx.Response, tries: int) -> ServerRefusal:
+    try:
+        response.read()
+        body = json.loads(response.content)
+    except httpx.HTTPError:  # the connection broke: the status is what there is
+        body = None
+    except ValueError:
+        body = response.text.strip()
+    return ServerRefusal(response.status_code, body.get("error", body) if isinstance(body, dict) else body, tries)
+
+
+def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str], asked_for: float | None) -> bool:
+    """Return True if the same request may be answered later."""
+    if asked_for is not None and asked_for > _LONGEST_WAIT_SECONDS:
+        return False
+    if refusal.status_code == 429 and is_out_of_quota(json.dumps(refusal.body)):
+        return False
+    told = headers.get("x-should-retry")
+    if told in ("true", "false"):
+        return told == "true"
+    return refusal.status_code in _TRIED_AGAIN or refusal.status_code >= 500
+
+
+def _wanted_pause(headers: Mapping[str, str]) -> float | None:
+    """Return after how many seconds the server wants to be asked again; None: it doesn't say, or at once."""
+    seconds = math.nan
+    try:
+        seconds = float(headers.get("retry-after-ms", "")) / 1000
+    except ValueError:
+        said = headers.get("retry-after", "")
+        try:
+            seconds = float(said)
+        except ValueError:
+            date = email.utils.parsedate_tz(said)
+            if date is not None:
+                seconds = email.utils.mktime_tz(date) - time.time()
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _report(status: int, attempt: int, max_tries: int, asked_for: float | None) -> None:
+    why = "is too busy" if status == 429 else "failed" if status >= 500 else "did not take the call"
+    when = f" in {asked_for:.3g} s" if asked_for else ""
+    report_delay(f"the server {why} ({status}); try {attempt} of {max_tries}{when}")
