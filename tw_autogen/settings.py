@@ -207,8 +207,7 @@ class Settings:
         if of_role or trust is Trust.full or rule in ("", "named", "paired"):
             return may_set(rule, None, None, own=own is not None, trust=trust)
         one, hint = self._fields[key], self._hints[key]
-        default = one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
-        base = fit_setting(key, own, hint) if own else default
+        base = fit_setting(key, own, hint) if own else _default(one)
         value = fit_setting(key, setting, hint)
         if not may_set(rule, value, base, own=own is not None, trust=trust):
             return False
@@ -219,20 +218,11 @@ class Settings:
         return True
 
     def beyond_named(self, keys: Iterable[str]) -> list[str]:
-        """Return those of some settings whose value a folder can't set that the user has only named.
-
-        Args:
-            keys: Dotted, known, and set here; those of roles always count from such a folder.
-        """
+        """Return those of some keys, set here, that a folder can't set which the user has only named; none of roles."""
         beyond = []
-        for key in keys:
-            if key.startswith(f"{ROLE_ROOM}."):
-                continue
-            one = self._fields[key]
-            rule = str(one.metadata.get("folder", ""))
-            default = one.default if one.default_factory is dataclasses.MISSING else one.default_factory()
-            value = fit_setting(key, self._found[key], self._hints[key])
-            if not may_set(rule, value, default, own=False, trust=Trust.named):
+        for key in (one for one in keys if one in self._fields):
+            one, value = self._fields[key], fit_setting(key, self._found[key], self._hints[key])
+            if not may_set(one.metadata.get("folder", ""), value, _default(one), own=False, trust=Trust.named):
                 beyond.append(key)
         return beyond
 
@@ -603,3 +593,7 @@ def _nearest_choice(value: Any, hint: Any) -> str:
     choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
     near = nearest(value, choices) if isinstance(value, str) else ""
     return near if near.startswith("; did you mean") else ""
+
+
+def _default(one: dataclasses.Field[Any]) -> Any:
+    return one.default if one.default_factory is dataclasses.MISSING else one.default_factory()

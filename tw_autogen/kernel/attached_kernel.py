@@ -111,6 +111,11 @@ class AttachedKernel(LiveKernel):
     ) -> dict[str, Any]:
         """Raise an error that says where the files lie: nothing is read in the notebook's kernel for it.
 
+        Args:
+            files: As for any kernel, and so the rest.
+            seconds: Not used.
+            all_seconds: Not used.
+
         Raises:
             KernelError: always.
         """
@@ -121,6 +126,12 @@ class AttachedKernel(LiveKernel):
 
     def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
         """Raise an error, as `describe_files`.
+
+        Args:
+            folder: As for any kernel, and so the rest.
+            layouts: Not used.
+            most_lines: Not used.
+            seconds: Not used.
 
         Raises:
             KernelError: always.

@@ -110,7 +110,12 @@ class WarmPool:
         return self.server is None or self.server.loaded
 
     def await_server(self, seconds: float, *, loaded: bool = False) -> bool:
-        """Return whether kernels can be started within some seconds; takes and raises what `ForkServer.ready` does."""
+        """Return whether kernels can be started; raises what `ForkServer.ready` does.
+
+        Args:
+            seconds: How long to wait for that.
+            loaded: As of `ForkServer.ready`.
+        """
         return self.server is None or self.server.ready(seconds, loaded=loaded)
 
     def stale(self) -> bool:

@@ -148,7 +148,14 @@ class HttpClient:
         max_tries: int,
         abandoned: threading.Event | None = None,
     ) -> Generator[Any, None, None]:
-        """Yield the JSON of each event of an answer until `[DONE]`; takes what `post` takes.
+        """Yield the JSON of each event of an answer until `[DONE]`.
+
+        Args:
+            path: As of `post`, and so the rest.
+            body: What is sent as JSON.
+            seconds: How long to wait for the answer, or its next part.
+            max_tries: How often to ask.
+            abandoned: Set when nobody waits any more.
 
         Raises:
             StreamError: the server reported an error.

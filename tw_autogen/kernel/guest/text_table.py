@@ -80,7 +80,17 @@ class TextTable:
 
 
 def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTable:
-    """Return the table of a text of separated values."""
+    """Return the table of a text of separated values.
+
+    Args:
+        start: The text, or its beginning.
+        name: What code calls the file.
+        above: How many lines stand above the header.
+        separator: Between the values of a row.
+
+    Raises:
+        ValueError: it has no rows.
+    """
     lines = start.lines[above:]
     first = lines[0].count(separator) + 1
     cells = MOST_CELLS if start.whole else MOST_CELLS // 4
