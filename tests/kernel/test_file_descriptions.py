@@ -120,6 +120,23 @@ TABLE = {  # fmt: off
     ),
     "names of rows without a name": ("a.csv", "first name,n\nr1,x,1\nr2,y,2\n", ["2 rows x 2 columns"], ["line 2"]),
     "whole numbers among decimals": ("a.json", '[{"a": 1}, {"a": 2.5}, {"a": 3}]', ["'a': float, 1 … 3, all"], []),
+    "no header": (
+        "a.csv", "5.1,3.5,setosa\n4.9,3.0,setosa\n6.2,2.9,virginica\n5.9,3.0,virginica\n",
+        ["4 rows x 3 columns", "column 0: float, 4.9 … 6.2", "holds no names", "header=None)"], ["'5.1'"],
+    ),
+    "years for names": (
+        "a.csv", "country,1990,1991\nA,5,6\nB,6,6\nC,7,8\n", ["3 rows x 3 columns", "'1990': int"], ["header=None"],
+    ),
+    "a table by its text": (
+        "a.dat", "39, State-gov, 2174\n50, Private, 0\n38, Private, 0\n53, State-gov, 0\n",
+        ["CSV: 4 rows x 3 columns", "column 1: text", "header=None"], [],
+    ),
+    "a table with blanks": (
+        "a.txt", "# made by hand\nx   y\tz\n1 2.5   3\n4  5 6\n7 8 9\n",
+        ["table with blanks: 3 rows x 3 columns, header in line 2", "'y': float", r"sep=r'\s+', skiprows=1"], [],
+    ),
+    "prose with commas": ("a.txt", "One, two.\nThree, four.\nFive, six.\nSeven, 8.\n", ["text of 4 lines"], ["CSV"]),
+    "rows without values": ("a.csv", "a,b\n1,2\n,\n3,4\n", ["2 rows x 2", "1 empty row, separators only"], []),
     "yes and no": ("a.csv", "b\nyes\nno\nyes\n", ["'b': text, 2 values: 'yes' (2), 'no' (1)"], []),
     "two tables": (
         "a.csv",

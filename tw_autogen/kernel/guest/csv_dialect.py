@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import IO, Any
 
 SAMPLE_BYTES = 8_000_000
@@ -32,6 +33,7 @@ _BOMS = {
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 _TITLE_LINES = 10
+_LEAST_LINES, _NUMBER_SHARE = 3, 0.9
 _NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
 _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
@@ -48,7 +50,7 @@ class CsvDialect:
     """How a file of separated values has to be read, as arguments of `pandas.read_csv`.
 
     Args:
-        separator: Between the values of a row.
+        separator: Between the values of a row; a blank stands for any run of blanks and tabs.
         encoding: Of the text.
         decimal: Sign in front of a number's decimals.
         thousands: Sign between groups of three digits; empty: none.
@@ -58,6 +60,7 @@ class CsvDialect:
         wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
         rows: How many rows the table has, where other lines follow them; 0: none follow.
         columns: How many columns the table has, where its lines have more; 0: they don't.
+        named: The first line holds names.
     """
 
     separator: str = ","
@@ -69,6 +72,7 @@ class CsvDialect:
     wide_rows: bool = False
     rows: int = 0
     columns: int = 0
+    named: bool = True
 
     def call(self, name: str) -> str:
         """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
@@ -77,15 +81,17 @@ class CsvDialect:
             >>> CsvDialect(separator=";", decimal=",", codes=("zip",)).call("a.csv")
             "pd.read_csv('a.csv', sep=';', decimal=',', dtype={'zip': str})"
         """
+        codes = ", ".join(f"{one!r}: str" if self.named else f"{one}: str" for one in self.codes)
         words = {
-            "sep": repr(self.separator) if self.separator != "," else "",
+            "sep": {",": "", " ": r"r'\s+'"}.get(self.separator, repr(self.separator)),
             "encoding": repr(self.encoding) if self.encoding != "utf-8" else "",
             "decimal": repr(self.decimal) if self.decimal != "." else "",
             "thousands": repr(self.thousands) if self.thousands else "",
+            "header": "" if self.named else "None",
             "skiprows": str(self.lines_above or ""),
             "nrows": str(self.rows or ""),
             "usecols": f"range({self.columns})" if self.columns else "",
-            "dtype": "{" + ", ".join(f"{one!r}: str" for one in self.codes) + "}" if self.codes else "",
+            "dtype": f"{{{codes}}}" if codes else "",
             "index_col": "False" if self.wide_rows else "",
         }
         said = ", ".join(f"{key}={value}" for key, value in words.items() if value)
@@ -195,12 +201,14 @@ def parse_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
 
     Args:
         lines: With their line ends.
-        separator: Between values.
+        separator: Between values; a blank stands for any run of blanks and tabs.
 
     Raises:
         ValueError: a line can't be parsed.
     """
     csv.field_size_limit(1_000_000)
+    if separator == " ":
+        lines = [f"{' '.join(line.split())}\n" for line in lines]
     try:
         return list(csv.reader(lines, delimiter=separator))
     except csv.Error as error:
@@ -227,6 +235,61 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False) -> str:
         if (score := (round(alike, 2), widths[0])) > best_score and alike > 0.5:
             best, best_score = one, score
     return best
+
+
+def table_separator(lines: Sequence[str]) -> str:
+    """Return the separator of a text that is certainly a table of separated values; empty if it may be prose.
+
+    All lines have as many values, with numbers in a column of nearly all of them; by blanks, most values are numbers.
+
+    Args:
+        lines: The first ones, without line ends; empty ones and comments (`#`) don't count.
+    """
+    some = [line for line in lines if line.strip() and not line.startswith("#")][:_SAMPLE_LINES]
+    if len(some) < _LEAST_LINES:
+        return ""
+    for one in ("\t", ";", "|", ",", " "):
+        try:
+            rows = parse_rows(some, one)
+        except ValueError:
+            continue
+        width = len(rows[0])
+        if width < 2 or any(len(row) != width for row in rows):
+            continue
+        below = list(zip(*rows[1:], strict=True))
+        shares = [sum(bool(_NUMBER.fullmatch(cell.strip())) for cell in one) / len(one) for one in below]
+        if max(shares) > _NUMBER_SHARE and (one != " " or sum(shares) > width / 2):
+            return one
+    return ""
+
+
+def has_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row of a table holds names; True where that is not certain.
+
+    It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals
+    or stands there twice, or a text beside them occurs again in its column; but not if they only grow.
+
+    Args:
+        rows: All of the table, or the first ones.
+    """
+    first, rest = [cell.strip() for cell in rows[0]], rows[1 : _SAMPLE_LINES + 1]
+    columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
+    numbers = [
+        at
+        for at, cells in enumerate(columns)
+        if len(cells) >= _LEAST_LINES
+        and sum(bool(_NUMBER.fullmatch(one)) for one in cells) > _NUMBER_SHARE * len(cells)
+    ]
+    found = [first[at] for at in numbers if first[at]]
+    if not found or not all(map(_NUMBER.fullmatch, found)) or _ascending(found):
+        return True
+    again = any(first[at] in columns[at] for at in range(len(first)) if at not in numbers and first[at])
+    return not (again or len(set(found)) < len(found) or any("." in one for one in found))
+
+
+def _ascending(numbers: Sequence[str]) -> bool:
+    """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
+    return len(numbers) > 3 and all(len(one) <= len(other) and one < other for one, other in pairwise(numbers))
 
 
 def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:

@@ -23,6 +23,7 @@ from .csv_dialect import (
     find_separator,
     lines_above_header,
     read_start,
+    table_separator,
 )
 from .folder_listing import size_words
 from .json_outline import outline, record_columns, record_lines
@@ -105,9 +106,13 @@ def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
     if not start.lines:
         raise ValueError("it is empty")
     tabs = ".tsv" in path.lower()
-    plain = [line.rstrip("\r\n").lstrip("\ufeff") for line in start.lines[:1000]]
+    plain = _plain_lines(start)
     above = lines_above_header(plain, tabs=tabs)
     separator = find_separator([line for line in plain[above:] if line.strip()][:200], tabs=tabs)
+    return _describe_rows(start, name, above, separator)
+
+
+def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> Description:
     blocks, separator = blocks_of_text(start, separator)
     if blocks:
         headline, lines, columns = block_lines(
@@ -117,7 +122,11 @@ def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
         table = csv_table(start, name, above, separator)
         headline, lines, columns = table.describe()
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
-    words = {",": "CSV", ";": "CSV with ';'", "\t": "CSV with tabs", "|": "CSV with '|'"}[separator]
+    words = (
+        "table with blanks"
+        if separator == " "
+        else "CSV" + {",": "", "\t": " with tabs"}.get(separator, f" with {separator!r}")
+    )
     whole = [] if blocks else _whole(start, table.remarks)
     return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], whole)
 
@@ -330,6 +339,20 @@ def _describe_text(path: str, name: str, terms: Collection[str]) -> Description:
     return Description(f"{headline}{encoding}", [f"| {line}" for line in lines])
 
 
+def _plain_lines(start: TextStart) -> list[str]:
+    return [line.rstrip("\r\n").lstrip("\ufeff") for line in start.lines[:1000]]
+
+
+def _describe_data(path: str, name: str, terms: Collection[str]) -> Description:
+    """Describe a text that may be a table, whatever its name says."""
+    start = read_start(path)
+    plain = _plain_lines(start)
+    above = next((at for at, line in enumerate(plain) if line.strip() and not line.startswith("#")), 0)
+    if separator := table_separator(plain[above:]):
+        return _describe_rows(start, name, above, separator)
+    return _describe_text(path, name, terms)
+
+
 def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
     page = TablesOfPage()
@@ -373,7 +396,7 @@ def _describe_other(path: str, name: str, terms: Collection[str]) -> Description
         return _describe_sqlite(path, name, terms)
     if b"\0" in start or os.path.splitext(path)[1].lower() in COMPRESSED:
         return Description("binary")
-    return _describe_text(path, name, terms)
+    return _describe_data(path, name, terms)
 
 
 _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
@@ -391,7 +414,7 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "db": _describe_sqlite,
     "sqlite": _describe_sqlite,
     "sqlite3": _describe_sqlite,
-    "txt": _describe_text,
+    "txt": _describe_data,
     "md": _describe_text,
     "rst": _describe_text,
     "log": _describe_text,

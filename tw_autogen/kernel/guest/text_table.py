@@ -12,6 +12,7 @@ from .csv_dialect import (
     TextStart,
     as_lines,
     code_columns,
+    has_names,
     number_signs,
     parse_rows,
     rows_of_table,
@@ -49,6 +50,7 @@ class TextTable:
     decimal: str = "."
     thousands: str = ""
     call: str = ""
+    named: bool = True
 
     def describe(self) -> tuple[str, list[str], list[Column]]:
         """Return a headline, lines, and the columns."""
@@ -56,11 +58,15 @@ class TextTable:
             self.names[:MOST_COLUMNS], self.rows, decimal=self.decimal, thousands=self.thousands, kinds=self.kinds
         )
         count = self.count or str(len(self.rows))
-        where = f", header in line {self.first_line}" if self.first_line > 1 else ""
+        where = f", {'header' if self.named else 'first row'} in line {self.first_line}" if self.first_line > 1 else ""
         sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
         headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
         lines = [f"| {one}" for one in self.raw]
-        said = column_lines(columns)
+        said = (
+            column_lines(columns)
+            if self.named
+            else [f"column {one.line.replace(repr(one.name), one.name, 1)}" for one in columns]
+        )
         lines += said[:_SHOWN_COLUMNS]
         if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
             lines.append(f"… and more columns, up to {self.names[-1]!r}")
@@ -101,14 +107,16 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         rows[0][0] = rows[0][0].lstrip("\ufeff")
     if not rows:
         raise ValueError("it has no rows")
+    named, notes = has_names(rows), []
+    rows = rows if named else [[str(at) for at in range(len(rows[0]))], *rows]
     header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
-    notes = []
     below: list[list[str]] = []
     if not sampled:
         count = rows_of_table(rows)
         data, below = rows[1 : count + 1], rows[count + 1 :]
         below = [row for row in below if any(cell.strip() for cell in row)]
-    data = [row for row in data if any(cell.strip() for cell in row)] if len(header) > 1 else data
+    data, empty = _filled(data) if len(header) > 1 else (data, [])
+    notes += empty
     total = ""
     if sampled:
         known = None if start.more_lines is None else len(lines) - 1 + start.more_lines
@@ -123,7 +131,9 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(data[wide[0]])}")
     if short:
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(data[short[0]])}")
-    if header and all(map(_is_number, header)):
+    if not named:
+        notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
+    elif all(map(_is_number, header)):
         notes.append("every name in its first line is a number; if that line is data, read it with header=None")
     if data and not sampled and data[-1] and data[-1][0].strip().lower().startswith(("total", "sum", "all ")):
         notes.append(f"the last row may be a total: {_row(data[-1])}")
@@ -131,7 +141,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
     dialect = CsvDialect(
-        separator, start.encoding, decimal, thousands, above, codes, bool(wide), len(data) if below else 0
+        separator, start.encoding, decimal, thousands, above, codes, bool(wide), len(data) if below else 0, named=named
     )
     return TextTable(
         header,
@@ -145,7 +155,16 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         decimal=decimal,
         thousands=thousands if decimal != "." else "",
         call=dialect.call(name),
+        named=named,
     )
+
+
+def _filled(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
+    """Return the rows that have a value, and a note on the others."""
+    filled = [row for row in rows if any(cell.strip() for cell in row)]
+    count = len(rows) - len(filled)
+    words = f"{count} empty row{'s' * (count > 1)}, separators only, not counted; pandas reads nan there"
+    return filled, [words] if count else []
 
 
 def _rounded(count: int) -> int:
