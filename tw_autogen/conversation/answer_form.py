@@ -45,7 +45,8 @@ _ALONE = re.compile(
     r"|(?:answer|reply|respond|print|output|return|give) only|nichts (?:anderes|sonst|weiter)|nur diese form)\b",
     re.I,
 )
-_SEPARATORS = re.compile(r"(?:[\s,;*`]|\band\b|\bund\b)*")
+_AND = re.compile(r"\b(?:and|und)\b")
+_SEPARATORS = " \t\r\n,;*`"
 _BEGINS = re.compile(r"""\s*[{\[]\s*["'{\[\d-]""")
 _PERCENTAGE = re.compile(r"[-+]?\d[\d.,]*\s*%")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\s*=\s*\S")
@@ -125,14 +126,14 @@ class AnswerForm:
         if len(found) != len(self.named):  # a name with two values
             return answer
         between = [answer[one.end() : two.start()] for one, two in itertools.pairwise(found)]
-        if all(_SEPARATORS.fullmatch(one) for one in between):
+        if all(map(_parts_only, between)):
             return answer[found[0].start() : found[-1].end()]
         return "\n".join(one[0] for one in found)
 
     def is_all_of(self, answer: str) -> bool:
         """Return True if an answer is the form `@name[value]` that the request shows, and nothing else."""
         fits = bool(self.named) and not self.problems(answer)
-        return fits and _SEPARATORS.fullmatch(_NAMED.sub("", answer)) is not None
+        return fits and _parts_only(_NAMED.sub("", answer))
 
     @property
     def may_be_empty(self) -> bool:
@@ -206,3 +207,8 @@ def _most_is_json(text: str) -> bool:
         return True
     spans = [text.rfind(close) - text.find(opening) for opening, close in ("{}", "[]") if opening in text]
     return max(spans, default=0) * 2 > len(text.strip())
+
+
+def _parts_only(text: str) -> bool:
+    """Return True if a text between the parts of a form holds signs, blanks and `and` only."""
+    return not _AND.sub("", text).strip(_SEPARATORS)

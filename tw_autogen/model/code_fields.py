@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from tw_autogen.errors import Unreadable
 from tw_autogen.model.unfenced_code import parses
@@ -20,9 +21,8 @@ _FIELD = re.compile(
     rf"""["'](?:{_NAMES})["'][ \t]*:\s*(?P<mark>```(?:python|py)?[ \t]*\n|\"{{3}}|'{{3}}|["'`]|(?=\S))"""
 )
 _PLAIN = re.compile(r"(?:null|None|true|false|-?\d[\d.eE+-]*)\s*(?=[,}]|\Z)")
-_FOLLOWS = r"""(?=\s*(?:,\s*["']\w{1,40}["']\s*:|,?\s*\}|\Z))"""
-_ENDS = {mark: re.compile(mark + _FOLLOWS) for mark in ('"""', "'''", "```", "`", '"', "'")}
-_STRING = {mark: re.compile(rf"{mark}(?:[^{mark}\\]|\\.)*{mark}{_FOLLOWS}", re.S) for mark in "\"'"}
+_FOLLOWS = re.compile(r"""\s*(?:,\s*["']\w{1,40}["']\s*:|,\s*\}|\}|\Z)""")
+"""What stands behind the last mark of a field."""
 _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt]))""")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _COMMA = re.compile(r",\s*\}")
@@ -60,10 +60,10 @@ def mend_code_field(text: str, begin: int) -> str:
         return _with_lines(text, at)
     ends = [] if len(text) - begin > _LONGEST_CHARS else list(_ends(text, begin, found))
     python = {code: end for end, code in reversed(ends) if parses(code)}
-    if not python and mark in _STRING and (string := _STRING[mark].match(text, at)):
-        code = _unescaped(string[0][1:-1])
-        if parses(code) or any(end == string.end() for end, _ in ends):  # a mistake in the code is for its worker
-            python = {code: string.end()}
+    if not python and mark in ('"', "'") and (string_end := _string_end(text, at, mark)):
+        code = _unescaped(text[at + 1 : string_end - 1])
+        if parses(code) or any(end == string_end for end, _ in ends):  # a mistake in the code is for its worker
+            python = {code: string_end}
     if len(python) != 1:
         raise Unreadable(_UNSURE)
     code, end = python.popitem()
@@ -83,12 +83,31 @@ def _ends(text: str, begin: int, found: re.Match[str]) -> Iterator[tuple[int, st
     mark = found["mark"].strip()
     mark = "```" if mark.startswith("```") else mark
     head = f'{text[begin : found.start("mark")]}""'
-    for count, closing in enumerate(_ENDS[mark].finditer(text, found.end())):
-        if count == _MOST_ENDS:
-            return
-        if _is_object(f"{head}{text[closing.end() :]}"):
-            code = text[found.end() : closing.start()].rstrip()
-            yield closing.end(), _decoded(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
+    for last in islice(_closing_marks(text, mark, found.end()), _MOST_ENDS):
+        end = last + len(mark)
+        if _is_object(f"{head}{text[end:]}"):
+            code = text[found.end() : last].rstrip()
+            yield end, _decoded(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
+
+
+def _closing_marks(text: str, mark: str, at: int) -> Iterator[int]:
+    """Yield where a mark stands from some place on, behind which the field may end."""
+    while (at := text.find(mark, at)) >= 0:
+        if _FOLLOWS.match(text, at + len(mark)):
+            yield at
+        at += 1
+
+
+def _string_end(text: str, begin: int, mark: str) -> int:
+    """Return where a string ends whose quotes are escaped; 0: it doesn't, or the field doesn't end there."""
+    at = begin
+    while (at := text.find(mark, at + 1)) >= 0:
+        first = at
+        while text[first - 1] == "\\":
+            first -= 1
+        if (at - first) % 2 == 0:
+            return at + 1 if _FOLLOWS.match(text, at + 1) else 0
+    return 0
 
 
 def _is_object(text: str) -> bool:

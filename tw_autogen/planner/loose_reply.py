@@ -33,7 +33,8 @@ _COURTESY = re.compile(
     r"\b(?:anything else|would you like|do you want|shall i|should i also|can i help|möchten sie|soll ich noch)\b", re.I
 )
 _PROMISE = re.compile(r"\b(?:i['’]ll|i will|let me|i am going to|i['’]m going to|next,? i|ich werde)\b", re.I)
-_SENTENCE = re.compile(r"[^.!?\n]*\?\W*\Z")
+_ENDS_OF_SENTENCES = re.compile(r"[.!?\n]")
+_DOTS = " \t\r\n.…"
 _WORDS_BESIDE = 200
 
 
@@ -137,8 +138,9 @@ def wants_code_shown(request: str) -> bool:
 
 def is_question(message: str) -> bool:
     """Return True if a message to the User ends in a question that is more than a courtesy."""
-    last = _SENTENCE.search(message.rstrip()[-400:])
-    return last is not None and not _COURTESY.search(last[0])
+    before, mark, rest = message.rstrip()[-400:].rpartition("?")
+    asked = bool(mark) and not any(one.isalnum() for one in rest)
+    return asked and not _COURTESY.search(_ENDS_OF_SENTENCES.split(before)[-1])
 
 
 def is_promise(message: str) -> bool:
@@ -148,4 +150,5 @@ def is_promise(message: str) -> bool:
 
 def is_dots(value: str) -> bool:
     """Return True if a field holds nothing but what the form shows in its place: dots, and the number of a step."""
-    return re.fullmatch(r"[\s.…]*(?:\d{1,3}[.)])?[\s.…]*", value) is not None
+    rest = value.strip(_DOTS)
+    return not rest or (len(rest) < 5 and rest != value.strip() and rest.removesuffix(")").isdecimal())
