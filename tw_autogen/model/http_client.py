@@ -26,6 +26,7 @@ _CONNECT_SECONDS = 10.0
 _TRIED_AGAIN = (408, 409, 429)
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 8.0
+_LONGEST_LINE_BYTES = 16 << 20
 _LONGEST_WAIT_SECONDS = 120.0
 """A server that wants to be left alone for longer is not asked again."""
 _OUT_OF_QUOTA = re.compile(
@@ -159,7 +160,7 @@ class HttpClient:
 
         Raises:
             StreamError: the server reported an error.
-            ValueError: an event is no JSON.
+            ValueError: an event is no JSON, or longer than 16 MB.
             httpx.HTTPError: the connection broke in the middle of the answer.
             ServerRefusal, ConnectionFailed: as `get`.
         """
@@ -228,6 +229,9 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
     Args:
         pieces: The stream, cut anywhere.
 
+    Raises:
+        ValueError: a line of it is longer than 16 MB.
+
     Example:
         >>> list(event_data([b"data: 1\n", b"\ndata: 2\r\n\r\n: comment\n\ndata:3"]))
         [b'1', b'2', b'3']
@@ -236,6 +240,8 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
     data: list[bytes] = []
     for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")  # not `str.splitlines`: JSON may hold U+2028 as it is
+        if len(rest) > _LONGEST_LINE_BYTES:
+            raise ValueError(f"a line of more than {_LONGEST_LINE_BYTES >> 20} MB")
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[len(b"data:") :].strip())
