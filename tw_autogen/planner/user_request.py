@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
 from tw_autogen.planner.planner_reply import USER, Stop
 
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?!\w)")
 _LIST_MARK = re.compile(r"^\s*\d{1,2}[.)]\s", re.M)
-_MOST_NUMBERS, _MOST_STATED = 5, 50
+_WORD = re.compile(r"[a-zäöüß]+")
+_NUMBER_WORDS = {
+    word: str(number)
+    for words in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    )
+    for number, word in enumerate(words.split(), 1)
+}
+_MOST_NUMBERS, _MOST_STATED = 5, 200
 _STATED = re.compile(r"(\d[\d.,]{0,30}) ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}(?=(\d[\d.,]{0,30}))")
 """Arithmetic that an answer states; the second number may be the first one of the next."""
 
@@ -76,7 +86,7 @@ def unfounded_numbers(answer: str, shown: str) -> list[str]:
     Args:
         answer: Numbers that are part of a word, or mark the items of a list, do not count; nor does the result of an
             arithmetic of shown numbers that it states.
-        shown: All that the model was shown.
+        shown: All that the model was shown: numbers, rows of a table (`1,412` may be one number or two), and words.
 
     Example:
         >>> unfounded_numbers("1. The mean is 4.27, of 1,200 rows in a2.csv", "1200 rows")
@@ -84,7 +94,9 @@ def unfounded_numbers(answer: str, shown: str) -> list[str]:
         >>> unfounded_numbers("39 of 312, so 12.5 %", "312 rows, 39 missing")
         []
     """
-    known = {_plain(found[0]) for found in re.finditer(r"\d[\d.,]*", shown)}
+    whole = {found[0] for found in re.finditer(r"\d[\d.,]*", shown)}
+    known = {_plain(part) for one in whole for part in (one, *one.split(","))}
+    known |= {_NUMBER_WORDS[word] for word in _WORD.findall(shown.lower()) if word in _NUMBER_WORDS}
     results = _stated_results(answer, known)
     unfounded = []
     for found in _NUMBER.finditer(_LIST_MARK.sub("", answer)):
@@ -102,21 +114,21 @@ def unfounded_numbers(answer: str, shown: str) -> list[str]:
 
 def _stated_results(answer: str, known: Collection[str]) -> list[float]:
     """Return the results of the arithmetic of known numbers that an answer states; of quotients the percentage, too."""
-    results = []
-    for one in list(_STATED.finditer(answer))[:_MOST_STATED]:
-        if _plain(one[1]) not in known or _plain(one[3]) not in known:
-            continue
-        first, second = _value(one[1]), _value(one[3])
+    results: list[float] = []
+    sum_so_far, sum_at = None, -1
+    for one in islice(_STATED.finditer(answer), _MOST_STATED):
+        second = _value(one[3]) if _plain(one[3]) in known else None
+        first = sum_so_far if one.start() == sum_at else _value(one[1]) if _plain(one[1]) in known else None
+        sum_so_far = None
         if first is None or second is None:
             continue
         if one[2] in "/÷of" and second:
             results += [first / second, 100 * first / second]
         elif one[2] in "*×":
             results.append(first * second)
-        elif one[2] == "+":
-            results.append(first + second)
-        else:
-            results.append(abs(first - second))
+        elif one[2] != "of":
+            sum_so_far, sum_at = first + second if one[2] == "+" else first - second, one.start(3)
+            results += [sum_so_far, abs(sum_so_far)]
     return results
 
 
