@@ -27,6 +27,9 @@ _TEXT_CHARS = 400
 _HEAD_ROWS = 3
 _MOST_COLUMNS = 40
 _LEAST_CHARS = 200
+_FIRST, _LEAST_SHARE, _CUT_CHARS = 3, 0.4, 800
+"""Of so many most relevant files of a folder a description is cut in favour of the next, to this share of what is left;
+of others, and where less is left, only whole ones are shown."""
 _JOIN_CHARS = 300
 """What is kept for lines about columns that join files."""
 _HEAD = "What files there hold, by the path that code opens them by (describe(path) shows it of any other):"
@@ -162,16 +165,19 @@ class RequestDescriptions:
         if not texts:
             return ""
         names = list(texts)
-        ranked = self._ranker.rank(text, [f"{_words(name)} {texts[name]}" for name in names])
-        order = [names[at] for at, _ in ranked]
+        by_name = self._ranker.rank(text, [_words(name) for name in names])
+        by_text = self._ranker.rank(text, [f"{_words(name)} {texts[name]}" for name in names])
+        order = [names[at] for at in _both(by_name, by_text)]
         if not self._told:  # nothing is known of the folder yet: also what the request does not name
             order += [name for name in names if name not in order]
         kept: dict[str, str] = {}
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
-        for name in order:
-            body = _of_folder(os.path.join(folder, name), name, texts[name], count[name])
-            if len(body) > left and not kept:
-                body = _cut(body, left)
+        bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in order}
+        for at, name in enumerate(order):
+            body = bodies[name]
+            if at < _FIRST and left >= _CUT_CHARS:  # a long one leaves room for the next ones
+                rest = sum(len(bodies[one]) + 1 for one in order[at + 1 : _FIRST])
+                body = _cut(body, max(left - rest, int(left * _LEAST_SHARE)))
             if len(body) <= left and left >= _LEAST_CHARS:
                 self._told[name] = texts[name]
                 left -= len(body) + 1
@@ -254,6 +260,15 @@ def _of_folder(path: str, name: str, text: str, count: int) -> str:
 def _words(name: str) -> str:
     """Return a path as words, for a ranker."""
     return " ".join(part for part in "".join(c if c.isalnum() else " " for c in name).split())
+
+
+def _both(by_name: Sequence[tuple[int, float]], by_text: Sequence[tuple[int, float]]) -> list[int]:
+    """Return positions, the most relevant first: what a file is called says as much of it as all that it holds."""
+    scores: dict[int, float] = {}
+    for ranked in (by_name, by_text):
+        for at, score in ranked:
+            scores[at] = scores.get(at, 0.0) + score / ranked[0][1]
+    return sorted(scores, key=lambda at: -scores[at])
 
 
 def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], limit: int) -> list[str]:
