@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tw_autogen.conversation import AnswerForm
+from tw_autogen.conversation import AnswerForm, Plan
 from tw_autogen.errors import Unreadable
 from tw_autogen.planner.planner_reply import ReplyReader, Stop, fallback_reply, match_name, read_reply, reply_schema
 
@@ -255,6 +255,40 @@ def test_words_of_what_is_still_to_be_done_or_made_up_are_no_answer(said):
     read_ = reader()
     for _ in range(3):
         unread(read_, said)
+
+
+AFTER_WORK = [
+    ("The mean is 25.5.", True),
+    ("I'll now compute the rest.", False),
+    ("Which column is meant?", False),
+    ("CodeInterpreter should add them up.", False),
+    ("```python\n6 * 7\n```", False),
+]
+
+
+@pytest.mark.parametrize(("said", "taken"), AFTER_WORK)
+def test_words_are_the_answer_at_once_when_only_the_report_is_left(said, taken):
+    read_ = reader(worked=True, only_report_left=True)
+    if taken:
+        assert (read_(said).send_to, read_(said).message) == ("User", said)
+    else:
+        unread(read_, said)
+    unread(reader(worked=True), said)
+    unread(reader(only_report_left=True), said)
+
+
+@pytest.mark.parametrize(
+    ("plan", "current", "left"),
+    [
+        ("1. add", "1", True),
+        ("1. add\n2. report to the User", "1", True),
+        ("1. load\n2. compute", "1", False),
+        ("1. load\n2. compute\n3. report", "1", False),
+        ("1. load\n2. compute\n3. report", "2", True),
+    ],
+)
+def test_of_a_plan_only_the_report_is_left(plan, current, left):
+    assert Plan.parse(plan).at(current).only_report_left is left
 
 
 def test_words_in_the_form_that_was_asked_for_are_the_answer_at_once():

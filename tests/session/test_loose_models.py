@@ -28,10 +28,19 @@ def ask(tmp_path):
     return run
 
 
-def test_prose_after_a_cell_is_the_answer_after_one_repair(ask):
+def test_prose_after_the_last_step_is_the_answer(ask):
     said = "The mean of units is **25.42**."
 
-    answer, planner, _ = ask([plans("compute it"), said, said], [codes("25.42")], "What is the mean of units?")
+    answer, planner, _ = ask([plans("compute it"), said], [codes("25.42")], "What is the mean of units?")
+
+    assert (answer.text, answer.stop, len(planner.calls)) == (said, "Completed", 2)
+
+
+def test_prose_between_two_steps_is_the_answer_after_one_repair(ask):
+    said = "The mean of units is **25.42**."
+    first = plans("compute it", plan="1. compute the mean\n2. draw it\n3. report")
+
+    answer, planner, _ = ask([first, said, said], [codes("25.42")], "What is the mean of units?")
 
     assert (answer.text, answer.stop, len(planner.calls)) == (said, "Completed", 3)
     assert '"send_to": "User", "message": "…"' in planner.calls[-1][-1]["content"]

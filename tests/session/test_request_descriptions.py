@@ -167,7 +167,7 @@ def test_files_are_told_within_a_budget_the_most_relevant_first(tmp_path):
     assert len(told) < 1900
     assert "'gamma_a'" in told
     assert "'gamma_t'" in told
-    assert "CSV: 60 rows x 20 columns; describe('alpha.csv') shows more\n- beta.csv: " in told
+    assert "CSV: 60 rows x 20 columns; print(describe('alpha.csv')) shows more\n- beta.csv: " in told
     assert "describe('gamma.csv')" not in told
     assert told.endswith("| delta\n    | 1")
 
@@ -180,7 +180,7 @@ def test_a_description_that_is_too_long_alone_is_cut_and_says_so(tmp_path):
     told = found.of_request("mean of a_c", [own / "a.csv"], {})
 
     assert 400 < len(told) < 800
-    assert told.endswith("\n  … describe('a.csv') shows more")
+    assert told.endswith("\n  … print(describe('a.csv')) shows more")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+_REPORT = re.compile(r"\b(?:report|tell|answer|present|reply|inform)\w{0,4}\b", re.I)
 _NUMBERED = re.compile(
     r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
     r"\*{0,2}\s+(?P<text>\S.*)$",
@@ -140,6 +141,12 @@ class Plan:
             if (match and step.id == int(match[1])) or (text and step.text.casefold() == text):
                 return step
         return None
+
+    @property
+    def only_report_left(self) -> bool:
+        """Whether after the current step there is none, or only one that reports to the user."""
+        pending = [step.text for step in self.steps if step.status is Status.pending]
+        return not pending or (len(pending) == 1 and _REPORT.search(pending[0]) is not None)
 
     def completed(self) -> Plan:
         """Return the plan with all steps done."""

@@ -336,6 +336,7 @@ class Planner(Role):
                     has_plan=mine.plan is not None,
                     form=form,
                     worked=worked,
+                    only_report_left=mine.plan is None or mine.plan.only_report_left,
                     coder=coder,
                     only_coder=len(self._coders) == 1,
                     definitions=mine.definitions,

@@ -147,9 +147,10 @@ def reply_schema(workers: Sequence[str], *, code: bool = False, definitions: boo
 class ReplyReader:
     """Parses the replies to one request to the Planner's model: the first one, and its corrections.
 
-    A reply in words, without JSON, is the answer to the User at once if it has the form that the request asked for,
-    and otherwise when it comes again after it was asked for as JSON. Before any worker has answered, words that name a
-    worker, hold a Python block, or hold a number, which would be made up, are no answer.
+    A reply in words, without JSON, is the answer to the User at once if it has the form that the request asked for, or
+    if only the report is left to do, and otherwise when it comes again after it was asked for as JSON; never at once if
+    it asks or promises something, names a worker or holds a Python block. Before any worker has answered, words that
+    name a worker, hold a Python block, or hold a number, which would be made up, are no answer.
 
     Code alone is a step for the worker that takes code.
 
@@ -161,6 +162,7 @@ class ReplyReader:
         has_plan: This round has a plan already, so plan fields may be absent.
         form: The form that the request asks its answer to have.
         worked: A worker has answered in this round.
+        only_report_left: Of the plan nothing is left but to report; a round without a plan has none of the others.
         coder: The worker that takes code; empty: none does.
         only_coder: No other worker takes code, so that a reply which is code alone is for this one.
         definitions: Reads the field `definitions`; None: it is passed over.
@@ -173,10 +175,12 @@ class ReplyReader:
         has_plan: bool,
         form: AnswerForm | None = None,
         worked: bool = False,
+        only_report_left: bool = False,
         coder: str = "",
         only_coder: bool = True,
         definitions: DefinitionPrompt | None = None,
     ) -> None:
+        self._only_report_left = worked and only_report_left
         self._coder = coder
         self._only_coder = bool(coder) and only_coder
         self._workers = tuple(workers)
@@ -246,7 +250,10 @@ class ReplyReader:
             return True
         plain = folded(words)
         named = any(folded(worker) in plain for worker in self._workers)
-        open_work = named or "```python" in words or any(map(str.isdigit, words))
+        code = "```python" in words
+        if self._only_report_left and not (named or code or is_promise(words) or is_question(words)):
+            return True
+        open_work = named or code or any(map(str.isdigit, words))
         return self._in_words > 1 and (self._worked or not open_work)
 
     def _skeleton(self, *, concrete: bool) -> str:

@@ -20,7 +20,9 @@ _NUMBER_WORDS = {
     )
     for number, word in enumerate(words.split(), 1)
 }
-_MOST_NUMBERS, _MOST_STATED = 5, 200
+_ROWS = re.compile(r"\b(\d{1,12}) rows\b")
+_MISSING = re.compile(r"\b(\d{1,12}) missing\b")
+_MOST_NUMBERS, _MOST_STATED, _MOST_COUNTS = 5, 200, 8
 _STATED = re.compile(r"(\d[\d.,]{0,30}) ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}(?=(\d[\d.,]{0,30}))")
 """Arithmetic that an answer states; the second number may be the first one of the next."""
 
@@ -97,7 +99,8 @@ def unfounded_numbers(answer: str, shown: str) -> list[str]:
     whole = {found[0] for found in re.finditer(r"\d[\d.,]*", shown)}
     known = {_plain(part) for one in whole for part in (one, *one.split(","))}
     known |= {_NUMBER_WORDS[word] for word in _WORD.findall(shown.lower()) if word in _NUMBER_WORDS}
-    results = _stated_results(answer, known)
+    shares = _shares(shown)
+    results = shares + _stated_results(answer, known)
     unfounded = []
     for found in _NUMBER.finditer(_LIST_MARK.sub("", answer)):
         number = found[0].rstrip(".,")
@@ -106,10 +109,25 @@ def unfounded_numbers(answer: str, shown: str) -> list[str]:
         places = len(_plain(number).partition(".")[2])
         if any(_plain(f"{one:.{places}f}") == _plain(number) for one in results):
             known.add(_plain(number))
-            results = _stated_results(answer, known)
+            results = shares + _stated_results(answer, known)
         else:
             unfounded.append(number)
     return list(dict.fromkeys(unfounded))[:_MOST_NUMBERS]
+
+
+def _shares(shown: str) -> list[float]:
+    """Return the shares of rows that are missing, that are not, and differences of the first; in per cent, too.
+
+    Args:
+        shown: Descriptions of files: `856 rows`, `312 missing`.
+    """
+    rows, missing = (
+        list(dict.fromkeys(int(_plain(one[1])) for one in islice(found.finditer(shown), _MOST_COUNTS)))
+        for found in (_ROWS, _MISSING)
+    )
+    gone = [part / whole for whole in rows for part in missing if part <= whole]
+    shares = [*gone, *(1 - one for one in gone), *(one - other for one in gone for other in gone if one > other)]
+    return [*shares, *(100 * one for one in shares)]
 
 
 def _stated_results(answer: str, known: Collection[str]) -> list[float]:

@@ -32,10 +32,10 @@ _FIRST, _LEAST_SHARE, _CUT_CHARS = 3, 0.4, 800
 of others, and where less is left, only whole ones are shown."""
 _JOIN_CHARS = 300
 """What is kept for lines about columns that join files."""
-_HEAD = "What files there hold, by the path that code opens them by (describe(path) shows it of any other):"
+_HEAD = "What files there hold, by the path that code opens them by (print(describe(path)) shows it of any other):"
 _FITS = 0.5
 """What part of the best file's score another one has that fits a later request."""
-_MORE = "describe({!r}) shows more"
+_MORE = "print(describe({!r})) shows more"
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
 
 
