@@ -100,16 +100,16 @@ def unfounded_numbers(answer: str, shown: str) -> list[str]:
     known = {_plain(part) for one in whole for part in (one, *one.split(","))}
     known |= {_NUMBER_WORDS[word] for word in _WORD.findall(shown.lower()) if word in _NUMBER_WORDS}
     shares = _shares(shown)
-    results = shares + _stated_results(answer, known)
+    results = _stated_results(answer, known)
     unfounded = []
     for found in _NUMBER.finditer(_LIST_MARK.sub("", answer)):
         number = found[0].rstrip(".,")
         if _plain(number) in known:
             continue
         places = len(_plain(number).partition(".")[2])
-        if any(_plain(f"{one:.{places}f}") == _plain(number) for one in results):
+        if any(_plain(f"{one:.{places}f}") == _plain(number) for one in (results + shares if places else results)):
             known.add(_plain(number))
-            results = shares + _stated_results(answer, known)
+            results = _stated_results(answer, known)
         else:
             unfounded.append(number)
     return list(dict.fromkeys(unfounded))[:_MOST_NUMBERS]
