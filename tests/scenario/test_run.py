@@ -155,6 +155,7 @@ def test_a_lesson_that_a_recording_has_taught_is_given_to_another_scenario(write
     assert taught.hindrance.startswith("needs the lessons in ../teaching/lessons")
 
     assert teach(teaching, tmp_path / "work").problems == ()
+    assert teach(teaching, tmp_path / "work").problems == ()  # again, in place of the lesson that is there
 
     kept = teaching.kept_lesson.read_text(encoding="utf-8")
     assert kept.startswith("exp_id: teaching\nexperience_text: The last line of a slip counts.\n")

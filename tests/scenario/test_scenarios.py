@@ -70,14 +70,15 @@ LONG = 20
 def every_reply():
     """Replies of each recording: the first and the last one are tried always, those between among the slow tests.
 
-    Tried are the first, the last and a middle one, the summaries, and of a long recording every tenth.
+    Tried are the first, the last and a middle one, the summaries that are read, and of a long recording every tenth.
     """
     for scenario in RECORDED:
         replies = Recording.read(scenario.replies).replies
         ends = (0, len(replies) - 1)
         for at, reply in enumerate(replies):
             text = reply.completion.text.lstrip()
-            summary = not text.startswith("{") and "```" not in text
+            read = any(one.role == reply.role for one in replies[at + 1 :])
+            summary = read and not text.startswith("{") and "```" not in text
             if at in ends or at == len(replies) // 2 or (len(replies) > LONG and at % 10 == 0) or summary:
                 marks = () if at in ends else pytest.mark.slow
                 yield pytest.param(scenario, at, marks=marks, id=f"{scenario.name}-{at + 1}")

@@ -56,6 +56,17 @@ def test_a_number_is_found_where_it_comes_from(text, expected):
     assert kinds(text) == expected
 
 
+def test_rows_of_a_table_that_was_shown_and_a_stated_sum_are_sources():
+    data = [Round("Add them", posts=[Post("User", "Planner", "a.csv:\n1,412\n2,388\n3,455\n4,501")])]
+
+    found = number_sources("Together 1,756 (412 + 388 + 455 + 501), not 1,757.", data)
+
+    assert [(one.number, one.kind) for one in found] == [
+        ("1,756", "computed"), ("412", "given"), ("388", "given"), ("455", "given"), ("501", "given"),
+        ("1,757", "not found"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -102,6 +102,7 @@ def record_scenario(
     finally:
         _keep(under_way, failed, recorder.left)
     if outcome.ok and outcome.lesson:
+        scenario.kept_lesson.unlink(missing_ok=True)
         write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
     return outcome
 

@@ -23,6 +23,7 @@ _EXCERPT_CHARS = 100
 _USER = "User"
 _OUTPUTS = (AttachmentType.execution_result, AttachmentType.code_error)
 
+_ROW = re.compile(r"(?<![\w.,])\d{1,15}(?:,\d{1,15}){1,30}(?![\w.,])")
 _UNITS = "percent|k|thousand|m|million|bn|billion"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _KNOWN = re.compile(
@@ -145,6 +146,7 @@ def number_sources(text: str, rounds: Sequence[Round]) -> tuple[NumberSource, ..
         near = [*operands.get(line, ())[:_MOST_OPERANDS], *operands.get(line - 1, ())[:_MOST_OPERANDS], *asked]
         pairs = itertools.chain(itertools.permutations(near, 2), told_and_asked)
         source = _computed(one, pairs) if len(missing) <= _MOST_COMPUTED else None
+        source = source or _stated_sum(one, text, operands.get(line, ()))
         if source is not None:
             found[one.start] = computed[one.value] = source
     for _, one in missing:  # what is said twice is computed once
@@ -153,6 +155,22 @@ def number_sources(text: str, rounds: Sequence[Round]) -> tuple[NumberSource, ..
             kind: Kind = "computed" if same else "not found"
             found[one.start] = NumberSource(one.text, one.start, kind, same.found if same else "")
     return tuple(found[start] for start in sorted(found))
+
+
+def _stated_sum(wanted: _Written, text: str, operands: Sequence[_Written]) -> NumberSource | None:
+    """Return the sum of three or more numbers of a line as a source, if the line states it with plus signs.
+
+    Args:
+        wanted: The number.
+        text: The answer's.
+        operands: Numbers of the line whose sources are known.
+    """
+    added = [one for one in operands[:_MOST_OPERANDS] if one.start != wanted.start]
+    if len(added) < 3 or abs(sum(one.value for one in added) - wanted.value) > wanted.half:
+        return None
+    between = text[added[0].start : added[-1].start]
+    words = " + ".join(one.text for one in added)
+    return NumberSource(wanted.text, wanted.start, "computed", words) if between.count("+") == len(added) - 1 else None
 
 
 def _requested(query: str) -> list[_Written]:
@@ -212,7 +230,7 @@ class _Index:
             if room <= 0:
                 break
             kept, room = text[:room], room - len(text)
-            found += [replace(one, where=(where, kept)) for one in _numbers(kept)]
+            found += [replace(one, where=(where, kept)) for one in itertools.chain(_numbers(kept), _cells(kept))]
         self._sorted = sorted(found, key=lambda one: one.value)
         self._values = [one.value for one in self._sorted]
 
@@ -239,6 +257,15 @@ class _Index:
     def _near(self, value: float, half: float) -> _Written | None:
         at = bisect.bisect_left(self._values, value - half)
         return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
+
+
+def _cells(text: str) -> Iterator[_Written]:
+    """Yield whole numbers that stand on both sides of a comma: `1,412` is one number, or two values of a row."""
+    for found in _ROW.finditer(text):
+        at = found.start()
+        for part in found[0].split(","):
+            yield _Written(part, at, float(part), 0.5, False)
+            at += len(part) + 1
 
 
 def _numbers(text: str) -> Iterator[_Written]:
