@@ -52,6 +52,13 @@ def test_the_network_names_its_setting(kernel, code):
     assert last_line(kernel, code).startswith("The sandbox allows no network; kernel.allow_network=True would")
 
 
+@pytest.mark.parametrize("read", ["open('x.csv').read()", "__import__('pandas').read_csv('x.csv')"])
+def test_text_that_is_no_utf_8_is_named_with_an_encoding_that_reads_it(kernel, read):
+    code = f"open('x.csv', 'wb').write('Ort;Zahl\\nKöln;3\\n'.encode('cp1252'))\n{read}"
+
+    assert last_line(kernel, code) == "This text is not UTF-8; encoding='cp1252' reads it."
+
+
 @pytest.mark.parametrize("code", ["open('given.csv')", "import pandas as pd\npd.read_csv('./data/given.csv')"])
 def test_a_file_that_lies_in_a_granted_folder_is_named_with_its_path(kernel, code):
     assert last_line(kernel, code) == f"given.csv is not in the working folder; it is '{kernel.granted}/given.csv'."

@@ -1,4 +1,4 @@
-"""Says of an error that a wall has caused that it has, and which setting would let the code through."""
+"""Says which wall has caused an error, and which setting lets the code through; where a file is, how it is read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from .csv_dialect import find_encoding
 from .folder_listing import list_files
 
 _CHAIN = 10
@@ -49,9 +50,9 @@ class Hints:
         self._home = os.path.expanduser("~")
 
     def hint_for(self, error: BaseException) -> str:
-        """Return one line about an error; empty if no wall has caused it."""
+        """Return one line about an error; empty if neither a wall nor a file's place or encoding has caused it."""
         walled = "level" in self._wall
-        looks = (self._given, self._elsewhere, *((self._network, self._limit, self._path) if walled else ()))
+        looks = (_encoding, self._given, self._elsewhere, *((self._network, self._limit, self._path) if walled else ()))
         return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
 
     def _given(self, error: BaseException) -> str:
@@ -169,6 +170,14 @@ class Hints:
     def _private(self) -> Iterator[str]:
         names = ("TMPDIR", "HOME", "MPLCONFIGDIR", "IPYTHONDIR", "XDG_CACHE_HOME", "JUPYTER_RUNTIME_DIR")
         return (os.environ[name] for name in names if os.environ.get(name))
+
+
+def _encoding(error: BaseException) -> str:
+    """Look for text that is not UTF-8, and what it is."""
+    if not isinstance(error, UnicodeDecodeError) or not error.encoding.lower().startswith("utf"):
+        return ""
+    found = find_encoding(bytes(error.object[:_LITTLE]))
+    return f"This text is not UTF-8; encoding={found!r} reads it." if not found.startswith("utf-8") else ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
