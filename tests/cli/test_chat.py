@@ -526,6 +526,10 @@ def test_open_hands_on_a_private_copy_and_follows_no_link(tmp_path, monkeypatch)
     (outside / "secret.txt").write_text("secret", encoding="utf-8")
     (files / "sub").mkdir(parents=True)
     (files / "sub" / "note.txt").write_text("note", encoding="utf-8")
+    (files / "page.html").write_text("<script>1</script>", encoding="utf-8")
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><rect width="1" height="1"/></svg>'
+    (files / "good.svg").write_text(svg, encoding="utf-8")
+    (files / "bad.svg").write_text(svg.replace("<rect", "<script>1</script><rect"), encoding="utf-8")
     (files / "way").symlink_to(outside)
     (files / "secret2.txt").symlink_to(outside / "secret.txt")
     opened, said = [], []
@@ -533,12 +537,15 @@ def test_open_hands_on_a_private_copy_and_follows_no_link(tmp_path, monkeypatch)
     talk._session = SimpleNamespace(folder=files)
     monkeypatch.setattr("tw_autogen.cli.chat.click.launch", lambda path: opened.append(Path(path)) or 0)
     monkeypatch.setattr(talk, "_say", lambda words, *rest, **more: said.append(words))
-    for path in (files / "way" / "secret.txt", files / "secret2.txt", outside / "secret.txt", files / "sub/note.txt"):
+    links = (files / "way" / "secret.txt", files / "secret2.txt", outside / "secret.txt")
+    for path in (*links, files / "page.html", files / "bad.svg", files / "sub/note.txt", files / "good.svg"):
         talk._show.tally.artifacts = {str(path): {}}
         talk._open_file("")
 
-    (copy,) = opened
+    copy, drawing = opened
     assert (copy.name, copy.read_text(encoding="utf-8")) == ("note.txt", "note")
     assert not copy.is_relative_to(files)
-    assert ["opening it could run something" in one for one in said] == [True] * 3
+    assert ["opening it could run something" in one for one in said] == [True] * 5
+    assert (drawing.name, "<rect" in drawing.read_text(encoding="utf-8")) == ("good.svg", True)
     remove_folder(copy.parent)
+    remove_folder(drawing.parent)

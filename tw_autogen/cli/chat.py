@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, 
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import TalkShortened
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.picture_files import picture_of
 from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import (
@@ -48,9 +50,10 @@ from tw_autogen.session import (
     session_folder,
 )
 from tw_autogen.settings import Setting
+from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 _PROMPT = "> "
-_OPENED = (".csv", ".gif", ".html", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
+_OPENED = (".csv", ".gif", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _HELP = ("/?", "?", "help")
 _ROOM_LINES = 4
@@ -324,13 +327,17 @@ class Chat:
             self._say("no program to open it was found: ", path)
 
     def _private_copy(self, path: Path) -> Path | None:
-        """Copy a file of the session's folder to where code can't exchange it; None if it is none, or over a link."""
+        """Copy a file of the session's folder to where code can't exchange it; None if it is none, or over a link.
+
+        An SVG is written anew, without what a browser would run or load.
+        """
         try:
             with SafeFolder(self._session.folder.resolve()) as folder, folder.open_file(folder.name_of(path)) as file:
+                source = BytesIO(picture_of(path)[1]) if path.suffix.lower() == ".svg" else file
                 self._copies.append(temporary_folder())
                 with SafeFolder(self._copies[-1]) as private:
-                    private.copy_in(file, path.name, mode=0o400)
-        except OSError:
+                    private.copy_in(source, path.name, mode=0o400)
+        except (OSError, UnsafeSvgError):
             return None
         return self._copies[-1] / path.name
 
