@@ -426,9 +426,9 @@ class SafeFolder(Closing):
                     inner = directory_calls.open_folder(at, part)
                 except OSError as error:
                     raise directory_calls.explained(error, name, part) from None
-                if at != self._at:
-                    directory_calls.close(at)
-                at = inner
+                outer, at = at, inner  # first: a signal may raise between any two lines, and nothing is closed twice
+                if outer != self._at:
+                    directory_calls.close(outer)
             yield at, last
         finally:
             if at != self._at:
