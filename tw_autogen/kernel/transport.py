@@ -16,6 +16,8 @@ from tw_autogen.kernel.kernel_process import Process
 Channel = Literal["iopub", "shell", "stdin"]
 CHANNELS: tuple[Channel, ...] = ("iopub", "shell", "stdin")
 
+_MOST_WAIT_MS = 1000
+
 
 class Wire(Protocol):
     """The way to one kernel; used by one thread at a time."""
@@ -159,8 +161,12 @@ class Poller:
                 self._poller.register(one, zmq.POLLIN)
 
     def wait(self, milliseconds: int | None) -> PollResult:
-        """Wait until something comes, or the time is over."""
-        events = dict(self._poller.poll(milliseconds))
+        """Wait until something comes, or the time is over; for a second at most.
+
+        Python runs its handler of a signal between two of its own steps: one that came just before the wait, such as
+        Ctrl-C, would be handled only after it.
+        """
+        events = dict(self._poller.poll(_MOST_WAIT_MS if milliseconds is None else min(milliseconds, _MOST_WAIT_MS)))
         rung = self._wakeup.fileno() in events
         if rung:
             self._wakeup.drain()
