@@ -197,6 +197,7 @@ def test_time_limits_hold_and_variables_stay(executor):
 
 def test_the_home_folder_is_refused_before_anything_is_copied_there(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # a kernel that another test left warming makes it
     (tmp_path / "me").mkdir()
     (tmp_path / "data.csv").write_text("a", encoding="utf-8")
 
