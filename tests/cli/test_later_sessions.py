@@ -168,14 +168,14 @@ def test_the_chat_compacts_on_demand(chat):  # noqa: F811
         assert process.wait(SECONDS) == 0
 
 
-def test_a_session_is_exported_rerun_copied_and_removed(asked, tmp_path, environ):
+def test_a_session_is_exported_rerun_copied_and_removed(asked, tmp_path, environ, run):
     def tw(*args):
         return CliRunner().invoke(main, args)
 
     (tmp_path / "new.csv").write_text("region,units\nA,100\n", encoding="utf-8")
     for ending, words in {"ipynb": '"nbformat"', "py": "argparse", "md": "## Request", "html": "<h2"}.items():
-        ran = tw("sessions", "export", asked, f"a.{ending}")
-        assert (ran.exit_code, ran.stdout) == (0, f"a.{ending}\n"), ran.stderr
+        ran = run("sessions", "export", asked, f"a.{ending}")
+        assert (ran.returncode, ran.stdout) == (0, f"a.{ending}\n"), ran.stderr
         text = (tmp_path / f"a.{ending}").read_text(encoding="utf-8")
         assert words in text
         assert "<script" not in text

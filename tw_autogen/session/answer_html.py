@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
 from tw_autogen.escaped_text import visible
 from tw_autogen.kernel import Artifact
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
 from tw_autogen.session.number_sources import NumberSource
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
+    import markdown_it
+else:
+    markdown_it = LazyModule("markdown_it")  # takes 50 ms, and only notebooks and pages need it
 
 _MOST_CHARS = 50_000
 """Of a cell or an output; what is longer is cut, with a note."""
@@ -175,11 +178,9 @@ def _cut(text: str, limit_chars: int = _MOST_CHARS) -> str:
     return f"{text[:limit_chars]}\n… ({len(text) - limit_chars} characters more)"
 
 
-def _renderer() -> MarkdownIt:
-    """Return a Markdown renderer; its import takes 50 ms and is needed in notebooks only."""
-    from markdown_it import MarkdownIt
-
-    renderer = MarkdownIt("js-default", {"html": False})
+def _renderer() -> markdown_it.MarkdownIt:
+    """Return a Markdown renderer whose links and images lead to nothing by themselves."""
+    renderer = markdown_it.MarkdownIt("js-default", {"html": False})
     renderer.add_render_rule("image", _image)
     renderer.add_render_rule("link_open", _link)
     return renderer

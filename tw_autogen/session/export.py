@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import base64
 import html
-import importlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import markdown_html, output_html
 from tw_autogen.session.earlier_session import read_events
 from tw_autogen.session.markdown_text import fenced
 from tw_autogen.session.notebook import notebook, write_notebook
 from tw_autogen.session.program import Program
+
+if TYPE_CHECKING:
+    import pygments
+    from pygments.formatters import html as html_formatter
+    from pygments.lexers import python as python_lexer
+else:  # only a page needs them
+    pygments = LazyModule("pygments")
+    html_formatter = LazyModule("pygments.formatters.html", also=("pygments.styles.default",))
+    python_lexer = LazyModule("pygments.lexers.python")
 
 FORMATS = ("ipynb", "py", "md", "html")
 _HEAD = """<!DOCTYPE html>
@@ -74,8 +83,7 @@ def _markdown(made: Any) -> str:
 
 def _page(made: Any, title: str) -> str:
     """Return a notebook's cells as one HTML page that runs and loads nothing, pictures embedded."""
-    pygments = importlib.import_module("pygments")
-    lexer, colors = pygments.lexers.get_lexer_by_name("python"), pygments.formatters.get_formatter_by_name("html")
+    lexer, colors = python_lexer.PythonLexer(), html_formatter.HtmlFormatter()
     parts = [_HEAD.format(title=html.escape(visible(title)), colors=colors.get_style_defs(".highlight"))]
     for cell in made.cells:
         if cell.cell_type == "code":

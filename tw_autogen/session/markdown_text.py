@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import markdown_it
+else:
+    markdown_it = LazyModule("markdown_it")  # takes 50 ms
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _MOST_MARKDOWN_CHARS = 20_000
@@ -31,9 +39,8 @@ def without_html(markdown: str) -> str:
         'a < b, &lt;b>c&lt;/b>'
     """
     lines = _lines(markdown).split("\n")
-    from markdown_it import MarkdownIt  # takes 50 ms
-
-    tokens = MarkdownIt("commonmark").parse("\n".join(lines)) if len(markdown) <= _MOST_MARKDOWN_CHARS else None
+    is_short = len(markdown) <= _MOST_MARKDOWN_CHARS
+    tokens = markdown_it.MarkdownIt("commonmark").parse("\n".join(lines)) if is_short else None
     code: set[int] = set()
     if tokens is not None:
         if not any(one.type.startswith("html") for token in tokens for one in (token, *(token.children or ()))):
