@@ -1,6 +1,11 @@
+import threading
+from contextlib import ExitStack, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import repeat
+
 import pytest
 
-from tw_autogen.model.http_client import event_data
+from tw_autogen.model.http_client import HttpClient, ServerRefusal, event_data
 
 EVENTS = b'data: {"a": 1}\n\ndata: {"b":\ndata: 2}\r\n\r\n: comment\nevent: x\n\ndata:[DONE]'
 
@@ -12,15 +17,86 @@ def test_events_are_the_same_however_the_stream_is_cut(size):
     assert list(event_data(pieces)) == [b'{"a": 1}', b'{"b":\n2}', b"[DONE]"]
 
 
-def test_a_line_without_an_end_is_an_error_before_it_fills_the_memory():
+@pytest.mark.parametrize(
+    "piece", [b"data: " + bytes(1 << 20), b"data: " + bytes(1 << 20) + b"\n"], ids=["line without an end", "many lines"]
+)
+def test_an_event_without_an_end_is_an_error_before_it_fills_the_memory(piece):
     read = 0
 
     def endless():
         nonlocal read
         while True:
             read += 1
-            yield b"data: " + bytes(1 << 20)
+            yield piece
 
-    with pytest.raises(ValueError, match="a line of more than 16 MB"):
+    with pytest.raises(ValueError, match="longer than 16 MB"):
         list(event_data(endless()))
     assert read < 20
+
+
+def test_a_long_line_in_many_pieces_is_joined_once():
+    pieces = [b"data: ", *[b"x" * 100] * 100_000, b"\n\n"]  # a minute, were it joined with each piece
+
+    assert [len(one) for one in event_data(pieces)] == [10_000_000]
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Answers with the server's bytes, whatever is asked."""
+
+    def do_GET(self):
+        self.send_response(self.server.status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        with suppress(OSError):  # the client has left
+            for piece in self.server.pieces:
+                self.wfile.write(piece)
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def log_message(self, *words):
+        """Print nothing."""
+
+
+@pytest.fixture
+def client():
+    """Make a client of a server that answers with some pieces."""
+    with ExitStack() as stack:
+
+        def make(pieces, status=200):
+            server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Answers))
+            server.pieces, server.status = pieces, status
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
+            stack.callback(server.shutdown)
+            made = HttpClient(f"http://127.0.0.1:{server.server_port}", "", trust_env=False, environment_headers=False)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+ENDLESS = repeat(b" " * (1 << 20))
+DEEP = [b"[" * 100_000 + b"]" * 100_000]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"), [(ENDLESS, "longer than 64 MB"), (DEEP, "nested more than 100 deep")], ids=["endless", "deep"]
+)
+def test_an_answer_without_an_end_or_bottom_is_an_error(client, pieces, words):
+    with pytest.raises(ValueError, match=words):
+        client(pieces).get("/models", seconds=10)
+
+
+def test_an_event_without_a_bottom_is_an_error(client):
+    asked = client([b"data: ", *DEEP, b"\n\n"]).stream("/chat/completions", {}, seconds=10, max_tries=1)
+
+    with pytest.raises(ValueError, match="nested more than 100 deep"):
+        next(asked)
+
+
+@pytest.mark.parametrize("pieces", [ENDLESS, DEEP], ids=["endless", "deep"])
+def test_a_refusal_without_an_end_or_bottom_is_a_refusal(client, pieces):
+    with pytest.raises(ServerRefusal, match="Error code: 400") as refused:
+        client(pieces, status=400).post("/chat/completions", {}, seconds=10, max_tries=1)
+    assert refused.value.status_code == 400

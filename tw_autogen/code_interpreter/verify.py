@@ -24,13 +24,19 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.code_interpreter.policy import Policy, RuleSet, listed, rules_of
 from tw_autogen.code_interpreter.policy_checker import PolicyChecker
 from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
 from tw_autogen.code_interpreter.syntax import assumed
 from tw_autogen.kernel.guest import install_words
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from IPython.core import inputtransformer2
+else:  # takes 200 ms; most cells need none of it, and most sessions meet none of the others
+    inputtransformer2 = LazyModule("IPython.core.inputtransformer2")
 
 __all__ = ["Finding", "verify"]
 
@@ -236,10 +242,7 @@ def _line_of(line: int, lines: list[int]) -> int:
 
 @lru_cache(maxsize=1)
 def _manager() -> Any:  # IPython has no types here
-    # Importing IPython takes some 200 ms; most cells need none of it, and most sessions meet none of the others.
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    manager: Any = TransformerManager
+    manager: Any = inputtransformer2.TransformerManager
     return manager()
 
 

@@ -15,12 +15,18 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import httpx
+else:
+    httpx = LazyModule("httpx")
 
 _MOST_ANSWER_BYTES = 4 << 20
 """How long an answer may be."""
@@ -109,11 +115,6 @@ class Gateway:
         Raises:
             OSError: nobody answered in time, or the answer is too long.
         """
-        try:
-            import httpx  # deferred: half a second, for those who use a gateway
-        except ImportError as error:
-            raise KernelStartError(f"a gateway needs httpx: {INSTALL}", folder=self.folder) from error
-
         verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
         try:
             with httpx.Client(timeout=httpx.Timeout(seconds, connect=_PATIENCE_SECONDS), verify=verify) as client:

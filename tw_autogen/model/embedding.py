@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from tw_autogen.errors import ModelError
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.embedding_cache import VectorCache
 from tw_autogen.model.text_ranking import Ranked, best_first
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Matrix = npt.NDArray[np.float32]
+else:
+    np = LazyModule("numpy")  # only a choice among many needs it
 
 Key = TypeVar("Key")
 
@@ -94,8 +97,6 @@ class EmbeddingRanker:
 
     def _matrix(self, texts: tuple[str, ...]) -> Matrix:
         """Return one row of length 1 for each text, shape (texts, dimensions)."""
-        import numpy as np  # only a choice among many needs it
-
         known = self._known.get(texts)
         if known is not None:
             self._known.move_to_end(texts)
@@ -118,8 +119,6 @@ class EmbeddingRanker:
 
 def _unit(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
     """Return the vectors as float32 rows of length 1, shape (texts, dimensions); a vector of zeros stays as it is."""
-    import numpy as np  # as above
-
     try:
         rows = np.asarray(vectors, dtype="<f4")
     except ValueError as error:

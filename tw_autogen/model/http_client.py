@@ -11,9 +11,10 @@ import re
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen import bounded_json
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.model_request import report_delay
 
@@ -26,7 +27,8 @@ _CONNECT_SECONDS = 10.0
 _TRIED_AGAIN = (408, 409, 429)
 _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 8.0
-_LONGEST_LINE_BYTES = 16 << 20
+_LONGEST_EVENT_BYTES = 16 << 20
+_LONGEST_ANSWER_BYTES = 64 << 20
 _LONGEST_WAIT_SECONDS = 120.0
 """A server that wants to be left alone for longer is not asked again."""
 _OUT_OF_QUOTA = re.compile(
@@ -114,7 +116,8 @@ class HttpClient:
         Raises:
             ServerRefusal: an error status.
             ConnectionFailed: no connection.
-            ValueError: the answer is said to be JSON and is none.
+            ValueError: the answer is said to be JSON and is none, or is longer than 64 MB.
+            httpx.HTTPError: the connection broke in the middle of the answer.
         """
         with self._answered("GET", path, None, seconds=seconds, max_tries=1) as response:
             return _json(response)
@@ -164,13 +167,11 @@ class HttpClient:
             httpx.HTTPError: the connection broke in the middle of the answer.
             ServerRefusal, ConnectionFailed: as `get`.
         """
-        with self._answered(
-            "POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned, stream=True
-        ) as response:
+        with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as response:
             for event in event_data(response.iter_bytes()):
                 if event.startswith(b"[DONE]"):
                     return
-                data = json.loads(event)
+                data = bounded_json.loads(event)
                 if isinstance(data, dict) and data.get("error"):
                     raise StreamError(data["error"])
                 yield data
@@ -185,9 +186,8 @@ class HttpClient:
         seconds: float,
         max_tries: int,
         abandoned: threading.Event | None = None,
-        stream: bool = False,
     ) -> Iterator[httpx.Response]:
-        """Send a request until it is answered: whole, or with `stream` as far as it can be read while this is entered.
+        """Send a request until it is answered; the answer is to be read while this is entered.
 
         The SDK of OpenAI waits and tries as this does; httpx itself tries again only where no connection was made.
         """
@@ -203,7 +203,7 @@ class HttpClient:
             pause = _FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 10)
             pause = min(pause, _LONGEST_PAUSE_SECONDS) * (1 - 0.25 * random.random())
             try:
-                response = self._http.send(request, stream=stream)
+                response = self._http.send(request, stream=True)
             except httpx.HTTPError as error:
                 if tries >= max_tries:
                     raise ConnectionFailed(str(error) or type(error).__name__) from error
@@ -230,28 +230,46 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
         pieces: The stream, cut anywhere.
 
     Raises:
-        ValueError: a line of it is longer than 16 MB.
+        ValueError: an event is longer than 16 MB.
 
     Example:
         >>> list(event_data([b"data: 1\n", b"\ndata: 2\r\n\r\n: comment\n\ndata:3"]))
         [b'1', b'2', b'3']
     """
-    rest = b""
     data: list[bytes] = []
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")  # not `str.splitlines`: JSON may hold U+2028 as it is
-        if len(rest) > _LONGEST_LINE_BYTES:
-            raise ValueError(f"a line of more than {_LONGEST_LINE_BYTES >> 20} MB")
-        for line in lines:
-            if line.startswith(b"data:"):
-                data.append(line[len(b"data:") :].strip())
-            elif not line.strip() and data:
-                yield b"\n".join(data)
-                data = []
-    if rest.startswith(b"data:"):
-        data.append(rest[len(b"data:") :].strip())
+    bytes_left = _LONGEST_EVENT_BYTES
+    for line in _lines(pieces):
+        if line.startswith(b"data:"):
+            data.append(line[len(b"data:") :].strip())
+            bytes_left -= len(line)
+            if bytes_left < 0:
+                raise _too_long(_LONGEST_EVENT_BYTES)
+        elif not line.strip() and data:
+            yield b"\n".join(data)
+            data, bytes_left = [], _LONGEST_EVENT_BYTES
     if data:
         yield b"\n".join(data)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a stream; not as `str.splitlines` does, since JSON may hold U+2028 as it is."""
+    begun: list[bytes] = []  # joined once for each line: a long one may come in any number of pieces
+    bytes_left = _LONGEST_EVENT_BYTES
+    for piece in pieces:
+        first, *others = piece.split(b"\n")
+        begun.append(first)
+        bytes_left -= len(first)
+        if bytes_left < 0:
+            raise _too_long(_LONGEST_EVENT_BYTES)
+        if others:
+            yield b"".join(begun)
+            yield from others[:-1]
+            begun, bytes_left = [others[-1]], _LONGEST_EVENT_BYTES - len(others[-1])
+    yield b"".join(begun)
+
+
+def _too_long(most_bytes: int) -> ValueError:
+    return ValueError(f"it is longer than {most_bytes >> 20} MB")
 
 
 def _environment_headers() -> dict[str, str]:
@@ -265,19 +283,38 @@ def _environment_headers() -> dict[str, str]:
 
 
 def _json(response: httpx.Response) -> Any:
-    """Return the JSON of an answer; its text if it isn't said to be JSON, as a web page isn't."""
+    """Return the JSON of an answer; its text if it isn't said to be JSON, as a web page isn't.
+
+    Raises:
+        ValueError: it is said to be JSON and is none, or is longer than 64 MB.
+    """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return response.json() if kind.endswith("json") else response.text
+    whole = _read(response)
+    return bounded_json.loads(whole) if kind.endswith("json") else _text(whole)
+
+
+def _read(response: httpx.Response) -> bytes:
+    pieces, bytes_left = [], _LONGEST_ANSWER_BYTES
+    for piece in response.iter_bytes():
+        pieces.append(piece)
+        bytes_left -= len(piece)
+        if bytes_left < 0:
+            raise _too_long(_LONGEST_ANSWER_BYTES)
+    return b"".join(pieces)
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")
 
 
 def _refusal(response: httpx.Response, tries: int) -> ServerRefusal:
-    try:
-        response.read()
-        body = json.loads(response.content)
-    except httpx.HTTPError:  # the connection broke: the status is what there is
-        body = None
-    except ValueError:
-        body = response.text.strip()
+    body: Any = None
+    with suppress(httpx.HTTPError, ValueError):  # the connection broke, or it is too long: the status is what there is
+        whole = _read(response)
+        try:
+            body = bounded_json.loads(whole)
+        except ValueError:
+            body = _text(whole).strip()
     return ServerRefusal(response.status_code, body.get("error", body) if isinstance(body, dict) else body, tries)
 
 

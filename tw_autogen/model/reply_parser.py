@@ -9,13 +9,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.bounded_json import DEEPEST, too_deep
 from tw_autogen.errors import Unreadable
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
 from tw_autogen.model.fenced_blocks import Block, split_blocks
 from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
+
+if TYPE_CHECKING:
+    import json_repair
+else:
+    json_repair = LazyModule("json_repair")  # half of this package's start-up time, and only sloppy replies need it
 
 WANTED = "reply with one JSON object and nothing else"
 """What errors of this module end with, for the model."""
@@ -320,8 +326,6 @@ def _mended(text: str) -> Any:
     Raises:
         Unreadable: that takes more than linear work, or it is nested too deep.
     """
-    import json_repair  # half of this package's start-up time, and only sloppy replies need it
-
     try:
         return json_repair.loads(_metered(text, [_READS_PER_CHAR * len(text) + 1000]), skip_json_loads=True)
     except Unreadable:

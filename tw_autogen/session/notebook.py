@@ -22,6 +22,7 @@ from tw_autogen.events import (
     RoundOpened,
     SessionOpened,
 )
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
@@ -33,19 +34,14 @@ from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
     import nbformat
+else:
+    nbformat = LazyModule("nbformat")  # takes as long as half of this package
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
 _EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
 _NEEDS_PLUGINS = (
     'The code calls plugins of tw-autogen; to run it again, install them: `pip install "tw-autogen[data]"`.'
 )
-
-
-def _nbformat() -> Any:
-    """Import the format of notebooks when the first one is written: it takes as long as half of this package."""
-    import nbformat.v4
-
-    return nbformat
 
 
 def notebook(events: Iterable[Event] | Path | str, *, below: Path | None = None) -> nbformat.NotebookNode:
@@ -87,7 +83,7 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, be
     """
     path = Path(path)
     with held_folder(path.parent) as folder:
-        folder.write_file(path.name, (_nbformat().writes(notebook(events, below=below)) + "\n").encode())
+        folder.write_file(path.name, (nbformat.writes(notebook(events, below=below)) + "\n").encode())
     return path
 
 
@@ -118,14 +114,14 @@ class _Notebook:
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
             self._add(
-                _nbformat().v4.new_code_cell(loading_code(called), metadata={"tags": ["plugins"]}),
+                nbformat.v4.new_code_cell(loading_code(called), metadata={"tags": ["plugins"]}),
                 at=self._place_of_plugins,
             )
         language = {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"}
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         metadata = {"kernelspec": kernel, "language_info": language}
-        whole = _nbformat().v4.new_notebook(cells=self._cells, metadata=metadata)
-        _nbformat().validate(whole)
+        whole = nbformat.v4.new_notebook(cells=self._cells, metadata=metadata)
+        nbformat.validate(whole)
         return whole
 
     @singledispatchmethod
@@ -163,18 +159,18 @@ class _Notebook:
         if event.findings:  # no code cell: "run all" in another kernel would run what was refused here
             findings = "".join(f"- {finding}\n" for finding in event.findings)
             words = f"**Not run, because it breaks rules:**\n\n{fenced(event.code, 'python')}\n\n{findings}"
-            self._add(_nbformat().v4.new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
+            self._add(nbformat.v4.new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
 
     @take.register
     def _cell_started(self, event: CellStarted) -> None:
-        self._running[event.cell] = _nbformat().v4.new_code_cell(event.code, execution_count=event.cell)
+        self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=event.cell)
         self._written[event.cell] = []
         self._add(self._running[event.cell])
 
     @take.register
     def _cell_output(self, event: CellOutput) -> None:
         if event.cell in self._written:  # kept only for a cell that never comes to an end: `CellRan` has it whole
-            self._written[event.cell].append(_nbformat().v4.new_output("stream", name=event.stream, text=event.text))
+            self._written[event.cell].append(nbformat.v4.new_output("stream", name=event.stream, text=event.text))
 
     @take.register
     def _cell_ran(self, event: CellRan) -> None:
@@ -193,12 +189,12 @@ class _Notebook:
         if event.answer:
             self._say(f"## Answer\n\n{without_html(event.answer)}")
             if sources := sources_html(number_sources(event.answer, self._rounds) if self._rounds else ()):
-                self._add(_nbformat().v4.new_markdown_cell(sources, metadata={"tags": ["sources"]}))
+                self._add(nbformat.v4.new_markdown_cell(sources, metadata={"tags": ["sources"]}))
         if event.error:
             self._say(f"## No answer\n\nThe round failed: {without_html(event.error)}")
 
     def _say(self, markdown: str) -> None:
-        self._add(_nbformat().v4.new_markdown_cell(markdown))
+        self._add(nbformat.v4.new_markdown_cell(markdown))
 
     def _add(self, cell: nbformat.NotebookNode, *, at: int | None = None) -> None:
         """Add a cell under an id that depends on its place and words only, so that notebooks can be compared."""
@@ -208,19 +204,17 @@ class _Notebook:
 
     def _outputs(self, event: CellRan) -> list[nbformat.NotebookNode]:
         streams = {"stdout": event.stdout, "stderr": event.stderr}
-        outputs = [_nbformat().v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
-        outputs += [_nbformat().v4.new_output("display_data", data=self._picture(one)) for one in event.artifacts]
+        outputs = [nbformat.v4.new_output("stream", name=name, text=text) for name, text in streams.items() if text]
+        outputs += [nbformat.v4.new_output("display_data", data=self._picture(one)) for one in event.artifacts]
         if event.result is not None:
             outputs.append(
-                _nbformat().v4.new_output(
-                    "execute_result", data={"text/plain": event.result}, execution_count=event.cell
-                )
+                nbformat.v4.new_output("execute_result", data={"text/plain": event.result}, execution_count=event.cell)
             )
         if not event.ok:
             lines = event.error.splitlines()
             said = next((match for line in reversed(lines) if (match := _EXCEPTION.match(line))), None)
             name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
-            outputs.append(_nbformat().v4.new_output("error", ename=name, evalue=value, traceback=lines))
+            outputs.append(nbformat.v4.new_output("error", ename=name, evalue=value, traceback=lines))
         return outputs
 
     def _picture(self, artifact: Mapping[str, Any]) -> dict[str, str]:
