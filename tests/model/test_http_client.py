@@ -5,6 +5,8 @@ from itertools import repeat
 
 import pytest
 
+from tw_autogen.errors import ModelError
+from tw_autogen.model import ModelSettings, OpenAIModel
 from tw_autogen.model.http_client import HttpClient, ServerRefusal, event_data
 
 EVENTS = b'data: {"a": 1}\n\ndata: {"b":\ndata: 2}\r\n\r\n: comment\nevent: x\n\ndata:[DONE]'
@@ -45,7 +47,8 @@ class Answers(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.send_response(self.server.status)
-        self.send_header("Content-Type", "application/json")
+        for name, value in {"Content-Type": "application/json", **self.server.headers}.items():
+            self.send_header(name, value)
         self.end_headers()
         with suppress(OSError):  # the client has left
             for piece in self.server.pieces:
@@ -64,13 +67,14 @@ def client():
     """Make a client of a server that answers with some pieces."""
     with ExitStack() as stack:
 
-        def make(pieces, status=200):
+        def make(pieces, status=200, headers=()):
             server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Answers))
-            server.pieces, server.status = pieces, status
+            server.pieces, server.status, server.headers = pieces, status, dict(headers)
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
             stack.callback(server.shutdown)
             made = HttpClient(f"http://127.0.0.1:{server.server_port}", "", trust_env=False, environment_headers=False)
             stack.callback(made.close)
+            made.url = f"http://127.0.0.1:{server.server_port}/v1"
             return made
 
         yield make
@@ -100,3 +104,25 @@ def test_a_refusal_without_an_end_or_bottom_is_a_refusal(client, pieces):
     with pytest.raises(ServerRefusal, match="Error code: 400") as refused:
         client(pieces, status=400).post("/chat/completions", {}, seconds=10, max_tries=1)
     assert refused.value.status_code == 400
+
+
+def test_a_redirect_is_followed_to_no_other_address(client, monkeypatch):
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "api-key: canary")
+    asked = []
+
+    class Other(Answers):
+        def do_POST(self):
+            asked.append(self.headers["api-key"])
+            super().do_POST()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as other:
+        other.pieces, other.status, other.headers = [b"{}"], 200, {}
+        threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        there = f"http://127.0.0.1:{other.server_port}/v1"
+        settings = ModelSettings(base_url=client([], status=307, headers={"Location": f"{there}?key=1"}).url, name="m")
+        model = OpenAIModel(settings)
+        with pytest.raises(ModelError, match=rf"refused \(307\): the server is at '{there}' now, it says: set that"):
+            model.complete([{"role": "user", "content": "canary"}])
+        other.shutdown()
+
+    assert asked == []

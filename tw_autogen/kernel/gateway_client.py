@@ -12,10 +12,12 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     import httpx
 else:
     httpx = LazyModule("httpx")
+
+Result = TypeVar("Result")
 
 _MOST_ANSWER_BYTES = 4 << 20
 """How long an answer may be."""
@@ -115,23 +119,34 @@ class Gateway:
         Raises:
             OSError: nobody answered in time, or the answer is too long.
         """
-        verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
-        try:
+        sockets: list[socket.socket] = []
+
+        def connected(event: str, of_event: Mapping[str, Any]) -> None:
+            if event == "connection.connect_tcp.complete":
+                sockets.append(of_event["return_value"].get_extra_info("socket"))
+
+        def ask() -> tuple[int, bytes]:
+            verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
             with httpx.Client(timeout=httpx.Timeout(seconds, connect=_PATIENCE_SECONDS), verify=verify) as client:
                 headers = {**self.headers(), "Accept-Encoding": "identity"}
-                deadline = time.monotonic() + seconds + _PATIENCE_SECONDS
                 data = bytearray()
-                with client.stream(method, f"{self.url}/{path}", headers=headers, json=body) as answer:
+                with client.stream(
+                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": connected}
+                ) as answer:
                     for piece in answer.iter_raw():
                         data += piece
-                        if len(data) > _MOST_ANSWER_BYTES or time.monotonic() > deadline:
+                        if len(data) > _MOST_ANSWER_BYTES:
                             raise OSError(f"its answer does not end, after {len(data)} bytes")
+                return answer.status_code, bytes(data)
+
+        try:
+            status, data = _within(seconds + _PATIENCE_SECONDS, ask, lambda: sockets)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
-            return answer.status_code, bounded_json.loads(bytes(data))
+            return status, bounded_json.loads(data)
         except ValueError:
-            return answer.status_code, None
+            return status, None
 
     def headers(self) -> dict[str, str]:
         """Return what lets a request in."""
@@ -174,6 +189,39 @@ class Gateway:
 
     def _error(self, what: str) -> KernelStartError:
         return KernelStartError(f"gateway {self.url} {what}", folder=self.folder)
+
+
+def _within(seconds: float, work: Callable[[], Result], sockets: Callable[[], Sequence[socket.socket]]) -> Result:
+    """Return what work returns that reads from a server, which may send a byte now and then and never end.
+
+    Args:
+        seconds: How long all of it may take.
+        work: Done on a thread of its own.
+        sockets: Those that it reads from so far; they are shut down when the time is over, which ends it.
+
+    Raises:
+        TimeoutError: the time is over.
+    """
+    done: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="gateway call", daemon=True).start()
+    try:
+        return done.result(seconds)
+    except FutureTimeout:
+        if done.done():  # the work's own error
+            raise
+        raise TimeoutError(f"no whole answer within {seconds:g} s") from None
+    finally:
+        if not done.done():
+            for one in sockets():
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    one.shutdown(socket.SHUT_RDWR)
 
 
 class GatewayProcess:
@@ -295,7 +343,10 @@ class WebsocketWire:
         self._unheard: tuple[str, dict[str, Any]] = ("", {})
         try:
             self._line = self._connect()
-        except (OSError, websocket.WebSocketException) as error:
+        except BaseException as error:
+            self._release()
+            if not isinstance(error, OSError | websocket.WebSocketException):
+                raise
             raise KernelStartError(
                 f"gateway {gateway.url} starts a kernel, but opens no websocket to it ({error}). "
                 "Let proxies between here and there pass websockets",
@@ -349,6 +400,12 @@ class WebsocketWire:
         self._closed = True
         self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
+        if self._thread.is_alive():  # half a message is under way, byte for byte
+            with contextlib.suppress(OSError, AttributeError):  # it is closed
+                self._line.sock.shutdown(socket.SHUT_RDWR)
+        self._release()
+
+    def _release(self) -> None:
         self._orders.close()
         self._news.close()
         self._process.forget()
@@ -377,14 +434,21 @@ class WebsocketWire:
     # On the thread that serves the socket.
 
     def _connect(self) -> Any:
-        line = self._websocket.create_connection(
-            self._address,
-            timeout=_SOCKET_SECONDS,
-            header=[f"{name}: {value}" for name, value in self._gateway.headers().items()],
-            suppress_origin=True,
+        line = self._websocket.WebSocket(
             skip_utf8_validation=True,  # half a second for each megabyte; `json` finds what is wrong
             sslopt={"context": self._gateway.tls} if self._gateway.tls else None,
         )
+
+        def connect() -> None:
+            line.connect(
+                self._address,
+                timeout=_SOCKET_SECONDS,
+                header=[f"{name}: {value}" for name, value in self._gateway.headers().items()],
+                suppress_origin=True,
+                redirect_limit=0,  # the token is for this gateway alone
+            )
+
+        _within(_SOCKET_SECONDS, connect, lambda: [line.sock] if line.sock else [])
         line.settimeout(_SOCKET_SECONDS)
         frames = line.frame_buffer
         receive, self._message_bytes = frames.recv, 0

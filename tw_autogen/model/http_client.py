@@ -84,7 +84,8 @@ def is_out_of_quota(words: str) -> bool:
 class HttpClient:
     """A client of one server; threads may share it.
 
-    A proxy of the environment is used, except for a server on this machine.
+    A proxy of the environment is used, except for a server on this machine. A redirect is not followed: it is an error
+    that names where it leads, since the request's headers and words are for this server.
 
     Args:
         url: The server's address; paths are put behind its own.
@@ -96,9 +97,9 @@ class HttpClient:
     def __init__(self, url: str, key: str, *, trust_env: bool, environment_headers: bool) -> None:
         self._url = httpx.URL(url)
         headers = {"Authorization": f"Bearer {key or 'no-key-needed'}", "User-Agent": "tw-autogen"}
+        headers["Accept-Encoding"] = "identity"  # what is packed may be any size
         self._http = httpx.Client(
             trust_env=trust_env,
-            follow_redirects=True,
             headers={**headers, **(_environment_headers() if environment_headers else {})},
         )
 
@@ -111,7 +112,7 @@ class HttpClient:
 
         Args:
             path: Such as `/models`.
-            seconds: How long the server may be silent.
+            seconds: How long the server may be silent, and how long its answer may come.
 
         Raises:
             ServerRefusal: an error status.
@@ -120,7 +121,7 @@ class HttpClient:
             httpx.HTTPError: the connection broke in the middle of the answer.
         """
         with self._answered("GET", path, None, seconds=seconds, max_tries=1) as response:
-            return _json(response)
+            return _json(response, seconds, None)
 
     def post(
         self,
@@ -141,7 +142,7 @@ class HttpClient:
             abandoned: Once set, the request is not sent again.
         """
         with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as response:
-            return _json(response)
+            return _json(response, seconds, abandoned)
 
     def stream(
         self,
@@ -168,7 +169,7 @@ class HttpClient:
             ServerRefusal, ConnectionFailed: as `get`.
         """
         with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as response:
-            for event in event_data(response.iter_bytes()):
+            for event in event_data(_pieces(response, math.inf, abandoned)):
                 if event.startswith(b"[DONE]"):
                     return
                 data = bounded_json.loads(event)
@@ -213,7 +214,7 @@ class HttpClient:
                 if response.is_success:
                     yield response
                     return
-                refusal = _refusal(response, tries)
+                refusal = _refusal(response, tries, seconds, abandoned)
             finally:
                 response.close()
             asked_for = _wanted_pause(response.headers)
@@ -282,35 +283,52 @@ def _environment_headers() -> dict[str, str]:
     return found
 
 
-def _json(response: httpx.Response) -> Any:
+def _json(response: httpx.Response, seconds: float, abandoned: threading.Event | None) -> Any:
     """Return the JSON of an answer; its text if it isn't said to be JSON, as a web page isn't.
+
+    Args:
+        response: Its head has come.
+        seconds: How long the rest may take.
+        abandoned: Set when nobody waits any more.
 
     Raises:
         ValueError: it is said to be JSON and is none, or is longer than 64 MB.
+        ConnectionFailed: it took too long.
     """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    whole = _read(response)
+    whole = _whole(_pieces(response, seconds, abandoned))
     return bounded_json.loads(whole) if kind.endswith("json") else _text(whole)
 
 
-def _read(response: httpx.Response) -> bytes:
-    pieces, bytes_left = [], _LONGEST_ANSWER_BYTES
+def _pieces(response: httpx.Response, seconds: float, abandoned: threading.Event | None) -> Iterator[bytes]:
+    deadline = time.monotonic() + seconds
     for piece in response.iter_bytes():
-        pieces.append(piece)
+        yield piece
+        if time.monotonic() > deadline or (abandoned and abandoned.is_set()):
+            raise ConnectionFailed("its answer did not end in time")
+
+
+def _whole(pieces: Iterable[bytes]) -> bytes:
+    kept, bytes_left = [], _LONGEST_ANSWER_BYTES
+    for piece in pieces:
+        kept.append(piece)
         bytes_left -= len(piece)
         if bytes_left < 0:
             raise _too_long(_LONGEST_ANSWER_BYTES)
-    return b"".join(pieces)
+    return b"".join(kept)
 
 
 def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
-def _refusal(response: httpx.Response, tries: int) -> ServerRefusal:
+def _refusal(response: httpx.Response, tries: int, seconds: float, abandoned: threading.Event | None) -> ServerRefusal:
     body: Any = None
-    with suppress(httpx.HTTPError, ValueError):  # the connection broke, or it is too long: the status is what there is
-        whole = _read(response)
+    if response.has_redirect_location:
+        other = response.headers["location"].partition("?")[0]
+        return ServerRefusal(response.status_code, f"the server is at {other!r} now, it says: set that address", tries)
+    with suppress(httpx.HTTPError, ConnectionFailed, ValueError):  # the status is what there is
+        whole = _whole(_pieces(response, seconds, abandoned))
         try:
             body = bounded_json.loads(whole)
         except ValueError:
