@@ -142,6 +142,7 @@ def raw_calls(source: str) -> list[tuple[int, str]]:
             hit = (
                 (owner == "os" and function.attr in OS)
                 or (owner == "shutil" and function.attr in SHUTIL)
+                or (owner == "tempfile" and function.attr == "TemporaryDirectory")  # its clean-up follows links
                 or (owner == "sqlite3" and function.attr == "connect")
                 or (owner == "pd" and function.attr in READERS)
                 or (owner not in ("os", "shutil", "calls") and function.attr in PATH)
@@ -171,6 +172,7 @@ def test_a_module_of_the_host_touches_no_file_by_path_unless_the_table_says_whos
         "open(path)", "os.open(path, 0)", "os.chmod(path, 0)", "shutil.rmtree(path)", "path.read_text()", "path.open()",
         "path.open('rb')", "path.open(encoding='utf-8')", "sqlite3.connect(path)", "pd.read_csv(path)", "a.b.unlink()",
         "path.rglob('*')", "path.exists()", "Path(a, b).stat()",
+        "tempfile.TemporaryDirectory(prefix='tw-')",
     ],
 )  # fmt: skip
 def test_a_raw_call_is_found(source):

@@ -20,7 +20,7 @@ import pytest
 from tw_autogen.code_interpreter.new_files import snapshot
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import CellRan, CellStarted
-from tw_autogen.hosts.agent_files import bring, linked_files, named_files
+from tw_autogen.hosts.agent_files import bring_linked, named_files
 from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
 from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.exchange_folder import HostExchange
@@ -120,9 +120,7 @@ def read_sql(folder, name):
 
 
 def read_link_of_agent(folder, name):
-    return b"".join(
-        bring(path, folder.parent).read_bytes() for _, path in linked_files(f"[x]({folder / name})", [folder])
-    )
+    return b"".join(copy.read_bytes() for copy in bring_linked(f"[x]({folder / name})", [folder], folder.parent)[1])
 
 
 def read_given_of_another_session(folder, name):

@@ -8,6 +8,7 @@ import pytest
 
 from tw_autogen.code_interpreter import Policy
 from tw_autogen.errors import ConfigError
+from tw_autogen.hosts.agent_files import bring_linked
 from tw_autogen.plugin import callable_plugin
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -302,3 +303,23 @@ def test_a_table_of_which_few_bytes_stand_for_much_is_an_error(tools, tmp_path):
     assert "the table has more than 50000000 values" in said("long.parquet")
     assert "the table takes more than 1024 MB of memory" in said("wide.parquet")
     assert "'large.json': larger than the 32 MB that a tool takes" in said("large.json")
+
+
+def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    ours.mkdir()
+    (theirs / "a.csv").write_text("a", encoding="utf-8")
+    with open(theirs / "sparse.bin", "wb") as file:
+        file.truncate((1 << 30) + 1)
+    links = [(theirs / name).as_uri() for name in ("a.csv", "sparse.bin", "a.csv")]
+
+    answer, copies = bring_linked("".join(f"[x]({link})" for link in links), [theirs], ours)
+
+    assert [one.name for one in ours.iterdir()] == ["a.csv"]
+    assert copies == [ours / "a.csv"]
+    ours_link, there = (ours / "a.csv").as_uri(), links[1]
+    assert answer == (
+        f"[x]({ours_link})[x]({there})[x]({ours_link})\n"
+        "(sparse.bin is not copied: the files of an answer may have 1024 MB)"
+    )

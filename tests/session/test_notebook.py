@@ -321,7 +321,12 @@ def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
         ("`<b>` only", "`<b>` only"),
         ("<b\ra>", "&lt;b\na>"),
         ("<!-- x -->", "&lt;!-- x -->"),
-        ("x" * 20_001 + "<b>", "x" * 20_001 + "&lt;b>"),
+        ("x" * 20_001 + "<b>", "```\n" + "x" * 20_001 + "<b>\n```"),
+        ("so:\n~~~\n1", "```\nso:\n~~~\n1\n```"),
+        ("so:\n````\n```", "`````\nso:\n````\n```\n`````"),
+        ("- a\n  ~~~\n  1", "- a\n  ~~~\n  1"),
+        ("    1", "    1"),
+        ("", ""),
     ],
 )
 def test_html_in_words_is_shown_as_text(text, shown):

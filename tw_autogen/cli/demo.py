@@ -16,7 +16,7 @@ from tw_autogen.cli.terminal import link, marks, stdout_console
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import SafeFolder, private_folder
 from tw_autogen.scenario import Outcome, Scenario, read_scenario, run_scenario
 from tw_autogen.session import write_notebook
 from tw_autogen.shipped_folders import shipped_folder
@@ -59,8 +59,8 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
     console = stdout_console(color=not no_color)
     scenario = read_scenario(shipped_folder("scenarios") / _SCENARIO)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tw-demo-") as workspace:
-        outcome, events = _replay(scenario, console, Path(workspace))
+    with private_folder("tw-demo-") as workspace:
+        outcome, events = _replay(scenario, console, workspace)
         made = _keep(outcome.session_folder, events, folder)
     console.print()
     for path in made:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import Literal
 
 from tw_autogen.cli.options import Options
@@ -18,6 +16,7 @@ from tw_autogen.errors import ConfigError, KernelError, ModelError, NoModelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.planner import probe_format
+from tw_autogen.safe_folder import private_folder
 from tw_autogen.session import read_settings, trust_lines
 from tw_autogen.settings import Settings
 
@@ -101,9 +100,9 @@ def check_kernel(options: Options) -> Iterator[Check]:
     if sandbox.state == "fail":
         return
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tw-doctor-") as folder:
+    with private_folder("tw-doctor-") as folder:
         try:
-            with LocalKernel(Path(folder), settings=settings) as kernel:
+            with LocalKernel(folder, settings=settings) as kernel:
                 ran = kernel.execute("1 + 1", seconds=settings.start_seconds)
                 seconds = time.monotonic() - started
                 where = kernel.where

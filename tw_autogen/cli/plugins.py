@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import json
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from tw_autogen.plugin import (
     write_plugin,
 )
 from tw_autogen.recall import read_conversation
+from tw_autogen.safe_folder import private_folder
 from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
@@ -160,12 +160,12 @@ def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
 def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> PluginTests:
     trial = PluginTests()
     inside = [spec for spec in specs if spec.runs_in == "kernel"]
-    with tempfile.TemporaryDirectory(prefix="tw-plugins-") as folder:
+    with private_folder("tw-plugins-") as folder:
         if inside:
-            with LocalKernel(Path(folder), settings=settings.read("kernel", KernelSettings)) as kernel:
+            with LocalKernel(folder, settings=settings.read("kernel", KernelSettings)) as kernel:
                 trial.in_kernel(inside, kernel, seconds=_TEST_SECONDS)
         if host:
-            trial.in_host([spec for spec in specs if spec.runs_in == "host"], Path(folder))
+            trial.in_host([spec for spec in specs if spec.runs_in == "host"], folder)
     return trial
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +19,7 @@ from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
+from tw_autogen.safe_folder import private_folder
 from tw_autogen.scenario import (
     PATIENCE,
     Outcome,
@@ -235,8 +235,8 @@ def _workspace(wanted: Path | None) -> Iterator[Path]:
     if wanted:
         yield wanted
         return
-    with tempfile.TemporaryDirectory(prefix="tw-scenario-") as made:
-        yield Path(made)
+    with private_folder("tw-scenario-") as made:
+        yield made
 
 
 def _unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:

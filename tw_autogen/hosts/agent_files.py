@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.safe_folder import SafeFolder, open_unlinked
 
 _HEAD_ROWS = 5
+_MOST_BYTES = 1 << 30
+_PIECE_BYTES = 1 << 20
 _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
 
 
@@ -59,18 +61,38 @@ def table_words(table: Any) -> str:
     return f"{len(table)} rows; columns: {columns}; its head:\n{head}"
 
 
-def bring(source: Path, folder: Path) -> Path:
-    """Copy a file into a session's folder, under its own name if that is free.
+def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[str, list[Path]]:
+    """Copy the files that an answer links to into a session's folder, under their own names if these are free.
 
     Args:
-        source: Absolute, with links resolved.
+        answer: An agent's words.
+        folders: Where its files may lie.
         folder: The session's.
+
+    Returns:
+        The answer with links to the copies, and the copies. A file that exceeds what an answer may bring (1 GB, counted
+        by length, since holes in a file take room in its copy) keeps its link, and a line at the end says so.
 
     Raises:
         OSError: a link has been put in the way meanwhile, or the system refuses.
     """
-    with open_unlinked(source) as opened:
-        path, target = Artifact.new_file(folder, source.name, "file")
-        with target:
-            shutil.copyfileobj(opened, target)
-    return path
+    copies: dict[Path, Path] = {}
+    left = _MOST_BYTES
+    too_large: dict[Path, str] = {}
+    for link, path in linked_files(answer, folders):
+        if path not in copies and path not in too_large:
+            with open_unlinked(path) as opened:
+                size = os.fstat(opened.fileno()).st_size
+                if size > left:
+                    too_large[path] = (
+                        f"({path.name} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"
+                    )
+                    continue
+                copies[path], target = Artifact.new_file(folder, path.name, "file")
+                left -= size
+                with target:
+                    while data := opened.read(min(size, _PIECE_BYTES)):  # not what code writes meanwhile
+                        size -= target.write(data)
+        if path in copies:
+            answer = answer.replace(f"]({link})", f"]({copies[path].as_uri()})")
+    return "\n".join([answer, *too_large.values()]), list(copies.values())

@@ -9,7 +9,7 @@ from typing import Any
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
 from tw_autogen.errors import CallCycleError, ConfigError, HostCallError
 from tw_autogen.events import ArtifactSaved
-from tw_autogen.hosts.agent_files import bring, linked_files, named_files
+from tw_autogen.hosts.agent_files import bring_linked, named_files
 from tw_autogen.hosts.asked_plugin import ConversationPartner
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Completion, run_abandonable
@@ -62,11 +62,9 @@ class _AskedRole(Role):
             raise
         except HostCallError as error:  # nothing is broken: the Planner may ask again, or somebody else
             answer = f"({error})"
-        artifacts: list[Artifact] = []
-        for link, path in linked_files(answer, conversation.folders()):
-            copy = bring(path, turn.folder)
-            answer = answer.replace(link, copy.as_uri())
-            artifacts.append(Artifact(copy.name, "file", copy, f"made by {self.name}"))
+        answer, copies = bring_linked(answer, conversation.folders(), turn.folder)
+        artifacts = [Artifact(copy.name, "file", copy, f"made by {self.name}") for copy in copies]
+        for copy in copies:
             turn.emit(ArtifactSaved(copy.name, "file", str(copy), f"made by {self.name}"))
         made = "\n".join(str(one.path) for one in artifacts)
         kept = [Attachment(AttachmentType.artifact_paths, made, [one.to_dict() for one in artifacts])]

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
-from tw_autogen.hosts.agent_files import bring, linked_files, table_words
+from tw_autogen.hosts.agent_files import bring_linked, table_words
 from tw_autogen.kernel import Artifact
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object
@@ -138,7 +138,9 @@ class _AgentFunction:
         words, files = self._message(given, asker.takes_files)
         try:
             answer = self._ask(asker, words, files)
-            return self._brought(answer, asker.folders()) if isinstance(answer, str) else answer
+            if isinstance(answer, str):
+                return bring_linked(answer, asker.folders(), self._context.folder)[0]
+            return answer
         finally:
             if asker is not self._kept:
                 asker.close()
@@ -191,10 +193,3 @@ class _AgentFunction:
                 problem = error
                 wanted, files = f"That can't be used: {error}. Send the whole JSON object again, and nothing else.", []
         raise ValueError(f"{self._spec.name} gave no usable answer in {_TRIES} tries: {problem}")
-
-    def _brought(self, answer: str, folders: Sequence[Path]) -> str:
-        """Take the files that an answer links to into the session's folder."""
-        for link, path in linked_files(answer, folders):
-            copy = bring(path, self._context.folder)
-            answer = answer.replace(link, copy.as_uri())
-        return answer

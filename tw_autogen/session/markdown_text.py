@@ -9,12 +9,14 @@ from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     import markdown_it
+    from markdown_it.token import Token
 else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _MOST_MARKDOWN_CHARS = 20_000
-"""Of longer text all tags are shown as text, in blocks of code too."""
+"""Longer text is shown as it stands, in one block of code."""
+_BEHIND = "behind"
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -29,24 +31,35 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def without_html(markdown: str) -> str:
-    r"""Return Markdown whose HTML is shown as text, outside of its blocks of code too.
+    r"""Return Markdown whose HTML is shown as text, outside of its blocks of code too, and which ends all its blocks.
 
     Args:
-        markdown: Written by a user or a model.
+        markdown: Written by a user or a model. What is longer than 20 000 characters, or leaves a block of code open,
+            is shown as it stands, in a block of code.
 
     Example:
         >>> without_html("a < b, <b>c</b>")
         'a < b, &lt;b>c&lt;/b>'
     """
-    lines = _lines(markdown).split("\n")
-    is_short = len(markdown) <= _MOST_MARKDOWN_CHARS
-    tokens = markdown_it.MarkdownIt("commonmark").parse("\n".join(lines)) if is_short else None
-    code: set[int] = set()
-    if tokens is not None:
-        if not any(one.type.startswith("html") for token in tokens for one in (token, *(token.children or ()))):
-            return "\n".join(lines)
+    text = _lines(markdown)
+    if len(text) > _MOST_MARKDOWN_CHARS:
+        return fenced(text)
+    tokens = _parsed(text)
+    if any(one.type.startswith("html") for token in tokens for one in (token, *(token.children or ()))):
         code = {at for one in tokens if one.type in ("fence", "code_block") and one.map for at in range(*one.map)}
-    return "\n".join(line if at in code else _TAG.sub("&lt;", line) for at, line in enumerate(lines))
+        lines = text.split("\n")
+        text = "\n".join(line if at in code else _TAG.sub("&lt;", line) for at, line in enumerate(lines))
+    return text if _is_ended(text) else fenced(text)
+
+
+def _is_ended(markdown: str) -> bool:
+    """Return whether what follows is outside of it: a block of code without an end would hold all that is behind it."""
+    last = _parsed(f"{markdown}\n\n{_BEHIND}")[-3:]
+    return [one.type for one in last[::2]] == ["paragraph_open", "paragraph_close"] and last[1].content == _BEHIND
+
+
+def _parsed(markdown: str) -> list[Token]:
+    return markdown_it.MarkdownIt("commonmark").parse(markdown)
 
 
 def _lines(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.events import Event
 from tw_autogen.model import ChatModel, LexicalRanker
 from tw_autogen.role import Role, Turn, as_role, find_role
+from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.shipped_folders import shipped_folder
 
 _SECONDS = 30.0
@@ -86,8 +86,7 @@ class _Stage:
 
     def __init__(self, trial: _Trial) -> None:
         self._trial = trial
-        self._temporary = tempfile.TemporaryDirectory(prefix="tw-role-")
-        self.folder = Path(self._temporary.name)
+        self.folder = temporary_folder("tw-role-")
         self.rounds: list[Round] = []
         self.events: list[Event] = []
 
@@ -95,7 +94,7 @@ class _Stage:
         for name, content in self._trial.files.items():
             (self.folder / name).write_bytes(content)
         with contextlib.ExitStack() as undo:
-            undo.callback(self._temporary.cleanup)
+            undo.callback(remove_folder, self.folder)
             self.role = as_role(self._trial.make())
             undo.pop_all()
         return self
@@ -104,7 +103,7 @@ class _Stage:
         try:
             self.role.close()
         finally:
-            self._temporary.cleanup()
+            remove_folder(self.folder)
 
     def answer(self, text: str | None = None, *, sender: str = "Planner", **more: Any) -> Post:
         """Ask it in a round of its own, and give its post.
