@@ -151,7 +151,9 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
         column.kind = "empty" if total else "no rows"
         return
     stripped = {text: text.strip() for text in there}
-    numbers = {text: number for text in there if (number := _plain(stripped[text], decimal, thousands)) is not None}
+    numbers = {
+        text: number for text in there if (number := plain_number(stripped[text], decimal, thousands)) is not None
+    }
     codes = [text for text in there if _CODE.fullmatch(stripped[text])]
     if len(numbers) == len(there) and not codes:
         _judge_numbers(column, numbers, there)
@@ -167,7 +169,8 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
         column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
 
 
-def _plain(text: str, decimal: str, thousands: str) -> float | None:
+def plain_number(text: str, decimal: str, thousands: str) -> float | None:
+    """Return the number that a text is, written with the given signs; None: it is none."""
     if thousands and thousands in text and re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+.*", text):
         text = text.replace(thousands, "")
     if decimal != ".":
@@ -269,12 +272,19 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
     elif form in "/.":
         first, second = ([int(one[group]) for one in fits] for group in (1, 2))
-        if max(first) > 12:
-            order = f"DD{form}MM{form}YYYY (day first)"
+        lengths = {len(one[3]) for one in fits}
+        year = {frozenset([2]): "YY", frozenset([4]): "YYYY"}.get(frozenset(lengths), "YY or YYYY")
+        month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
+        if max(first) > 12 and max(second) > 12:
+            order = f"{day_first} and {month_first} mixed"
+        elif lengths == {2} and len({one[3] for one in fits}) > len(set(first)):  # days differ more than years
+            order = f"YY{form}MM{form}DD or {day_first}, which is not certain"
+        elif max(first) > 12:
+            order = f"{day_first} (day first)"
         elif max(second) > 12:
-            order = f"MM{form}DD{form}YYYY (month first)"
+            order = f"{month_first} (month first)"
         else:
-            order = f"with '{form}', day or month first is not certain"
+            order = f"{day_first} or {month_first}, day or month first is not certain"
         column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
     else:
         texts = sorted(one.string for one in fits)

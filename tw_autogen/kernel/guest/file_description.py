@@ -27,10 +27,19 @@ from .csv_dialect import (
 )
 from .folder_listing import size_words
 from .json_outline import outline, record_columns, record_lines
-from .page_tables import TablesOfPage, remarks
+from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_blocks import find_blocks
 from .text_outline import text_lines
-from .text_table import MOST_CELLS, MOST_COLUMNS, RAW_CHARS, TextTable, block_lines, blocks_of_text, csv_table, cut_line
+from .text_table import (
+    MOST_CELLS,
+    MOST_COLUMNS,
+    RAW_CHARS,
+    TextTable,
+    block_lines,
+    blocks_of_text,
+    csv_table,
+    cut_line,
+)
 
 MOST_CHARS = 20_000
 """How long the description of one file may be."""
@@ -38,6 +47,7 @@ _WHOLE_JSON_BYTES = 60_000_000
 _SHEET_ROWS = 20_000
 _MOST_TABLES = 30
 _TEXT_BYTES = 2_000_000
+_PAGE_BYTES = 10_000_000
 _TABLE_SECONDS = 1.0
 _SMALL_CHARS = 600
 """A table or JSON up to here is shown whole."""
@@ -354,31 +364,21 @@ def _describe_data(path: str, name: str, terms: Collection[str]) -> Description:
 
 
 def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
-    start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
-    page = TablesOfPage()
-    page.feed("".join(start.lines))
-    tables = [(at, table.table()) for at, table in enumerate(page.tables) if not table.navigation]
-    tables = [(at, rows) for at, rows in tables if len(rows) > 2 and _is_even(rows)]
-    title = f", title {page.title[:100]!r}" if page.title else ""
-    result = Description(f"HTML{title}, {len(page.tables)} tables" + ("" if start.whole else " in its first 2 MB"))
-    for at, rows in sorted(sorted(tables, key=lambda one: -len(one[1]))[:3]):
-        lines = as_lines(rows)
-        table = csv_table(TextStart([f"{line}\n" for line in lines]), name, 0, ",")
-        table.call = ""
-        table.notes += remarks(page.tables[at], table.names)
+    with open(path, "rb") as file:
+        content = file.read(_PAGE_BYTES + 1)
+    encoding = "utf-8" if is_undeclared_utf8(content) else None
+    title, tables = read_tables(content[:_PAGE_BYTES], encoding=encoding)
+    said_title = f", title {title[:100]!r}" if title else ""
+    part = " in its first 10 MB" if len(content) > _PAGE_BYTES else ""
+    result = Description(f"HTML{said_title}, {len(tables)} table{'' if len(tables) == 1 else 's'}{part}")
+    told = [(at, one) for at, one in enumerate(tables) if not one.layout and len(one.rows) > 1 and len(one.rows[0]) > 1]
+    for at, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
+        table = page_table(one, name, at, encoding)
         headline, said, columns = table.describe()
-        caption = f", caption {page.tables[at].caption[:100]!r}" if page.tables[at].caption else ""
-        result.lines += [f"table {at}{caption}: {headline}", *(f"  {one}" for one in said)]
+        caption = f", caption {one.caption[:100]!r}" if one.caption else ""
+        result.lines += [f"table {at}{caption}: {headline}", *(f"  {line}" for line in said)]
         result.tables.append((f"{name}: table {at}", columns))
-    if result.tables:
-        result.lines.append(f"to be read with pd.read_html({name!r})[n]; n may count otherwise")
     return result
-
-
-def _is_even(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether most rows have as many values as the header, and more than one."""
-    width = len(rows[0])
-    return width > 1 and sum(len(row) == width for row in rows) * 2 > len(rows)
 
 
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:

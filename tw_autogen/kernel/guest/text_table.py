@@ -18,6 +18,7 @@ from .csv_dialect import (
     rows_of_table,
 )
 from .table_blocks import Block, find_blocks
+from .total_rows import total_notes
 
 MOST_CELLS = 250_000
 MOST_COLUMNS = 500
@@ -51,6 +52,7 @@ class TextTable:
     thousands: str = ""
     call: str = ""
     named: bool = True
+    quoted: bool = True
 
     def describe(self) -> tuple[str, list[str], list[Column]]:
         """Return a headline, lines, and the columns."""
@@ -62,11 +64,9 @@ class TextTable:
         sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
         headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
         lines = [f"| {one}" for one in self.raw]
-        said = (
-            column_lines(columns)
-            if self.named
-            else [f"column {one.line.replace(repr(one.name), one.name, 1)}" for one in columns]
-        )
+        said = column_lines(columns)
+        if not (self.named and self.quoted):  # the names are numbers or tuples
+            said = [f"column {one.line.replace(repr(one.name), one.name, 1)}" for one in columns]
         lines += said[:_SHOWN_COLUMNS]
         if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
             lines.append(f"… and more columns, up to {self.names[-1]!r}")
@@ -115,7 +115,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         count = rows_of_table(rows)
         data, below = rows[1 : count + 1], rows[count + 1 :]
         below = [row for row in below if any(cell.strip() for cell in row)]
-    data, empty = _filled(data) if len(header) > 1 else (data, [])
+    data, empty = filled_rows(data) if len(header) > 1 else (data, [])
     notes += empty
     total = ""
     if sampled:
@@ -135,8 +135,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
     elif all(map(_is_number, header)):
         notes.append("every name in its first line is a number; if that line is data, read it with header=None")
-    if data and not sampled and data[-1] and data[-1][0].strip().lower().startswith(("total", "sum", "all ")):
-        notes.append(f"the last row may be a total: {_row(data[-1])}")
+    if not sampled:
+        notes += total_notes(header, data, decimal=decimal, thousands=thousands)
     if below:
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
@@ -159,7 +159,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     )
 
 
-def _filled(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
+def filled_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
     """Return the rows that have a value, and a note on the others."""
     filled = [row for row in rows if any(cell.strip() for cell in row)]
     count = len(rows) - len(filled)
@@ -273,13 +273,14 @@ def _comma_thousands(rows: Sequence[Sequence[str]]) -> str:
     """Return `,` if a column is made of numbers with commas between thousands, where no decimal comma can be meant."""
     for at in range(max(map(len, rows), default=0)):
         values = [row[at].strip() for row in rows[:500] if at < len(row) and row[at].strip()]
-        grouped = [one for one in values if _is_grouped(one)]
-        if grouped and all(_is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
+        grouped = [one for one in values if is_grouped(one)]
+        if grouped and all(is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
             return ","
     return ""
 
 
-def _is_grouped(text: str) -> bool:
+def is_grouped(text: str) -> bool:
+    """Return whether a text is a number with commas between groups of three digits."""
     first, *rest = text.lstrip("+-").partition(".")[0].split(",")
     return bool(rest) and first.isdigit() and len(first) <= 3 and all(len(one) == 3 and one.isdigit() for one in rest)
 
