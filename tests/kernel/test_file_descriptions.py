@@ -230,6 +230,28 @@ TABLE = {  # fmt: off
     "a total without a label": ("a.csv", "x,n\nA,1\nB,2\n,3\n", ["the last row is a total, 'n' the sum"], []),
     "a first row of totals": ("a.csv", "x,n\nAll,3\nB,2\nC,1\n", ["the first row is a total, 'n' the sum"], []),
     "no total": ("a.csv", "x,n\nall,1\nB,2\nC,5\nTotal,4\n", [], ["total,", "totals"]),
+    "years below a title": (
+        "a.csv",
+        "CO2 by sector,,\nthousand tonnes,,\n,,\nSector,2000,2001\nTimber,266,274\nIron,927,744\n",
+        ["header in line 4", "'2001': int, 274 … 744"],
+        [],
+    ),
+    "lines with gaps above": (
+        "a.csv",
+        "Lots of people,,\nwrite notes,,here\nat,,top\nname,age,kids\nBo,69,2\nCy,87,1\nDi,60,3\n",
+        ["header in line 4", "'age': int"],
+        [],
+    ),
+    "Mac line ends": ("a.csv", b"a,b\r1,x\r\n2,y\r3,z\r", ["3 rows x 2 columns", "'a': int, 1 … 3"], ["not readable"]),
+    "rows after an empty one": (
+        "a.csv",
+        "a,b,c\nx,1,\n,,\n,y,\nu,v,\n" + "w,5,\n" * 5,
+        ["8 rows x 3 columns"],
+        ["below its rows"],
+    ),
+    "ordinals": ("a.csv", "a\n57th\n115th\n1st\n", ["3 ordinals ('1st', '115th')"], ["unit"]),
+    "codes of digits and letters": ("a.csv", "a\n1A\n2BC\n3D\n4E\n5F\n6\n", ["'a': text"], ["unit"]),
+    "Cyrillic of 8 bits": ("a.csv", "имя,n\nИван,1\nОльга,2\n".encode("cp1251"), ["or an encoding of other"], []),
     "short text": ("a.txt", "one\ntwo\n", ["text of 2 lines", "| one", "| two"], []),
     "long text": ("a.log", "word " * 2000, ["text of 1 line, 10000 characters", "it begins:", "| word word"], []),
     "manual": (
@@ -536,6 +558,11 @@ BLOCKS = {
     "ragged": "One\nday,n\n1,5\n2,6\n\nTwo\nday,n,m,k\n1,7,8,9\n2,7,8,9\n3,7,8,9\n",
     "quoted lines": 'day,n\n"1\nx",5\n2,6\n\nshop,n,m\n"a\n\nb",7,8\nc,9,1\n',
     "German": "Tag;Umsatz;\n1;1,5;\n2;2,5;\n;;\nPLZ;Ort;Menge\n01067;Dresden;3\n50667;Köln;4\n",
+    "side by side": "day,n,,shop,n\n1,5,,A,7\n2,6,,B,8\n3,4,,,\n",
+    "side by side, titles": "A,,,,B,,\n,,,,,,\nday,n,m,,city,n,q\n1,5,3,,Oslo,7,1\n2,6,3,,Rome,8,2\n,,,,Bern,9,3\n",
+    "side by side, at other lines": "day,n,,,\n1,5,,,\n2,6,,shop,m\n3,7,,A,4\n4,8,,B,3\n",
+    "side by side, same names": "year;n;;year;n\n2020;1,5;;2020;2,5\n2021;1,5;;2021;2,5\n",
+    "side and below": "a,n,,b,m\nx,1,,y,2\nx,3,,y,4\n,,,,\nc,k,,,\nz,5,,,\nz,6,,,\n",
 }
 
 
@@ -571,6 +598,38 @@ def test_the_tables_of_a_sheet_are_told_apart(tmp_path):
     assert call in told
     read = eval(call.replace("'a.xlsx'", "path"), {"pd": pd, "path": tmp_path / "a.xlsx"})
     assert read.to_dict("list") == {"day": [1, 2], "n": [5, 6]}
+
+
+def test_tables_of_a_sheet_that_stand_side_by_side_are_read_by_their_calls(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Sales", None, None, "Stores"], [], ["day", "n", None, "city", "n"], [1, 5, None, "Oslo", 7], [2, 6]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+
+    told = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+    assert "sheet 'Sheet': 2 tables, side by side, parted by empty columns" in told
+    assert "table 2 under 'Stores': columns 4–5, header in line 3, 1 row x 2 columns" in told
+    call = "pd.read_excel(…, skiprows=2, nrows=1, usecols=range(3, 5))"
+    assert call in told
+    read = eval(call.replace("…", "path"), {"pd": pd, "path": tmp_path / "a.xlsx"})
+    assert read.to_dict("list") == {"city": ["Oslo"], "n.1": [7]}
+    assert "n.1" in told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "name,men,share,,women,share\nA,1,2,,3,4\nB,5,6,,7,8\n",
+        "name,,n,m\nA,,1,2\nB,,3,4\n",
+        "a,n,,\nx,1,,note\ny,2,,\n",
+    ],
+)
+def test_an_empty_column_alone_makes_no_two_tables(content, tmp_path):
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+
+    assert "side by side" not in describe(tmp_path, "a.csv")[0]["a.csv"]
 
 
 def test_what_a_call_of_a_description_reads_is_what_was_described(tmp_path):

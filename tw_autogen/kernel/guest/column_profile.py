@@ -23,6 +23,7 @@ _FORMS = (
     ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}")),
     ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}")),
     ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)")),
+    ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE)),
     ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?[A-Za-zµ°/]{1,5}\d?")),
 )
 _DATES = (
@@ -211,8 +212,9 @@ def _judge_number_like(
             forms.setdefault(form, []).append(text)
         else:
             odd.append(text)
-    if set(forms) == {"with a unit"} and not numbers and len({_letters(one) for one in forms["with a unit"]}) > 4:
-        return False  # names such as `A4 B6`, no quantities
+    units = forms.get("with a unit", ())
+    if set(forms) == {"with a unit"} and len(units) > len(numbers) and len({_letters(one) for one in units}) > 4:
+        return False  # codes such as `8232816EAC`, no quantities
     total = sum(there.values())
     like = total - sum(there[text] for text in odd)
     if like < _NUMBER_SHARE * total or not (numbers or forms) or (len(odd) > 50 and not forms):
@@ -277,10 +279,11 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
         if max(first) > 12 and max(second) > 12:
             order = f"{day_first} and {month_first} mixed"
-        elif lengths == {2} and len({one[3] for one in fits}) > len(set(first)):  # days differ more than years
-            order = f"YY{form}MM{form}DD or {day_first}, which is not certain"
         elif max(first) > 12:
             order = f"{day_first} (day first)"
+            years = {int(one[3]) for one in fits}
+            if lengths == {2} and max(years) <= 31 and len(years) > len(set(first)):  # days differ more than years do
+                order = f"YY{form}MM{form}DD or {day_first}, which is not certain"
         elif max(second) > 12:
             order = f"{month_first} (month first)"
         else:

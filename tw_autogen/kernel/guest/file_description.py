@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import time
 import zipfile
@@ -28,7 +29,7 @@ from .csv_dialect import (
 from .folder_listing import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
-from .table_blocks import find_blocks
+from .table_blocks import find_blocks, find_side_blocks
 from .text_outline import text_lines
 from .text_table import (
     MOST_CELLS,
@@ -49,6 +50,8 @@ _MOST_TABLES = 30
 _TEXT_BYTES = 2_000_000
 _PAGE_BYTES = 10_000_000
 _TABLE_SECONDS = 1.0
+_WESTERN = ("cp1252", "latin-1")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 600
 """A table or JSON up to here is shown whole."""
 _SQLITE = b"SQLite format 3\0"
@@ -89,7 +92,7 @@ def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Descr
     try:
         return _KINDS.get(kind, _describe_other)(path, name, terms)
     except ImportError as error:
-        why = f"not readable as {kind} here: {_one_line(error)}; {_NO_EXTRA}"
+        why = f"not readable as {kind} here: {_one_line(error)}" + (f"; {_NO_EXTRA}" if kind != "xls" else "")
     except MemoryError:
         why = "too large to be looked through"
     except Exception as error:  # noqa: BLE001 - readers of a dozen formats raise what they like of a broken file
@@ -132,6 +135,8 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         table = csv_table(start, name, above, separator)
         headline, lines, columns = table.describe()
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
+    if start.encoding in _WESTERN and _is_foreign("".join(start.lines[:200])):
+        encoding += " or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
     words = (
         "table with blanks"
         if separator == " "
@@ -139,6 +144,12 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
     )
     whole = [] if blocks else _whole(start, table.remarks)
     return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], whole)
+
+
+def _is_foreign(text: str) -> bool:
+    """Return whether most letters beyond ASCII stand side by side, as Western ones do not."""
+    found = _BEYOND_ASCII.findall(text)
+    return sum(len(one) for one in found if len(one) > 2) * 2 > sum(map(len, found))
 
 
 def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
@@ -219,7 +230,7 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
             continue
         lines = as_lines([[one.replace("\n", " ") for one in row] for row in cells])
         several = f", sheet_name={title!r}" if len(sheets) > 1 else ""
-        if not more and (blocks := find_blocks(cells)):
+        if not more and (blocks := find_side_blocks(cells) or find_blocks(cells)):
             headline, said, columns = block_lines(blocks, name, ",", partial(_sheet_call, name, several))
             result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
             result.tables.append((f"{name}: {title}", columns))
@@ -239,7 +250,7 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
 
 def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
     """Return the call that reads one of the tables of a sheet."""
-    columns = f", usecols=range({dialect.columns})" if dialect.columns else ""
+    columns = f", usecols={dialect.usecols}" if dialect.columns else ""
     return f"pd.read_excel({name!r}{sheet}, skiprows={dialect.lines_above}, nrows={dialect.rows}{columns})"
 
 

@@ -17,7 +17,7 @@ from .csv_dialect import (
     parse_rows,
     rows_of_table,
 )
-from .table_blocks import Block, find_blocks
+from .table_blocks import Block, find_blocks, find_side_blocks
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
@@ -30,6 +30,7 @@ _MOST_BLOCKS = 15
 _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
+_SIDE_LINES = 20
 _SEPARATORS = (",", ";", "\t", "|")
 _TELLING = ("odd: ", "missing", "leading zeros", "case only")
 """Words of a column's line that its first values don't show."""
@@ -180,7 +181,12 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
         separator: The most likely one; another is taken if only by that several tables are certain.
     """
     lines = start.lines
-    if not start.whole or len(lines) > _BLOCK_LINES or not any(map(_may_part, lines[1:])):
+    if not start.whole or len(lines) > _BLOCK_LINES:
+        return [], separator
+    parted = any(separator * 2 in line for line in lines[:_SIDE_LINES])
+    if parted and (found := find_side_blocks(parse_rows(lines, separator))):
+        return found, separator
+    if not any(map(_may_part, lines[1:])):
         return [], separator
     for one in (separator, *(other for other in _SEPARATORS if other != separator)):
         if one != separator and sum(one in line for line in lines) < 4:
@@ -224,10 +230,11 @@ def block_lines(
             lines += _group_lines(block)
             continue
         number += 1
-        names = [one or f"Unnamed: {at}" for at, one in enumerate(block.header)]
+        names = [one or f"Unnamed: {(block.left or 0) + at}" for at, one in enumerate(block.header)]
         title = f" under {show(block.title)}" if block.title else ""
         size = f"{len(block.rows)} row{'s' * (len(block.rows) > 1)} x {len(names)} columns"
-        lines.append(f"table {number}{title}: header in line {block.header_at + 1}, {size}")
+        place = "" if block.left is None else f"columns {block.left + 1}–{block.left + len(names)}, "
+        lines.append(f"table {number}{title}: {place}header in line {block.header_at + 1}, {size}")
         same = known.setdefault(tuple(names), number)
         shown = [block.header, block.rows[0]] if same == number else [block.rows[0]]
         lines[-1] += f", columns as in table {same}" if same != number else ""
@@ -237,7 +244,8 @@ def block_lines(
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
         columns += some
     kinds = {0: "several tables or groups of rows", 1: "several tables or groups of rows, of one the header is certain"}
-    return f"{kinds.get(count, f'{count} tables')}, one below the other", lines, columns
+    order = "one below the other" if blocks[0].left is None else "side by side, parted by empty columns"
+    return f"{kinds.get(count, f'{count} tables')}, {order}", lines, columns
 
 
 def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
@@ -247,7 +255,8 @@ def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(rows)
     columns = profile_columns(names, rows, decimal=decimal, thousands=thousands if decimal != "." else "")
-    wide = len(names) if any(len(row) > len(names) for row in block.rows) else 0
+    left = block.left or 0
+    wide = block.left is not None or any(len(row) > len(names) for row in block.rows)
     codes = code_columns(names, rows, thousands)
     dialect = CsvDialect(
         separator,
@@ -256,7 +265,7 @@ def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[
         lines_above=block.header_at,
         codes=codes,
         rows=len(rows),
-        columns=wide,
+        columns=(left, left + len(names)) if wide else None,
     )
     return columns, dialect
 

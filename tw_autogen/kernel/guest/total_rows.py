@@ -46,13 +46,10 @@ def total_notes(
             marked = [len(rows) - 1]
         if not marked or len(rows) - len(marked) < _LEAST_ROWS:
             continue
-        sums = [
-            names[other]
-            for other in range(len(names))
-            if other != at and _adds_up([_number(row, other, decimal, thousands) for row in rows], set(marked))
-        ]
-        if sums:
-            notes.append(_note(name, sorted(labels), marked, sums[0], rows))
+        columns = (other for other in range(len(names)) if other != at)
+        summed = next((one for one in columns if _adds_up(rows, one, set(marked), decimal, thousands)), None)
+        if summed is not None:
+            notes.append(_note(name, sorted(labels), marked, names[summed], rows))
     return notes
 
 
@@ -67,11 +64,15 @@ def _number(row: Sequence[str], at: int, decimal: str, thousands: str) -> float 
     return plain_number(row[at].strip(" $€£¥"), decimal, thousands) if at < len(row) else None
 
 
-def _adds_up(numbers: Sequence[float | None], marked: set[int]) -> bool:
+def _adds_up(rows: Sequence[Sequence[str]], column: int, marked: set[int], decimal: str, thousands: str) -> bool:
     """Return whether the marked numbers are sums of the others; or such sums, and the sums of these."""
-    totals = [one for at, one in enumerate(numbers) if at in marked and one is not None]
-    others = [one for at, one in enumerate(numbers) if at not in marked and one is not None]
-    if len(totals) < len(marked) or sum(map(bool, others)) < _LEAST_ROWS:
+    read = [_number(rows[at], column, decimal, thousands) for at in sorted(marked)]
+    totals = [one for one in read if one is not None]
+    if len(totals) < len(marked):
+        return False
+    rest = (_number(row, column, decimal, thousands) for at, row in enumerate(rows) if at not in marked)
+    others = [one for one in rest if one is not None]
+    if sum(map(bool, others)) < _LEAST_ROWS:
         return False
     whole = all(one == int(one) for one in [*totals, *others] if abs(one) < 1e15)
     rounding = min(len(others) / 2, _SHARE * abs(sum(others))) if whole else _SHARE * abs(sum(others))
