@@ -249,6 +249,13 @@ TABLE = {  # fmt: off
         ["8 rows x 3 columns"],
         ["below its rows"],
     ),
+    "cells of blanks": (
+        "a.csv",
+        "a,b\n1,x\n ,z\n2,\n3,  \n",
+        ["'a': number-like text", "odd: ' ' (1)", "all different: 'x', 'z', '  ', 1 missing"],
+        ["2 missing"],
+    ),
+    "empty rows at the end": ("a.csv", "a,b\n1,x\n2,y\n,\n,\n", ["2 rows x 2", "2 empty rows, separators only"], []),
     "ordinals": ("a.csv", "a\n57th\n115th\n1st\n", ["3 ordinals ('1st', '115th')"], ["unit"]),
     "codes of digits and letters": ("a.csv", "a\n1A\n2BC\n3D\n4E\n5F\n6\n", ["'a': text"], ["unit"]),
     "Cyrillic of 8 bits": ("a.csv", "имя,n\nИван,1\nОльга,2\n".encode("cp1251"), ["or an encoding of other"], []),

@@ -137,7 +137,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
     words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
     if lows and highs:
         words.append(f"{_number(min(lows))} … {_number(max(highs))}")
-    missing = [sum(n for text, n in one.counts.items() if text.strip() in _MISSING) for one in columns]
+    missing = [sum(n for text, n in one.counts.items() if text in _MISSING) for one in columns]
     if any(missing):
         words.append(f"{min(missing)}–{max(missing)} missing each")
     return ", ".join(words)
@@ -146,7 +146,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
 def _judge(column: Column, decimal: str, thousands: str) -> None:
     counts = column.counts
     total = sum(counts.values())
-    gone = {text: n for text, n in counts.items() if text.strip() in _MISSING}
+    gone = {text: n for text, n in counts.items() if text in _MISSING}  # one of blanks is text for pandas
     there = Counter({text: n for text, n in counts.items() if text not in gone})
     if not there:
         column.kind = "empty" if total else "no rows"

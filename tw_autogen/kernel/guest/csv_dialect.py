@@ -146,7 +146,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         if "\0" in text[:_PIECE]:
             raise ValueError("it is no text")
-        if text.count("\r") > 2 * text.count("\r\n"):  # pandas ends lines there
+        if text.count("\r") > text.count("\r\n"):  # pandas ends lines there
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.splitlines(keepends=True) if "\n" not in text else text.split("\n")
         if "\n" in text:

@@ -114,8 +114,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     below: list[list[str]] = []
     if not sampled:
         count = rows_of_table(rows)
-        data, below = rows[1 : count + 1], rows[count + 1 :]
-        below = [row for row in below if any(cell.strip() for cell in row)]
+        below = [row for row in rows[count + 1 :] if any(cell.strip() for cell in row)]
+        data = rows[1 : count + 1] if below else rows[1:]
     data, empty = filled_rows(data) if len(header) > 1 else (data, [])
     notes += empty
     total = ""
