@@ -175,7 +175,7 @@ TABLE = {  # fmt: off
     ),
     "text after an empty line": ("a.csv", "a,b\n1,2\n\nx,y\nq,r\n", [], ["one below the other"]),
     "blank lines in a table": ("a.csv", "a,b\n1,2\n,\n3,4\n", ["2 rows x 2"], ["below its rows"]),
-    "a total": ("a.csv", "a,b\nx,2\ny,4\nTotal,6\n", ["the last row is a total, 'b' the sum of the others: "], []),
+    "a total": ("a.csv", "a,b\nx,2\ny,4\nTotal,6\n", ["the last row is a total, 'b' the sum of the others: Tot"], []),
     "comments": ("a.csv", "# made on Monday\na,b\n1,2\n", ["header in line 2", "skiprows=1"], []),
     "German": ("a.csv", GERMAN, ["sep=';', decimal=',', thousands='.'", "'Umsatz': float, 99,90 … 1.234,50"], []),
     "Windows letters": ("a.csv", GERMAN.encode("cp1252"), ["encoding='cp1252'", "Köln"], []),
@@ -229,6 +229,12 @@ TABLE = {  # fmt: off
     ),
     "a total without a label": ("a.csv", "x,n\nA,1\nB,2\n,3\n", ["the last row is a total, 'n' the sum"], []),
     "a first row of totals": ("a.csv", "x,n\nAll,3\nB,2\nC,1\n", ["the first row is a total, 'n' the sum"], []),
+    "a total of one of several tables": (
+        "a.csv",
+        "x,n\nA,1\nB,2\nSumme,3\n,\ny,m\nA,1\nB,2\n",
+        ["  the last row is a total, 'n' the sum of the others: Summe,3"],
+        ["'m' the sum"],
+    ),
     "no total": ("a.csv", "x,n\nall,1\nB,2\nC,5\nTotal,4\n", [], ["total,", "totals"]),
     "years below a title": (
         "a.csv",

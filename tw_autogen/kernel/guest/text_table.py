@@ -241,6 +241,8 @@ def block_lines(
         lines += [f"  | {one[:_BLOCK_CHARS]}" for one in as_lines(shown)]
         some, dialect = _profiled(block, names, separator)
         lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
+        totals = total_notes(names, block.rows, decimal=dialect.decimal, thousands=dialect.thousands)
+        lines += [f"  {one}" for one in totals]
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
         columns += some
     kinds = {0: "several tables or groups of rows", 1: "several tables or groups of rows, of one the header is certain"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .column_profile import plain_number, show
+from .csv_dialect import as_lines
 
 _WORDS = (
     "total totals subtotal sum all overall together gesamt gesamtsumme insgesamt summe "
@@ -85,4 +86,4 @@ def _note(name: str, labels: Sequence[str], marked: Sequence[int], summed: str, 
         shown = ", ".join(map(show, labels[:_MOST_LABELS])) + (", …" if len(labels) > _MOST_LABELS else "")
         return f"{len(marked)} rows with {shown} in {name!r} are totals: {summed!r} is the sum of other rows"
     place = {0: "first row", len(rows) - 1: "last row"}.get(marked[0], f"row {marked[0]}")
-    return f"the {place} is a total, {summed!r} the sum of the others: {', '.join(rows[marked[0]])[:200]}"
+    return f"the {place} is a total, {summed!r} the sum of the others: {as_lines([rows[marked[0]]])[0][:200]}"
