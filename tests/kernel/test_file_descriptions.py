@@ -175,7 +175,7 @@ TABLE = {  # fmt: off
     ),
     "text after an empty line": ("a.csv", "a,b\n1,2\n\nx,y\nq,r\n", [], ["one below the other"]),
     "blank lines in a table": ("a.csv", "a,b\n1,2\n,\n3,4\n", ["2 rows x 2"], ["below its rows"]),
-    "a total": ("a.csv", "a,b\nx,2\ny,4\nTotal,6\n", ["the last row may be a total: Total,6"], []),
+    "a total": ("a.csv", "a,b\nx,2\ny,4\nTotal,6\n", ["the last row is a total, 'b' the sum of the others: Tot"], []),
     "comments": ("a.csv", "# made on Monday\na,b\n1,2\n", ["header in line 2", "skiprows=1"], []),
     "German": ("a.csv", GERMAN, ["sep=';', decimal=',', thousands='.'", "'Umsatz': float, 99,90 … 1.234,50"], []),
     "Windows letters": ("a.csv", GERMAN.encode("cp1252"), ["encoding='cp1252'", "Köln"], []),
@@ -212,6 +212,59 @@ TABLE = {  # fmt: off
     "mixed JSON": ("a.json", '[{"a": 1}, {"a": "x"}]', ["int (1)", "str (1)"], []),
     "broken JSON": ("a.json", "{", ["not readable as json"], []),
     "JSON lines": ("a.jsonl", '{"a": 1}\n{"a": 2}\n', ["JSON lines: 2 objects", "'a': int, 1 … 2"], []),
+    "days of two-digit years": ("a.csv", "d,n\n31.01.24,1\n01.02.24,2\n", ["date text DD.MM.YY (day first)"], ["YYYY"]),
+    "months of two-digit years": ("a.csv", "d\n1/31/24\n2/1/24\n", ["date text MM/DD/YY (month first)"], ["YYYY"]),
+    "two-digit years first": ("a.csv", "d\n24/01/31\n24/02/20\n", ["YY/MM/DD or DD/MM/YY, which"], ["(day first)"]),
+    "totals by group": (
+        "a.csv",
+        "land,sex,n\nA,all,9\nA,m,4\nA,f,5\nB,all,7\nB,m,4\nB,f,3\n",
+        ["2 rows with 'all' in 'sex' are totals: 'n' is the sum of other rows"],
+        ["in 'land'"],
+    ),
+    "subtotals": (
+        "a.csv",
+        "x,n\nA,1\nB,2\nTotal North,3\nC,5\nD,6\nTotal South,11\nGrand total,14\n",
+        ["3 rows with 'Grand total', 'Total North', 'Total South' in 'x' are totals"],
+        [],
+    ),
+    "a total without a label": ("a.csv", "x,n\nA,1\nB,2\n,3\n", ["the last row is a total, 'n' the sum"], []),
+    "a first row of totals": ("a.csv", "x,n\nAll,3\nB,2\nC,1\n", ["the first row is a total, 'n' the sum"], []),
+    "a total of one of several tables": (
+        "a.csv",
+        "x,n\nA,1\nB,2\nSumme,3\n,\ny,m\nA,1\nB,2\n",
+        ["  the last row is a total, 'n' the sum of the others: Summe,3"],
+        ["'m' the sum"],
+    ),
+    "no total": ("a.csv", "x,n\nall,1\nB,2\nC,5\nTotal,4\n", [], ["total,", "totals"]),
+    "years below a title": (
+        "a.csv",
+        "CO2 by sector,,\nthousand tonnes,,\n,,\nSector,2000,2001\nTimber,266,274\nIron,927,744\n",
+        ["header in line 4", "'2001': int, 274 … 744"],
+        [],
+    ),
+    "lines with gaps above": (
+        "a.csv",
+        "Lots of people,,\nwrite notes,,here\nat,,top\nname,age,kids\nBo,69,2\nCy,87,1\nDi,60,3\n",
+        ["header in line 4", "'age': int"],
+        [],
+    ),
+    "Mac line ends": ("a.csv", b"a,b\r1,x\r\n2,y\r3,z\r", ["3 rows x 2 columns", "'a': int, 1 … 3"], ["not readable"]),
+    "rows after an empty one": (
+        "a.csv",
+        "a,b,c\nx,1,\n,,\n,y,\nu,v,\n" + "w,5,\n" * 5,
+        ["8 rows x 3 columns"],
+        ["below its rows"],
+    ),
+    "cells of blanks": (
+        "a.csv",
+        "a,b\n1,x\n ,z\n2,\n3,  \n",
+        ["'a': number-like text", "odd: ' ' (1)", "all different: 'x', 'z', '  ', 1 missing"],
+        ["2 missing"],
+    ),
+    "empty rows at the end": ("a.csv", "a,b\n1,x\n2,y\n,\n,\n", ["2 rows x 2", "2 empty rows, separators only"], []),
+    "ordinals": ("a.csv", "a\n57th\n115th\n1st\n", ["3 ordinals ('1st', '115th')"], ["unit"]),
+    "codes of digits and letters": ("a.csv", "a\n1A\n2BC\n3D\n4E\n5F\n6\n", ["'a': text"], ["unit"]),
+    "Cyrillic of 8 bits": ("a.csv", "имя,n\nИван,1\nОльга,2\n".encode("cp1251"), ["or an encoding of other"], []),
     "short text": ("a.txt", "one\ntwo\n", ["text of 2 lines", "| one", "| two"], []),
     "long text": ("a.log", "word " * 2000, ["text of 1 line, 10000 characters", "it begins:", "| word word"], []),
     "manual": (
@@ -223,7 +276,7 @@ TABLE = {  # fmt: off
     "page": (
         "a.html",
         "<title>T</title><table><tr><th>a<th>b</tr><tr><td>1</td><td>x</td></tr><tr><td>2</td><td>y</td></tr></table>",
-        ["HTML, title 'T', 1 tables", "table 0: 2 rows x 2 columns", "'a': int"],
+        ["HTML, title 'T', 1 table", "table 0: 2 rows x 2 columns", "'a': int"],
         [],
     ),
     "page with a caption": (
@@ -239,14 +292,14 @@ TABLE = {  # fmt: off
         "<table><thead><tr><th colspan=3>Census</tr>"
         "<tr><th rowspan=2>the<br>city<th colspan=2>people</tr><tr><th>2023<th>2024</tr></thead>"
         "<tbody><tr><td>A<td>1<td>2</tr><tr><td rowspan=2>B<td>3<td>4</tr><tr><td>5<td>6</tr></tbody></table>",
-        ["3 rows x 3 columns", "| the city,people / 2023,people / 2024", "| B,5,6", "'people / 2024': int, 2 … 6",
-         "3 header rows: pd.read_html makes columns of 3 levels"],
+        ["3 rows x 3 columns", "| the city,2023,2024", "column ('Census', 'people', '2024'): int, 2 … 6",
+         "3 header rows: the columns have 3 levels, so their names are tuples", "pd.read_html('a.html')[1]"],
         ["heads its rows", "table 0"],
     ),
     "page without header cells": (
         "a.html",
         "<table><tr><td>a<td>b</tr><tr><td>1<td>2</tr><tr><td>3<td>4</tr></table>",
-        ["2 rows x 2 columns", "no header cells: header=0 takes its first row"],
+        ["2 rows x 2 columns", "no header cells: without header=0 its first row is data"],
         [],
     ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
@@ -266,6 +319,19 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
     text = "\n".join([found["headline"], *found["lines"]])
     assert [one for one in said if one not in text] == [], text
     assert [one for one in unsaid if one in text] == [], text
+
+
+TOTALS = (
+    "Total general|TOTAL:|Grand total|Summe|Gesamt|Insgesamt|Ensemble|Somme|Suma|Totale complesso|Totaal|Totalt|Summa|"
+    "Yhteensä|Celkem|Razem|Ogółem|Összesen|Toplam|Σύνολο|Итого|Всего|Усього|合计|总计|小计|合計|합계|Tổng cộng|Jumlah"
+)
+
+
+@pytest.mark.parametrize("label", TOTALS.split("|"))
+def test_a_total_is_known_by_its_label_and_its_sum(label, tmp_path):
+    (tmp_path / "a.csv").write_text(f'x;n\nA;"1.200,5"\nB;"800"\n{label};2.000,5\n', encoding="utf-8")
+
+    assert "the last row is a total, 'n' the sum of the others" in describe(tmp_path, "a.csv")[0]["a.csv"]
 
 
 def test_the_table_is_as_long_as_it_should_be():
@@ -288,6 +354,51 @@ def test_the_rows_of_a_large_file_are_estimated_from_its_beginning(tmp_path):
 def describe(folder, *names):
     found, joins = Describer(folder, apart=False).describe_all([(name, name) for name in names], seconds=20)
     return {one["name"]: "\n".join([one["headline"], *one["lines"]]) for one in found}, joins
+
+
+CELLS = "<table><tr><th>{0}<th>{1}</tr><tr><td>{2}<td>{3}</tr><tr><td>{4}<td>{5}</tr></table>"
+PAGES = {
+    "thousands": CELLS.format("shop", "n", "A", "1,234", "B", "1,000,000"),
+    "commas in a text": CELLS.format("shop", "n", "A", "1,234", "B", "about 5"),
+    "fixed blanks": CELLS.format("the&nbsp;shop", "n", "a&nbsp;b", "1&nbsp;000", "b &nbsp; c", "2"),
+    "footnotes": CELLS.format("shop<sup>1</sup>", "n", "A<sup>[2]</sup>", "12<sup>3</sup>", "B", "4"),
+    "decimal commas": CELLS.format("Ort", "n", "Köln", "1.234,5", "Düren", "1,7"),
+    "decimal commas and dates": CELLS.format("Tag", "n", "1.2.2011", "1.234,5", "2.2.2011", "1,7"),
+    "leading zeros": CELLS.format("zip", "n", "01067", "1", "50667", "2"),
+    "missing": CELLS.format("a", "b", "", "n/a", "x", "1"),
+    "UTF-8 that is not declared": CELLS.format("Straße", "n", "Süd", "1", "Nord", "2"),
+    "names twice": CELLS.format("a", "a", "1", "2", "3", "4"),
+    "no header": CELLS.format("a", "n", "x", "1", "y", "2").replace("<th>", "<td>"),
+    "data only": CELLS.format("1.5", "x", "2.5", "x", "3.5", "y").replace("<th>", "<td>"),
+    "header of two rows": "<table><thead><tr><th rowspan=2>a<th colspan=2>n</tr><tr><th>x<th>x</tr></thead>"
+    "<tr><td>A<td>1<td>2</tr><tr><td>B<td>3<td>4</tr></table>",
+    "footer": "<table><thead><tr><th>a<th>n</tr></thead>"
+    "<tfoot><tr><td>all<td>3</tr></tfoot><tbody><tr><td>A<td>1</tr><tr><td>B<td>2</tr></tbody></table>",
+    "ragged": "<table><tr><th>a<th>n</tr><tr><td>A<td>1</tr><tr><td>B<td>2<td>3</tr><tr><td>C<td>4<td>5</tr></table>",
+    "after an empty and a hidden one": "<table><tr></tr></table><table style='display: none'><tr><td>q</table>"
+    + CELLS.format("a", "b", "1", "2", "3", "<span style='display:none'>0</span>4"),
+    "in another one": f"<table><tr><td>menu<td>{CELLS.format('a', 'b', '1', '2', '3', '4')}</tr></table>",
+}
+
+
+@pytest.mark.parametrize("case", PAGES)
+def test_a_table_of_a_page_is_described_as_the_named_call_reads_it(case, tmp_path):
+    pytest.importorskip("lxml")
+    path = tmp_path / "a.html"
+    path.write_text(f"<html><body>{PAGES[case]}", encoding="utf-8")
+    told = describe(tmp_path, "a.html")[0]["a.html"]
+    (call,) = re.findall(r"to be read with (.*)", told)
+
+    read = eval(call.replace("'a.html'", "path"), {"pd": pd, "path": path})
+
+    assert f": {len(read)} rows x {len(read.columns)} columns" in told
+    for name, values in read.items():
+        repeated = isinstance(name, str) and name.endswith(".1")
+        said = repr(name.removesuffix(".1") if repeated else name)
+        kind = {"i": "int", "f": "(int|float)"}.get(values.dtype.kind, "(date |number-like )?text")
+        assert re.search(rf"^  (column )?{re.escape(said)}: {kind}", told, re.M), told
+        texts = [one for one in values.dropna() if isinstance(one, str)]
+        assert [one for one in texts if repr(one) not in told and not re.fullmatch(r"[\d.]+", one)] == []
 
 
 def test_a_workbook_is_told_sheet_by_sheet_with_its_true_header(tmp_path):
@@ -460,6 +571,11 @@ BLOCKS = {
     "ragged": "One\nday,n\n1,5\n2,6\n\nTwo\nday,n,m,k\n1,7,8,9\n2,7,8,9\n3,7,8,9\n",
     "quoted lines": 'day,n\n"1\nx",5\n2,6\n\nshop,n,m\n"a\n\nb",7,8\nc,9,1\n',
     "German": "Tag;Umsatz;\n1;1,5;\n2;2,5;\n;;\nPLZ;Ort;Menge\n01067;Dresden;3\n50667;Köln;4\n",
+    "side by side": "day,n,,shop,n\n1,5,,A,7\n2,6,,B,8\n3,4,,,\n",
+    "side by side, titles": "A,,,,B,,\n,,,,,,\nday,n,m,,city,n,q\n1,5,3,,Oslo,7,1\n2,6,3,,Rome,8,2\n,,,,Bern,9,3\n",
+    "side by side, at other lines": "day,n,,,\n1,5,,,\n2,6,,shop,m\n3,7,,A,4\n4,8,,B,3\n",
+    "side by side, same names": "year;n;;year;n\n2020;1,5;;2020;2,5\n2021;1,5;;2021;2,5\n",
+    "side and below": "a,n,,b,m\nx,1,,y,2\nx,3,,y,4\n,,,,\nc,k,,,\nz,5,,,\nz,6,,,\n",
 }
 
 
@@ -495,6 +611,38 @@ def test_the_tables_of_a_sheet_are_told_apart(tmp_path):
     assert call in told
     read = eval(call.replace("'a.xlsx'", "path"), {"pd": pd, "path": tmp_path / "a.xlsx"})
     assert read.to_dict("list") == {"day": [1, 2], "n": [5, 6]}
+
+
+def test_tables_of_a_sheet_that_stand_side_by_side_are_read_by_their_calls(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Sales", None, None, "Stores"], [], ["day", "n", None, "city", "n"], [1, 5, None, "Oslo", 7], [2, 6]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+
+    told = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+    assert "sheet 'Sheet': 2 tables, side by side, parted by empty columns" in told
+    assert "table 2 under 'Stores': columns 4–5, header in line 3, 1 row x 2 columns" in told
+    call = "pd.read_excel(…, skiprows=2, nrows=1, usecols=range(3, 5))"
+    assert call in told
+    read = eval(call.replace("…", "path"), {"pd": pd, "path": tmp_path / "a.xlsx"})
+    assert read.to_dict("list") == {"city": ["Oslo"], "n.1": [7]}
+    assert "n.1" in told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "name,men,share,,women,share\nA,1,2,,3,4\nB,5,6,,7,8\n",
+        "name,,n,m\nA,,1,2\nB,,3,4\n",
+        "a,n,,\nx,1,,note\ny,2,,\n",
+    ],
+)
+def test_an_empty_column_alone_makes_no_two_tables(content, tmp_path):
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+
+    assert "side by side" not in describe(tmp_path, "a.csv")[0]["a.csv"]
 
 
 def test_what_a_call_of_a_description_reads_is_what_was_described(tmp_path):

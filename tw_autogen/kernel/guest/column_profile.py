@@ -23,6 +23,7 @@ _FORMS = (
     ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}")),
     ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}")),
     ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)")),
+    ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE)),
     ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?[A-Za-zµ°/]{1,5}\d?")),
 )
 _DATES = (
@@ -136,7 +137,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
     words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
     if lows and highs:
         words.append(f"{_number(min(lows))} … {_number(max(highs))}")
-    missing = [sum(n for text, n in one.counts.items() if text.strip() in _MISSING) for one in columns]
+    missing = [sum(n for text, n in one.counts.items() if text in _MISSING) for one in columns]
     if any(missing):
         words.append(f"{min(missing)}–{max(missing)} missing each")
     return ", ".join(words)
@@ -145,13 +146,15 @@ def _folded_line(columns: Sequence[Column]) -> str:
 def _judge(column: Column, decimal: str, thousands: str) -> None:
     counts = column.counts
     total = sum(counts.values())
-    gone = {text: n for text, n in counts.items() if text.strip() in _MISSING}
+    gone = {text: n for text, n in counts.items() if text in _MISSING}  # one of blanks is text for pandas
     there = Counter({text: n for text, n in counts.items() if text not in gone})
     if not there:
         column.kind = "empty" if total else "no rows"
         return
     stripped = {text: text.strip() for text in there}
-    numbers = {text: number for text in there if (number := _plain(stripped[text], decimal, thousands)) is not None}
+    numbers = {
+        text: number for text in there if (number := plain_number(stripped[text], decimal, thousands)) is not None
+    }
     codes = [text for text in there if _CODE.fullmatch(stripped[text])]
     if len(numbers) == len(there) and not codes:
         _judge_numbers(column, numbers, there)
@@ -167,7 +170,8 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
         column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
 
 
-def _plain(text: str, decimal: str, thousands: str) -> float | None:
+def plain_number(text: str, decimal: str, thousands: str) -> float | None:
+    """Return the number that a text is, written with the given signs; None: it is none."""
     if thousands and thousands in text and re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+.*", text):
         text = text.replace(thousands, "")
     if decimal != ".":
@@ -208,8 +212,9 @@ def _judge_number_like(
             forms.setdefault(form, []).append(text)
         else:
             odd.append(text)
-    if set(forms) == {"with a unit"} and not numbers and len({_letters(one) for one in forms["with a unit"]}) > 4:
-        return False  # names such as `A4 B6`, no quantities
+    units = forms.get("with a unit", ())
+    if set(forms) == {"with a unit"} and len(units) > len(numbers) and len({_letters(one) for one in units}) > 4:
+        return False  # codes such as `8232816EAC`, no quantities
     total = sum(there.values())
     like = total - sum(there[text] for text in odd)
     if like < _NUMBER_SHARE * total or not (numbers or forms) or (len(odd) > 50 and not forms):
@@ -269,12 +274,20 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
     elif form in "/.":
         first, second = ([int(one[group]) for one in fits] for group in (1, 2))
-        if max(first) > 12:
-            order = f"DD{form}MM{form}YYYY (day first)"
+        lengths = {len(one[3]) for one in fits}
+        year = {frozenset([2]): "YY", frozenset([4]): "YYYY"}.get(frozenset(lengths), "YY or YYYY")
+        month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
+        if max(first) > 12 and max(second) > 12:
+            order = f"{day_first} and {month_first} mixed"
+        elif max(first) > 12:
+            order = f"{day_first} (day first)"
+            years = {int(one[3]) for one in fits}
+            if lengths == {2} and max(years) <= 31 and len(years) > len(set(first)):  # days differ more than years do
+                order = f"YY{form}MM{form}DD or {day_first}, which is not certain"
         elif max(second) > 12:
-            order = f"MM{form}DD{form}YYYY (month first)"
+            order = f"{month_first} (month first)"
         else:
-            order = f"with '{form}', day or month first is not certain"
+            order = f"{day_first} or {month_first}, day or month first is not certain"
         column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
     else:
         texts = sorted(one.string for one in fits)

@@ -35,6 +35,7 @@ COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.op
 _TITLE_LINES = 10
 _LEAST_LINES, _NUMBER_SHARE = 3, 0.9
 _NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
@@ -59,7 +60,7 @@ class CsvDialect:
             thousands, values with points that are no such numbers, such as dates.
         wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
         rows: How many rows the table has, where other lines follow them; 0: none follow.
-        columns: How many columns the table has, where its lines have more; 0: they don't.
+        columns: Numbers of the table's first column and of the one after its last, where its lines have more.
         named: The first line holds names.
     """
 
@@ -71,7 +72,7 @@ class CsvDialect:
     codes: tuple[str, ...] = ()
     wide_rows: bool = False
     rows: int = 0
-    columns: int = 0
+    columns: tuple[int, int] | None = None
     named: bool = True
 
     def call(self, name: str) -> str:
@@ -90,12 +91,20 @@ class CsvDialect:
             "header": "" if self.named else "None",
             "skiprows": str(self.lines_above or ""),
             "nrows": str(self.rows or ""),
-            "usecols": f"range({self.columns})" if self.columns else "",
+            "usecols": self.usecols,
             "dtype": f"{{{codes}}}" if codes else "",
             "index_col": "False" if self.wide_rows else "",
         }
         said = ", ".join(f"{key}={value}" for key, value in words.items() if value)
         return f"pd.read_csv({name!r}, {said})" if said else ""
+
+    @property
+    def usecols(self) -> str:
+        """Return the argument that chooses the columns; empty: all are the table's."""
+        if not self.columns:
+            return ""
+        first, end = self.columns
+        return f"range({first}, {end})" if first else f"range({end})"
 
 
 @dataclass
@@ -137,6 +146,8 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         if "\0" in text[:_PIECE]:
             raise ValueError("it is no text")
+        if text.count("\r") > text.count("\r\n"):  # pandas ends lines there
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.splitlines(keepends=True) if "\n" not in text else text.split("\n")
         if "\n" in text:
             lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
@@ -310,8 +321,10 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
 def _title_lines(lines: Sequence[str], tabs: bool) -> int:
     """Return how many lines before the header are a title.
 
-    The header below a title has words only, and stands above rows of its own length with numbers.
+    The header below a title has words only, or years behind its first name, and stands above rows of its own length
+    with numbers. Below lines with gaps it has no gap.
     """
+    gaps = False
     for count in range(1, min(_TITLE_LINES + 1, len(lines))):
         rest = [line for line in lines[count:] if line.strip()]
         separator = find_separator(rest, tabs=tabs)
@@ -327,14 +340,23 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
         split = max(sum(1 for cell in row if cell) for row in above) > 1
         alike = [row for row in rows if len(row) == len(header)]
         named = [cell.strip() for cell in header if cell.strip()]
-        words = len(named) > 0.7 * len(header) and not any(map(_NUMBER.fullmatch, named))
+        years = len(named) > 2 and all(map(_YEAR.fullmatch, named[1:]))
+        words = len(named) > 0.7 * len(header) and not any(map(_NUMBER.fullmatch, named[:1] if years else named))
         numbers = any(_NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
         table = words and numbers and len(alike) > (0.9 if split else 0.5) * len(rows)
-        if table and _is_title(lines[:count], above, len(header), split):
+        if table and (_has_gaps(above, header, rows) if gaps else _is_title(lines[:count], above, len(header), split)):
             return count
-        if not split:
+        gaps = gaps or (not split and len(named) < len(header))
+        if not split and not gaps:
             return 0
     return 0
+
+
+def _has_gaps(above: Sequence[Sequence[str]], header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether lines that begin with a title have gaps, and the header and rows below them have none."""
+    full = [header, *rows[:_LEAST_LINES]]
+    one = sum(map(bool, above[0])) == 1
+    return one and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
 
 
 def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, split: bool) -> bool:
@@ -371,13 +393,18 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
                 continue
             after = next((row for row in rows[at:] if any(cell.strip() for cell in row)), None)
             if after is None or _is_other(after, width, number_columns):
-                end = at
+                end = at if _ends_table(rows, at) else end
                 break
     while end > 2 and width >= 3 and not any(cell.strip() for cell in rows[end - 1][1:]):
         end -= 1
     while end > 1 and not any(cell.strip() for cell in rows[end - 1]):
         end -= 1
     return end - 1
+
+
+def _ends_table(rows: Sequence[Sequence[str]], at: int) -> bool:
+    """Return whether what follows a row may be notes; more rows of several values than the table has are none."""
+    return sum(sum(map(bool, map(str.strip, row))) > 1 for row in rows[at:]) < at
 
 
 def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:

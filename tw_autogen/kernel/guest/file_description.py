@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import time
 import zipfile
@@ -27,10 +28,19 @@ from .csv_dialect import (
 )
 from .folder_listing import size_words
 from .json_outline import outline, record_columns, record_lines
-from .page_tables import TablesOfPage, remarks
-from .table_blocks import find_blocks
+from .page_tables import is_undeclared_utf8, page_table, read_tables
+from .table_blocks import find_blocks, find_side_blocks
 from .text_outline import text_lines
-from .text_table import MOST_CELLS, MOST_COLUMNS, RAW_CHARS, TextTable, block_lines, blocks_of_text, csv_table, cut_line
+from .text_table import (
+    MOST_CELLS,
+    MOST_COLUMNS,
+    RAW_CHARS,
+    TextTable,
+    block_lines,
+    blocks_of_text,
+    csv_table,
+    cut_line,
+)
 
 MOST_CHARS = 20_000
 """How long the description of one file may be."""
@@ -38,7 +48,10 @@ _WHOLE_JSON_BYTES = 60_000_000
 _SHEET_ROWS = 20_000
 _MOST_TABLES = 30
 _TEXT_BYTES = 2_000_000
+_PAGE_BYTES = 10_000_000
 _TABLE_SECONDS = 1.0
+_WESTERN = ("cp1252", "latin-1")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 600
 """A table or JSON up to here is shown whole."""
 _SQLITE = b"SQLite format 3\0"
@@ -79,7 +92,7 @@ def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Descr
     try:
         return _KINDS.get(kind, _describe_other)(path, name, terms)
     except ImportError as error:
-        why = f"not readable as {kind} here: {_one_line(error)}; {_NO_EXTRA}"
+        why = f"not readable as {kind} here: {_one_line(error)}" + (f"; {_NO_EXTRA}" if kind != "xls" else "")
     except MemoryError:
         why = "too large to be looked through"
     except Exception as error:  # noqa: BLE001 - readers of a dozen formats raise what they like of a broken file
@@ -122,6 +135,8 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         table = csv_table(start, name, above, separator)
         headline, lines, columns = table.describe()
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
+    if start.encoding in _WESTERN and _is_foreign("".join(start.lines[:200])):
+        encoding += " or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
     words = (
         "table with blanks"
         if separator == " "
@@ -129,6 +144,12 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
     )
     whole = [] if blocks else _whole(start, table.remarks)
     return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], whole)
+
+
+def _is_foreign(text: str) -> bool:
+    """Return whether most letters beyond ASCII stand side by side, as Western ones do not."""
+    found = _BEYOND_ASCII.findall(text)
+    return sum(len(one) for one in found if len(one) > 2) * 2 > sum(map(len, found))
 
 
 def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
@@ -209,7 +230,7 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
             continue
         lines = as_lines([[one.replace("\n", " ") for one in row] for row in cells])
         several = f", sheet_name={title!r}" if len(sheets) > 1 else ""
-        if not more and (blocks := find_blocks(cells)):
+        if not more and (blocks := find_side_blocks(cells) or find_blocks(cells)):
             headline, said, columns = block_lines(blocks, name, ",", partial(_sheet_call, name, several))
             result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
             result.tables.append((f"{name}: {title}", columns))
@@ -229,7 +250,7 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
 
 def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
     """Return the call that reads one of the tables of a sheet."""
-    columns = f", usecols=range({dialect.columns})" if dialect.columns else ""
+    columns = f", usecols={dialect.usecols}" if dialect.columns else ""
     return f"pd.read_excel({name!r}{sheet}, skiprows={dialect.lines_above}, nrows={dialect.rows}{columns})"
 
 
@@ -354,31 +375,21 @@ def _describe_data(path: str, name: str, terms: Collection[str]) -> Description:
 
 
 def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
-    start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
-    page = TablesOfPage()
-    page.feed("".join(start.lines))
-    tables = [(at, table.table()) for at, table in enumerate(page.tables) if not table.navigation]
-    tables = [(at, rows) for at, rows in tables if len(rows) > 2 and _is_even(rows)]
-    title = f", title {page.title[:100]!r}" if page.title else ""
-    result = Description(f"HTML{title}, {len(page.tables)} tables" + ("" if start.whole else " in its first 2 MB"))
-    for at, rows in sorted(sorted(tables, key=lambda one: -len(one[1]))[:3]):
-        lines = as_lines(rows)
-        table = csv_table(TextStart([f"{line}\n" for line in lines]), name, 0, ",")
-        table.call = ""
-        table.notes += remarks(page.tables[at], table.names)
+    with open(path, "rb") as file:
+        content = file.read(_PAGE_BYTES + 1)
+    encoding = "utf-8" if is_undeclared_utf8(content) else None
+    title, tables = read_tables(content[:_PAGE_BYTES], encoding=encoding)
+    said_title = f", title {title[:100]!r}" if title else ""
+    part = " in its first 10 MB" if len(content) > _PAGE_BYTES else ""
+    result = Description(f"HTML{said_title}, {len(tables)} table{'' if len(tables) == 1 else 's'}{part}")
+    told = [(at, one) for at, one in enumerate(tables) if not one.layout and len(one.rows) > 1 and len(one.rows[0]) > 1]
+    for at, one in sorted(sorted(told, key=lambda pair: -len(pair[1].rows))[:3], key=lambda pair: pair[0]):
+        table = page_table(one, name, at, encoding)
         headline, said, columns = table.describe()
-        caption = f", caption {page.tables[at].caption[:100]!r}" if page.tables[at].caption else ""
-        result.lines += [f"table {at}{caption}: {headline}", *(f"  {one}" for one in said)]
+        caption = f", caption {one.caption[:100]!r}" if one.caption else ""
+        result.lines += [f"table {at}{caption}: {headline}", *(f"  {line}" for line in said)]
         result.tables.append((f"{name}: table {at}", columns))
-    if result.tables:
-        result.lines.append(f"to be read with pd.read_html({name!r})[n]; n may count otherwise")
     return result
-
-
-def _is_even(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether most rows have as many values as the header, and more than one."""
-    width = len(rows[0])
-    return width > 1 and sum(len(row) == width for row in rows) * 2 > len(rows)
 
 
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:

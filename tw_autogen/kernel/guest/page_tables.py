@@ -1,190 +1,281 @@
-"""`TablesOfPage`: the tables of an HTML page with captions, header rows and cells over several rows and columns."""
+"""`read_tables`: the tables of an HTML page with the cells and names that `pandas.read_html` returns."""
 
 from __future__ import annotations
 
+import codecs
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from typing import Any
 
-_MOST_COLUMNS = 500
-_WIDEST = 100
+from .csv_dialect import as_lines, code_columns, has_names, number_signs
+from .text_table import TextTable, cut_line, filled_rows, is_grouped
+from .total_rows import total_notes
 
-
-@dataclass(frozen=True)
-class _Cell:
-    text: str
-    heads: bool
-    columns: int
-    rows: int
+_MOST_CELLS = 1_000_000
+_BLANKS = re.compile(r"[\r\n]+|\s{2,}")
+_NUMBER = {
+    (".", ","): re.compile(r"[+-]?(?:\d+(?:,\d+)*,?)?(?:\.\d*)?(?:[Ee]-?\d+)?", re.ASCII),
+    (",", "."): re.compile(r"[+-]?(?:\d+(?:\.\d+)*\.?)?(?:,\d*)?(?:[Ee]-?\d+)?", re.ASCII),
+    (",", ""): re.compile(r"[+-]?\d*(?:,\d*)?(?:\d?[Ee]-?\d+)?", re.ASCII),
+}
+_COMMA_NUMBER = re.compile(r"[+-]?[\d.]+,\d+", re.ASCII)
+_HIDDEN = "display:none"
 
 
 @dataclass
 class PageTable:
-    """A table of a page, as it is parsed.
+    """A table of a page.
 
     Args:
-        cells: By row.
-        in_head: Numbers of the rows in the table's head.
+        header: Texts of the header's rows, all of one length; empty: it has no header.
+        rows: Texts below it, footer included, of the same length.
         caption: Its caption.
-        navigation: It holds links between pages.
+        layout: It holds links between pages, or its rows are of different lengths.
+        row_headers: Most rows begin with a header cell.
     """
 
-    cells: list[list[_Cell]] = field(default_factory=list)
-    in_head: set[int] = field(default_factory=set)
+    header: list[list[str]] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
     caption: str = ""
-    navigation: bool = False
+    layout: bool = False
+    row_headers: bool = False
 
     @property
-    def header_rows(self) -> int:
-        """Return how many of the first rows are its header: those in its head, else those of header cells only.
-
-        Source: what `pandas.read_html` takes for the header.
-        """
-        if self.in_head:
-            return len([at for at in self.in_head if self.cells[at]])
-        count = 0
-        while count < len(self.cells) and self.cells[count] and all(one.heads for one in self.cells[count]):
-            count += 1
-        return count if count < len(self.cells) else 0
-
-    @property
-    def row_headers(self) -> bool:
-        """Return whether most rows below the header begin with a header cell."""
-        below = [row for row in self.cells[self.header_rows :] if row]
-        return sum(row[0].heads and len(row) > 1 for row in below) * 2 > len(below)
-
-    def rows(self) -> list[list[str]]:
-        """Return the texts by row; a cell over several rows or columns stands in each of them."""
-        found: list[list[str]] = []
-        above: dict[int, tuple[str, int]] = {}
-        for cells in self.cells:
-            row: list[str] = []
-            for one in cells:
-                _take_above(row, above)
-                for _ in range(one.columns if len(row) < _MOST_COLUMNS else 0):
-                    if one.rows > 1:
-                        above[len(row)] = (one.text, one.rows)
-                    row.append(one.text)
-            _take_above(row, above)
-            above = {at: (text, left - 1) for at, (text, left) in above.items() if left > 1}
-            found.append(row)
+    def names(self) -> list[str]:
+        """Return the columns' names; those of several header rows as tuples, those of none as numbers."""
+        if not self.header:
+            return [str(at) for at in range(len(self.rows[0]))]
+        if len(self.header) == 1:
+            return [name or f"Unnamed: {at}" for at, name in enumerate(self.header[0])]
+        levels = [
+            [name or f"Unnamed: {at}_level_{level}" for at, name in enumerate(names)]
+            for level, names in enumerate(self.header)
+        ]
+        known: Counter[tuple[str, ...]] = Counter()
+        found = []
+        for names in zip(*levels, strict=True):
+            found.append(str((*names[:-1], f"{names[-1]}.{known[names]}") if known[names] else names))
+            known[names] += 1
         return found
 
-    def table(self) -> list[list[str]]:
-        """Return the rows with one header row: names of several are joined by ` / `, without those over all columns."""
-        rows, count = [row for row in self.rows() if any(row)], self.header_rows
-        if count < 2 or count >= len(rows):
-            return rows
-        width = max(map(len, rows[:count]))
-        header = [row for row in rows[:count] if len(set(row)) > 1]
-        levels = [[row[at] for row in header if at < len(row)] for at in range(width)]
-        return [[" / ".join(dict.fromkeys(filter(None, names))) for names in levels], *rows[count:]]
 
-
-def _take_above(row: list[str], above: dict[int, tuple[str, int]]) -> None:
-    """Append the cells of rows above that reach down to here."""
-    while len(row) in above and len(row) < _MOST_COLUMNS:
-        row.append(above[len(row)][0])
-
-
-class TablesOfPage(HTMLParser):
-    """The tables of an HTML page, read from the page's own text.
+def read_tables(content: bytes, *, encoding: str | None = None) -> tuple[str, list[PageTable]]:
+    """Return a page's title, and its tables in the order of `pandas.read_html`.
 
     Args:
-        most_rows: How many rows of each table are kept.
+        content: The page, or its beginning.
+        encoding: None: as the page declares it.
+
+    Raises:
+        ValueError: a cell goes over a number of rows or columns that is none, as `read_html` raises for the page; or
+            the tables have more cells than can be looked through.
+        ImportError: lxml is not installed, which `read_html` needs as well.
+
+    Source:
+        `pandas.io.html._LxmlFrameParser`. Differs: the cells of all tables are bounded.
+    """
+    from lxml import html  # type: ignore[import-untyped]  # optional: the extra `data` brings it
+
+    if not content.strip():
+        return "", []
+    page = html.document_fromstring(content, parser=html.HTMLParser(recover=True, encoding=encoding))
+    for one in page.iter("br"):
+        one.tail = "\n" + (one.tail or "")
+    title = " ".join(page.findtext(".//title", "").split())
+    shown = [one for one in page.iter("table") if any(re.search(".+", text) for text in one.itertext())]
+    shown = [one for one in shown if not _is_hidden(one)]
+    for table in shown:
+        for one in [*table.iter("style"), *filter(_is_hidden, table.iterdescendants())]:
+            if one.getparent() is not None:
+                one.drop_tree()
+    tables, left = [], _MOST_CELLS
+    for one in shown:
+        table, count = _table(one, left)
+        left -= count
+        if table.header or table.rows:
+            tables.append(table)
+    return title, tables
+
+
+def is_undeclared_utf8(content: bytes) -> bool:
+    """Return whether a page is UTF-8 without saying so; lxml takes it for Latin-1."""
+    if content.isascii() or content.startswith(b"\xef\xbb\xbf") or b"charset" in content[:4096].lower():
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(content)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_hidden(element: Any) -> bool:
+    return _HIDDEN in (element.get("style") or "").replace(" ", "")
+
+
+def _table(element: Any, most_cells: int) -> tuple[PageTable, int]:
+    """Return a table, and how many cells it has."""
+    head = [row for part in element.iter("thead") for row in _head_rows(part)]
+    body = [*element.xpath(".//tbody//tr"), *element.xpath("./tr")]
+    foot = element.xpath(".//tfoot//tr")
+    while not element.xpath(".//thead") and body and all(cell.tag == "th" for cell in _cells(body[0])):
+        head.append(body.pop(0))
+    grid = _Grid(most_cells)
+    header = grid.rows(head)
+    rows = grid.rows(body, flush=not foot) + grid.rows(foot, flush=True)
+    lengths = [len(row) for row in rows]
+    width = max(map(len, [*header, *rows]), default=0)
+    known = [len(row) == width for row in rows]
+    if width == 1:  # pandas leaves out such rows
+        header, rows = [row for row in header if any(row)], [row for row in rows if any(row)]
+    header, rows = ([row + [""] * (width - len(row)) for row in some] for some in (header, rows))
+    if len(header) > 1:
+        header = [row for row in header if any(row)]
+    heads = [cells[0].tag == "th" and len(cells) > 1 for row in body if (cells := _cells(row))]
+    caption = element.find("caption")
+    for note in [] if caption is None else [*caption.iter("sup")]:
+        note.drop_tree()
+    table = PageTable(
+        header,
+        rows,
+        _text(caption)[:300] if caption is not None else "",
+        any("navbox" in value or value == "navigation" for value in element.values()) or sum(known) * 2 <= len(lengths),
+        sum(heads) * 2 > len(heads),
+    )
+    return (table if width else PageTable()), grid.count
+
+
+def _head_rows(part: Any) -> list[Any]:
+    return [*part.xpath("./tr"), *([part] if _cells(part) else [])]
+
+
+def _cells(row: Any) -> list[Any]:
+    return [one for one in row if one.tag in ("td", "th")]
+
+
+def _text(element: Any) -> str:
+    return _BLANKS.sub(" ", str(element.text_content()).strip())
+
+
+class _Grid:
+    """The rows of a table; a cell over several rows or columns stands in each of them.
+
+    Args:
+        most_cells: With more of them a `ValueError` is raised.
     """
 
-    def __init__(self, most_rows: int = 2000) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title = ""
-        self.tables: list[PageTable] = []
-        self._most_rows = most_rows
-        self._open: list[PageTable] = []
-        self._cell: list[str] | None = None
-        self._form = (False, 1, 1)
-        self._in = ""
-        self._in_head = False
-        self._hidden = 0
+    def __init__(self, most_cells: int) -> None:
+        self.count = 0
+        self._most = most_cells
+        self._above: list[tuple[int, str, int]] = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a table, a row or a cell.
+    def rows(self, elements: list[Any], *, flush: bool = False) -> list[list[str]]:
+        """Return the texts of rows.
 
         Args:
-            tag: Its name.
-            attrs: `colspan` and `rowspan` of cells.
+            elements: The rows.
+            flush: Append rows that only cells of rows above reach.
         """
-        if tag in ("table", "tr", "td", "th"):
-            self._end_cell()  # which may have no end of its own
-        if tag == "table":
-            self._open.append(PageTable(navigation=any(_is_navigation(value) for _, value in attrs)))
-            self.tables.append(self._open[-1])
-        elif tag == "tr" and self._open and len(self._open[-1].cells) < self._most_rows:
-            table = self._open[-1]
-            if self._in_head:
-                table.in_head.add(len(table.cells))
-            table.cells.append([])
-        elif tag in ("td", "th") and self._open and self._open[-1].cells:
-            self._cell, spans = [], dict(attrs)
-            self._form = (tag == "th", _span(spans.get("colspan")), _span(spans.get("rowspan")))
-        elif tag in ("script", "style", "sup"):
-            self._hidden += 1
-        elif tag == "br" and self._cell is not None:
-            self._cell.append(" ")
-        self._in_head = (self._in_head or tag == "thead") and tag not in ("table", "tbody", "tfoot")
-        if tag in ("title", "caption", "body", "table", "tr", "td", "th"):
-            self._in = tag
+        found = [self._row(_cells(one)) for one in elements]
+        while flush and self._above:
+            found.append(self._row([]))
+        return found
 
-    def handle_endtag(self, tag: str) -> None:
-        """End a table or a cell."""
-        if tag in ("td", "th", "tr", "table"):
-            self._end_cell()
-        if tag == "table" and self._open:
-            self._open.pop()
-        elif tag in ("script", "style", "sup"):
-            self._hidden = max(0, self._hidden - 1)
-        self._in_head = self._in_head and tag not in ("thead", "table")
-        if tag == self._in:
-            self._in = ""
+    def _row(self, cells: list[Any]) -> list[str]:
+        row: list[str] = []
+        above, below = self._above, []
+        for cell in cells:
+            while above and above[0][0] <= len(row):
+                below += self._take(above.pop(0), row)
+            text, height = _text(cell), int(cell.get("rowspan") or 1)
+            self._claim(width := int(cell.get("colspan") or 1))
+            below += [(len(row) + at, text, height - 1) for at in range(width) if height > 1]
+            row += [text] * width
+        for one in above:
+            below += self._take(one, row)
+        self._above = below
+        return row
 
-    def _end_cell(self) -> None:
-        if self._cell is not None and self._open and self._open[-1].cells:
-            heads, columns, rows = self._form
-            self._open[-1].cells[-1].append(_Cell(" ".join("".join(self._cell).split()), heads, columns, rows))
-        self._cell = None
+    def _take(self, one: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
+        """Append a cell of a row above; return what of it reaches further down."""
+        at, text, left = one
+        self._claim(1)
+        row.append(text)
+        return [(at, text, left - 1)] if left > 1 else []
 
-    def handle_data(self, data: str) -> None:
-        """Take text."""
-        if self._hidden:
-            return
-        if self._in == "title":
-            self.title += data.strip()
-        elif self._in == "caption" and self._open:
-            self._open[-1].caption = " ".join(f"{self._open[-1].caption} {data}".split())[:300]
-        elif self._cell is not None:
-            self._cell.append(data)
+    def _claim(self, count: int) -> None:
+        self.count += max(0, count)
+        if self.count > self._most:
+            raise ValueError(f"its tables have more than {self._most} cells")
 
 
-def _is_navigation(value: str | None) -> bool:
-    return value is not None and ("navbox" in value or value == "navigation")
-
-
-def _span(text: str | None) -> int:
-    """Return over how many rows or columns a cell goes, within bounds."""
-    return min(_WIDEST, max(1, int(text))) if text and text.isdecimal() and len(text) < 6 else 1
-
-
-def remarks(table: PageTable, columns: Sequence[str]) -> list[str]:
-    """Return what `pandas.read_html` makes of a table's header that its names don't show.
+def page_table(page: PageTable, name: str, number: int, encoding: str | None) -> TextTable:
+    """Return the description of a table as `pandas.read_html` returns it.
 
     Args:
-        table: As it was parsed.
-        columns: Their names, as they are described.
+        page: The table; it has a row.
+        name: What code calls the file.
+        number: Its place in the list that `read_html` returns.
+        encoding: Which the call has to name; None: none.
     """
-    said = []
-    if table.header_rows > 1:
-        said.append(f"{table.header_rows} header rows: pd.read_html makes columns of {table.header_rows} levels")
-    elif not table.header_rows:
-        said.append("no header cells: header=0 takes its first row for the header")
-    if table.row_headers:
-        said.append(f"{columns[0]!r} heads its rows: index_col=0 makes it the index")
-    return said
+    names, rows, notes = page.names, page.rows, []
+    levels = len(page.header)
+    first = not levels and len(rows) > 2 and has_names(rows) and len(set(filter(None, rows[0]))) == len(rows[0])
+    if first:
+        names, rows = rows[0], rows[1:]
+        notes.append("no header cells: without header=0 its first row is data, and the columns are 0, 1, …")
+    rows, empty = filled_rows(rows)
+    decimal, thousands = _signs(names, rows)
+    rows = [[_clean(one, decimal, thousands) for one in row] for row in rows]
+    codes = () if levels > 1 else code_columns(names, rows, "")
+    named = bool(levels or first)
+    converters = ", ".join(f"{one!r}: str" if named else f"{one}: str" for one in codes)
+    options = {
+        "header": "0" if first else "",
+        "encoding": repr(encoding) if encoding else "",
+        "decimal": "" if decimal == "." else repr(decimal),
+        "thousands": "" if decimal == "." else repr(thousands or None),
+        "converters": f"{{{converters}}}" if codes else "",
+    }
+    said = "".join(f", {key}={value}" for key, value in options.items() if value)
+    if levels > 1:
+        notes.append(f"{levels} header rows: the columns have {levels} levels, so their names are tuples")
+    if page.row_headers and levels == 1:
+        notes.append(f"{names[0]!r} heads its rows: index_col=0 makes it the index")
+    return TextTable(
+        names,
+        rows,
+        name,
+        raw=[cut_line(one) for one in as_lines([*page.header, *page.rows[: 3 if levels else 4]])],
+        notes=notes + empty + total_notes(names, rows),
+        call=f"pd.read_html({name!r}{said})[{number}]",
+        named=named,
+        quoted=levels < 2,
+    )
+
+
+def _signs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, str]:
+    """Return the signs of decimals and of thousands; commas are decimal ones where they part no groups of three.
+
+    Points that part days and months as well are not taken for signs of thousands.
+    """
+    if not any(_COMMA_NUMBER.fullmatch(one) and not is_grouped(one) for row in rows for one in row if "," in one):
+        return ".", ","
+    decimal, thousands = number_signs(rows, ";")
+    if thousands and code_columns(names, rows, thousands) != code_columns(names, rows, ""):
+        thousands = ""
+    return (decimal, thousands) if decimal != "." else (".", ",")
+
+
+def _clean(text: str, decimal: str, thousands: str) -> str:
+    """Return a cell without signs of thousands and with a decimal point, whatever else its column holds.
+
+    Source:
+        `pandas.io.parsers.python_parser.PythonParser.num`.
+    """
+    if thousands and thousands in text and _NUMBER[decimal, thousands].fullmatch(text):
+        text = text.replace(thousands, "")
+    if decimal != "." and decimal in text and _NUMBER[decimal, thousands].fullmatch(text):
+        text = text.replace(decimal, ".")
+    return text

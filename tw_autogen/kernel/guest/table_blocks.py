@@ -1,4 +1,4 @@
-"""`find_blocks`: the tables of a file in which several stand below one another, and the rows between them."""
+"""`find_blocks`, `find_side_blocks`: the tables of a file that stand below or beside one another."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Block:
         title: The row of one value above the header, which may stand above an empty row; empty: none.
         header: The names; empty: no table was recognized.
         header_at: Number of the header's row, from 0; without a header that of the first row.
+        left: Number of its first column, from 0; None: it has its rows for itself.
     """
 
     at: int
@@ -35,6 +36,7 @@ class Block:
     title: str = ""
     header: Sequence[str] = ()
     header_at: int = 0
+    left: int | None = None
 
     @property
     def end(self) -> int:
@@ -53,6 +55,16 @@ def find_blocks(rows: Rows) -> list[Block]:
     Args:
         rows: All of a file, empty ones included.
     """
+    found = _parts(rows)
+    several = sum(bool(one.header) for one in found) > 1
+    if not several and rows and _count(rows[0]) == 1:
+        wide = [one for one in found if sum(_count(row) > 1 for row in one.rows) > 1]
+        several = len(wide) > 1 and not wide[0].header
+    return _with_titles(found) if several else []
+
+
+def _parts(rows: Rows) -> list[Block]:
+    """Return the rows that empty rows and titles part."""
     found: list[Block] = []
     at = 0
     while at < len(rows):
@@ -62,11 +74,50 @@ def find_blocks(rows: Rows) -> list[Block]:
                 end += 1
             found.append(_block(at, rows[at:end]))
         at = end
-    several = sum(bool(one.header) for one in found) > 1
-    if not several and rows and _count(rows[0]) == 1:
-        wide = [one for one in found if sum(_count(row) > 1 for row in one.rows) > 1]
-        several = len(wide) > 1 and not wide[0].header
-    return _with_titles(found) if several else []
+    return found
+
+
+def find_side_blocks(rows: Rows) -> list[Block]:
+    """Return the blocks of a file whose tables stand side by side, parted by empty columns; empty: that is not certain.
+
+    Two tables at least are certain. One that begins with numbers beside another of the same rows may be more columns of
+    that, unless its first name is the same.
+
+    Args:
+        rows: All of a file, empty ones included.
+    """
+    width = max(map(len, rows), default=0)
+    filled = {at for row in rows for at, cell in enumerate(row) if cell.strip()}
+    starts = [at for at in sorted(filled) if at - 1 not in filled]
+    if len(starts) < 2:
+        return []
+    found: list[Block] = []
+    for left in starts:
+        right = next(at for at in range(left, width + 1) if at not in filled)
+        part = [row[left:right] for row in rows]
+        blocks = _with_titles(_parts(part))
+        found += [
+            replace(one, left=left, header=_pandas_names(rows[one.header_at], left, one.header)) for one in blocks
+        ]
+    tables = [one for one in found if one.header]
+    certain = len({one.left for one in tables}) > 1 and not any(_continues(tables[0], one) for one in tables[1:])
+    return found if certain else []
+
+
+def _pandas_names(row: Sequence[str], left: int, header: Sequence[str]) -> Sequence[str]:
+    """Return the names of a table as pandas makes them of the whole row, in which names may occur twice."""
+    return [
+        f"{one}.{row[: left + at].count(one)}" if one and one in row[:left] else one for at, one in enumerate(header)
+    ]
+
+
+def _continues(first: Block, other: Block) -> bool:
+    """Return whether a table beside another may be more columns of that."""
+    if (other.header_at, len(other.rows)) != (first.header_at, len(first.rows)):
+        return False
+    values = _column(0, other.rows)
+    numbers = sum(bool(_NUMBER.fullmatch(one)) for one in values) * 2 > len(values)
+    return numbers and other.header[0].partition(".")[0] != first.header[0]
 
 
 def _block(at: int, rows: Rows) -> Block:

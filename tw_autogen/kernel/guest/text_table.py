@@ -17,7 +17,8 @@ from .csv_dialect import (
     parse_rows,
     rows_of_table,
 )
-from .table_blocks import Block, find_blocks
+from .table_blocks import Block, find_blocks, find_side_blocks
+from .total_rows import total_notes
 
 MOST_CELLS = 250_000
 MOST_COLUMNS = 500
@@ -29,6 +30,7 @@ _MOST_BLOCKS = 15
 _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
+_SIDE_LINES = 20
 _SEPARATORS = (",", ";", "\t", "|")
 _TELLING = ("odd: ", "missing", "leading zeros", "case only")
 """Words of a column's line that its first values don't show."""
@@ -51,6 +53,7 @@ class TextTable:
     thousands: str = ""
     call: str = ""
     named: bool = True
+    quoted: bool = True
 
     def describe(self) -> tuple[str, list[str], list[Column]]:
         """Return a headline, lines, and the columns."""
@@ -62,11 +65,9 @@ class TextTable:
         sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
         headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
         lines = [f"| {one}" for one in self.raw]
-        said = (
-            column_lines(columns)
-            if self.named
-            else [f"column {one.line.replace(repr(one.name), one.name, 1)}" for one in columns]
-        )
+        said = column_lines(columns)
+        if not (self.named and self.quoted):  # the names are numbers or tuples
+            said = [f"column {one.line.replace(repr(one.name), one.name, 1)}" for one in columns]
         lines += said[:_SHOWN_COLUMNS]
         if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
             lines.append(f"… and more columns, up to {self.names[-1]!r}")
@@ -113,9 +114,9 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     below: list[list[str]] = []
     if not sampled:
         count = rows_of_table(rows)
-        data, below = rows[1 : count + 1], rows[count + 1 :]
-        below = [row for row in below if any(cell.strip() for cell in row)]
-    data, empty = _filled(data) if len(header) > 1 else (data, [])
+        below = [row for row in rows[count + 1 :] if any(cell.strip() for cell in row)]
+        data = rows[1 : count + 1] if below else rows[1:]
+    data, empty = filled_rows(data) if len(header) > 1 else (data, [])
     notes += empty
     total = ""
     if sampled:
@@ -135,8 +136,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
     elif all(map(_is_number, header)):
         notes.append("every name in its first line is a number; if that line is data, read it with header=None")
-    if data and not sampled and data[-1] and data[-1][0].strip().lower().startswith(("total", "sum", "all ")):
-        notes.append(f"the last row may be a total: {_row(data[-1])}")
+    if not sampled:
+        notes += total_notes(header, data, decimal=decimal, thousands=thousands)
     if below:
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
@@ -159,7 +160,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     )
 
 
-def _filled(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
+def filled_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
     """Return the rows that have a value, and a note on the others."""
     filled = [row for row in rows if any(cell.strip() for cell in row)]
     count = len(rows) - len(filled)
@@ -180,7 +181,12 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
         separator: The most likely one; another is taken if only by that several tables are certain.
     """
     lines = start.lines
-    if not start.whole or len(lines) > _BLOCK_LINES or not any(map(_may_part, lines[1:])):
+    if not start.whole or len(lines) > _BLOCK_LINES:
+        return [], separator
+    parted = any(separator * 2 in line for line in lines[:_SIDE_LINES])
+    if parted and (found := find_side_blocks(parse_rows(lines, separator))):
+        return found, separator
+    if not any(map(_may_part, lines[1:])):
         return [], separator
     for one in (separator, *(other for other in _SEPARATORS if other != separator)):
         if one != separator and sum(one in line for line in lines) < 4:
@@ -224,20 +230,24 @@ def block_lines(
             lines += _group_lines(block)
             continue
         number += 1
-        names = [one or f"Unnamed: {at}" for at, one in enumerate(block.header)]
+        names = [one or f"Unnamed: {(block.left or 0) + at}" for at, one in enumerate(block.header)]
         title = f" under {show(block.title)}" if block.title else ""
         size = f"{len(block.rows)} row{'s' * (len(block.rows) > 1)} x {len(names)} columns"
-        lines.append(f"table {number}{title}: header in line {block.header_at + 1}, {size}")
+        place = "" if block.left is None else f"columns {block.left + 1}–{block.left + len(names)}, "
+        lines.append(f"table {number}{title}: {place}header in line {block.header_at + 1}, {size}")
         same = known.setdefault(tuple(names), number)
         shown = [block.header, block.rows[0]] if same == number else [block.rows[0]]
         lines[-1] += f", columns as in table {same}" if same != number else ""
         lines += [f"  | {one[:_BLOCK_CHARS]}" for one in as_lines(shown)]
         some, dialect = _profiled(block, names, separator)
         lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
+        totals = total_notes(names, block.rows, decimal=dialect.decimal, thousands=dialect.thousands)
+        lines += [f"  {one}" for one in totals]
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
         columns += some
     kinds = {0: "several tables or groups of rows", 1: "several tables or groups of rows, of one the header is certain"}
-    return f"{kinds.get(count, f'{count} tables')}, one below the other", lines, columns
+    order = "one below the other" if blocks[0].left is None else "side by side, parted by empty columns"
+    return f"{kinds.get(count, f'{count} tables')}, {order}", lines, columns
 
 
 def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
@@ -247,7 +257,8 @@ def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(rows)
     columns = profile_columns(names, rows, decimal=decimal, thousands=thousands if decimal != "." else "")
-    wide = len(names) if any(len(row) > len(names) for row in block.rows) else 0
+    left = block.left or 0
+    wide = block.left is not None or any(len(row) > len(names) for row in block.rows)
     codes = code_columns(names, rows, thousands)
     dialect = CsvDialect(
         separator,
@@ -256,7 +267,7 @@ def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[
         lines_above=block.header_at,
         codes=codes,
         rows=len(rows),
-        columns=wide,
+        columns=(left, left + len(names)) if wide else None,
     )
     return columns, dialect
 
@@ -273,13 +284,14 @@ def _comma_thousands(rows: Sequence[Sequence[str]]) -> str:
     """Return `,` if a column is made of numbers with commas between thousands, where no decimal comma can be meant."""
     for at in range(max(map(len, rows), default=0)):
         values = [row[at].strip() for row in rows[:500] if at < len(row) and row[at].strip()]
-        grouped = [one for one in values if _is_grouped(one)]
-        if grouped and all(_is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
+        grouped = [one for one in values if is_grouped(one)]
+        if grouped and all(is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
             return ","
     return ""
 
 
-def _is_grouped(text: str) -> bool:
+def is_grouped(text: str) -> bool:
+    """Return whether a text is a number with commas between groups of three digits."""
     first, *rest = text.lstrip("+-").partition(".")[0].split(",")
     return bool(rest) and first.isdigit() and len(first) <= 3 and all(len(one) == 3 and one.isdigit() for one in rest)
 
