@@ -173,3 +173,80 @@ def test_words_around_a_form_are_taken_off_where_the_request_wants_the_form_alon
 )
 def test_what_is_all_form_is_told_from_what_only_holds_it(answer, alone):
     assert AnswerForm.read("Answer as @x[a].").is_all_of(answer) is alone
+
+
+NUMBER = (
+    "What would be the average fee for a transaction value of 1234 EUR? Answer must be just a number rounded to 6 "
+    "decimals. If a question does not have an applicable answer, please respond with 'Not Applicable'"
+)
+LIST = (
+    "What is the fee ID or IDs that apply? Answer must be a list of values in comma separated list, eg: A, B, C. If "
+    "the answer is an empty list, reply with an empty string. If there is none, please respond with 'Not Applicable'"
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "bare"),
+    [
+        (NUMBER, "number"),
+        (NUMBER.replace("just a number", "just a number expressed in EUR"), "number"),
+        ("How many rows? Answer with only a number.", "number"),
+        ("How many rows? Reply with just the number, please", "number"),
+        ("How many rows? Answer with the number only", "number"),
+        ("Output nothing but the number.", "number"),
+        (LIST, "list"),
+        ("Which ids? Answer with a comma-separated list of ids.", "list"),
+        ("Which? Reply only as comma-separated values!", "list"),
+        ("Answer only the number of rows.", ""),
+        ("Answer with just a number for each column.", ""),
+        ("Answer with just a number, then explain it.", ""),
+        ("How many rows? How many columns? Answer with just a number.", ""),
+        ("Answer with just the number plate of the car.", ""),
+        ("Answer as @n[number], only a number.", ""),
+        ("Answer with only a number as JSON.", ""),
+        ("Give the mean, and the outliers as a comma-separated list.", ""),
+        ("Answer the questions about the comma-separated values.", ""),
+        ("Answer must be just the name of the card scheme.", ""),
+        ("Load the comma separated list in a.txt. Answer in English.", ""),
+        ("Save only the numbers, and answer my question.", ""),
+        ("Only the number of customers matters. Respond with a report.", ""),
+    ],
+)
+def test_a_bare_form_is_one_that_the_whole_answer_must_have(request_, bare):
+    assert AnswerForm.read(request_).bare == bare
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "fits", "wrong"),
+    [
+        (NUMBER, "6.854747", True, False),
+        (NUMBER, "-1,234.5", True, False),
+        (NUMBER, "6.854747 EUR", False, False),
+        (NUMBER, "Not Applicable", False, False),
+        (NUMBER, "There is no fee for it.", False, False),
+        (NUMBER, "**6.854747**", False, False),
+        (NUMBER, "The average fee is 6.854747 EUR.", False, True),
+        (NUMBER, "6.854747 is the average fee; two natural readings give the same.", False, True),
+        (LIST, "1, 3, 4, 5", True, False),
+        (LIST, "36", True, False),
+        (LIST, "1, 3, 4.", False, False),
+        (LIST, "1, 2,\n3, 4", True, False),
+        (LIST, "Not Applicable", False, False),
+        (LIST, "", False, False),
+        (LIST, "Boston, MA-NH Area, Los Angeles", False, False),
+        (LIST, "Star Wars: A New Hope, Alien, The Thing", False, False),
+        (LIST, "A1, A2, B7", False, False),
+        (LIST, "None of them applies, as far as the rules go.", False, False),
+        (LIST, "There is no file fees.json.\nWhere is it?", False, False),
+        (LIST, "The fee IDs that apply are: 1, 3, 4.", False, True),
+        (LIST, "The fee IDs 1, 3, 4, 5 and 7 apply.", False, True),
+        (LIST, "The cities are: Oslo, Bergen", False, True),
+        (LIST, "Fee IDs:\n1, 3, 4, 5", False, True),
+        (LIST, "- 1\n- 3\n- 4", False, True),
+    ],
+)
+def test_a_bare_form_has_no_sentence_around_it(request_, answer, fits, wrong):
+    form = AnswerForm.read(request_)
+
+    assert form.fits(answer) is fits
+    assert bool(form.problems(answer)) is wrong

@@ -181,10 +181,12 @@ def test_a_refused_schema_becomes_an_object_then_text_and_is_remembered():
 
     with scripted_server(picky) as server:
         model = model_at(server)
+        assert model.objects_only
         model.complete(ASKED, schema=SCHEMA)
         model.complete(ASKED, schema=SCHEMA)
 
     assert formats(server) == ["json_schema", "json_object", "text", "text"]
+    assert not model.objects_only
 
 
 def test_a_refusal_in_the_words_of_a_validation_error_counts_as_well():

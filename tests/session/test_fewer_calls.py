@@ -251,3 +251,24 @@ def test_the_planner_knows_the_variables_of_an_answer_that_was_forwarded_and_rea
     assert told.count("The mean is 3.") == 1
     assert "New or changed in the kernel: rates: list, 2 items: [2, 4]" in told
     assert '"code": "rates = [2, 4]\\nprint(3)"' in told
+
+
+def test_a_demanded_number_or_list_in_a_sentence_is_sent_back_once_and_goes_out_bare(team):
+    session, planner, _, _ = team(
+        [
+            plans("sum", code="print(4)", then="User"),
+            plans("5.1", to="User"),
+            plans("ids", code="print(1)"),
+            plans("The ids that apply are: 1, 3, 4", to="User"),
+            plans("1, 3, 4", to="User"),
+        ],
+        [],
+        ["The sum of the fees is 5.1 EUR.\n", "[1, 3, 4]\n"],
+    )
+
+    number = session.ask("What is the sum of the fees? Answer must be just a number.")
+    listed = session.ask("Which ids apply? Answer with a comma-separated list.")
+
+    assert (number.text, listed.text) == ("5.1", "1, 3, 4")
+    assert "asks for a number and nothing else" in planner.calls[1][-1]["content"]
+    assert "asks for a comma-separated list and nothing else" in planner.calls[4][-1]["content"]

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from tw_autogen.code_interpreter.known_variables import KnownVariables
-from tw_autogen.code_interpreter.prompts import FORWARDED, board_news
+from tw_autogen.code_interpreter.prompts import FORWARDED, board_news, without_repeated_task
 from tw_autogen.code_interpreter.shown_plugins import Shown
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.recall import ChatHistory, add_examples
@@ -98,6 +98,8 @@ class PromptState:
         """
         parts = []
         board = "\n\n".join(text for role, text in here.read_board().items() if role != self.name)
+        tasks = [post.message for post in here.posts if post.send_to == self.name]
+        board = without_repeated_task(board, asked.plan, tasks)
         if board and board != self.board:
             parts.append(board_news(self.board, board))
         self.board = board

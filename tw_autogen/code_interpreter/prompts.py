@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.conversation import CONVENTIONS
+from tw_autogen.conversation import CONVENTIONS, Plan
 
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _RULES = Template(Path(__file__).with_name("code_rules.md").read_text(encoding="utf-8"))
@@ -32,7 +33,7 @@ _INTRO_ONLY_PLUGINS = (
     "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
     "remembers results as variables from task to task."
 )
-_SAME_CHARS = 200
+_SAME_CHARS, _BEGINNING_CHARS, _BLANK = 200, 60, "\n\n"
 FORWARDED = (
     "What the task's last block prints is the answer that the User gets; nobody looks at it in between: the form that "
     "they asked for, with nothing around it unless they asked for that too; or whole sentences in the language of the "
@@ -91,11 +92,30 @@ def introduction(policy: Policy, max_tries: int) -> str:
 
 
 def board_news(before: str, now: str) -> str:
-    """Return the board, or the part of it after the paragraphs that it began with before.
+    """Return the board without what the model has read already: long paragraphs that stood in the last one.
 
     Args:
         before: The board as the model saw it last.
         now: The board as it is.
     """
-    same = os.path.commonprefix([before, now]).rfind("\n\n")
-    return f"# Board\n{now}" if same < _SAME_CHARS else f"# Board, begins as before; then\n{now[same + 2 :]}"
+    same = os.path.commonprefix([before, now]).rfind(_BLANK)
+    head, rest = ("", now) if same < _SAME_CHARS else (", begins as before; then", now[same + 2 :])
+    known = {one for one in before.split(_BLANK) if len(one) > _SAME_CHARS}
+    parts = (f"({one[:_BEGINNING_CHARS]}… as before)" if one in known else one for one in rest.split(_BLANK))
+    return f"# Board{head}\n{_BLANK.join(parts)}"
+
+
+def without_repeated_task(board: str, plan: Plan | None, tasks: Sequence[str]) -> str:
+    """Return a board without a plan of one step that is the beginning of a task: the task says it.
+
+    Args:
+        board: Paragraphs.
+        plan: The plan that stands on it; None: there is none.
+        tasks: What this role was told to do in the round.
+    """
+    if plan is None or len(plan.steps) != 1:
+        return board
+    step = plan.steps[0].text.removesuffix("…")
+    if not any(" ".join(task.split()).startswith(step) for task in tasks):
+        return board
+    return _BLANK.join(one for one in board.split(_BLANK) if not one.endswith(f"\n{plan}"))

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 _NAMED = re.compile(r"(?<![\w@])@(?P<name>\w+)\[(?P<value>[^\[\]\n]*(?:\[[^\[\]\n]*\][^\[\]\n]*)*)\]")
 _SHOWS = frozenset({
@@ -45,6 +46,26 @@ _ALONE = re.compile(
     r"|(?:answer|reply|respond|print|output|return|give) only|nichts (?:anderes|sonst|weiter)|nur diese form)\b",
     re.I,
 )
+_DEMAND = (
+    r"\b(?:answer|reply|respond|response|output)\s+(?:(?:must|should|shall|has|needs|to|be|is|with|as|in|using|a|an|the|"
+    r"of|list|values|it|them|me|please|simply|form|format|single|plain|only|just|nothing|but|exactly|one)\s+){0,9}?"
+)
+"""`Answer must be a list of values in …`: no word in between says anything else."""
+_NUMBER_ALONE = re.compile(
+    rf"{_DEMAND}(?:(?:only|just|nothing but)\s+(?:(?:a|one|the)\s+)?(?:(?:single|bare|plain)\s+)?"
+    r"(?:number|integer|numeric value)|(?:a|one|the)\s+(?:number|integer)\s+(?:only|alone|and nothing else))"
+    r"(?=\s*(?:[.,;:!()\n]|\Z)|\s+(?:rounded|expressed|with|without|in|as|please|and nothing|to)\b)",
+    re.I,
+)
+_COMMA_LIST = re.compile(
+    rf"{_DEMAND}comma[- ]separated\s+(?:list|values|numbers|names|ids?)\b(?!\s*(?:file|\(csv))", re.I
+)
+_MORE_WANTED = re.compile(r"\b(?:each|both|every|respectively|then|also|as well|explain\w*|because|why)\b|\?", re.I)
+_BARE_NUMBER = re.compile(r"[-+−]?\d(?:[\d.,]*\d)?(?:[eE][-+]?\d+)?")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_INTRODUCED = re.compile(r"\b(?:is|are|was|were|following|below)\s*:\s*\S", re.I)
+_MARKED_LINE = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s")
+_MOST_WORDS, _LEAST_INNER = 2, 2
 _AND = re.compile(r"\b(?:and|und)\b")
 _SEPARATORS = " \t\r\n,;*`"
 _BEGINS = re.compile(r"""\s*[{\[]\s*["'{\[\d-]""")
@@ -54,14 +75,16 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\s*=\s*\S")
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """The form that a request shows for its answer, as `@name[value]`, or names: JSON.
+    """The form that a request shows for its answer, as `@name[value]`, or names: JSON, a number, a list.
 
-    Names and syntax are checked, never prose, decimals or files.
+    Names and syntax are checked, never prose, decimals or files. A number or a comma-separated list must stand alone
+    where the request demands nothing else.
 
     Args:
         named: The names of `@name[value]`, each with the placeholder between the request's brackets.
         json: The request speaks of JSON (not only of a file `x.json`).
         request: The user's words.
+        bare: `number` or `list` where the answer must be that and nothing else; empty: any.
 
     Example:
         >>> form = AnswerForm.read("Answer as @mean[number].")
@@ -74,6 +97,7 @@ class AnswerForm:
     named: tuple[tuple[str, str], ...] = ()
     json: bool = False
     request: str = ""
+    bare: Literal["", "number", "list"] = ""
 
     @classmethod
     def read(cls, request: str) -> AnswerForm:
@@ -83,7 +107,8 @@ class AnswerForm:
         """
         shown = (one for one in _NAMED.finditer(request) if not _is_mention(request, one))
         named = dict.fromkeys((one["name"], one["value"].strip()) for one in shown)
-        return cls(tuple(named), _JSON.search(request) is not None, request)
+        json_asked = _JSON.search(request) is not None
+        return cls(tuple(named), json_asked, request, "" if named or json_asked else _bare_form(request))
 
     def problems(self, answer: str) -> list[str]:
         """Return how an answer departs from the form, in words for the model; empty if it fits.
@@ -103,6 +128,10 @@ class AnswerForm:
             wrong = self._wrong_value(name, placeholder, given.get(name))
             if wrong:
                 problems.append(wrong)
+        if self.bare == "number" and _is_worded_number(answer, self.request):
+            problems.append("the request asks for a number and nothing else: send it without words around it")
+        if self.bare == "list" and _is_worded_list(answer):
+            problems.append("the request asks for a comma-separated list and nothing else: send it in one line, alone")
         return problems
 
     def shaped(self, answer: str) -> str:
@@ -142,6 +171,9 @@ class AnswerForm:
 
     def fits(self, answer: str) -> bool:
         """Return True if the request has a form that can be recognized in the answer, and the answer has it."""
+        if self.bare:
+            items = answer.split(",") if self.bare == "list" else [answer]
+            return all(_BARE_NUMBER.fullmatch(one.strip()) for one in items)
         return bool(self.named and not self.problems(answer)) or (self.json and is_json(answer))
 
     def _wrong_value(self, name: str, placeholder: str, value: str | None) -> str:
@@ -157,6 +189,37 @@ class AnswerForm:
         if _ASSIGNMENT.match(value) and "=" not in placeholder:
             return f"@{name}[{value}]: the bare value belongs there, without its name"
         return ""
+
+
+def _bare_form(request: str) -> Literal["", "number", "list"]:
+    """Return which form a request demands for its whole answer; empty if it asks several questions, or for more."""
+    number, listed = _NUMBER_ALONE.search(request), _COMMA_LIST.search(request)
+    found = number or listed
+    if found is None or (number and listed) or request.count("?") > 1:
+        return ""
+    sentence = re.split(r"[.!\n](?:\s|\Z)", request[found.end() :], maxsplit=1)[0]
+    if _MORE_WANTED.search(sentence):
+        return ""
+    return "number" if number else "list"
+
+
+def _is_worded_number(answer: str, request: str) -> bool:
+    """Return whether words other than a unit stand around a number; words that the request names are an answer, too."""
+    words = _LETTERS.findall(answer)
+    named = answer.strip(" \n.'\"").casefold() in request.casefold()
+    return len(words) > _MOST_WORDS and any(map(str.isdigit, answer)) and not named
+
+
+def _is_worded_list(answer: str) -> bool:
+    """Return whether a sentence stands around a list, or its items stand in lines of their own."""
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    if len(lines) > 1 and not all(line.endswith(",") for line in lines[:-1]):
+        return any(line.count(",") > 1 for line in lines) or sum(map(bool, map(_MARKED_LINE.match, lines))) > 1
+    items = [one.strip().rstrip(".") for one in " ".join(lines).split(",")]
+    numbers = [_BARE_NUMBER.fullmatch(one) is not None for one in items]
+    inner = numbers[1:-1]
+    around = len(inner) >= _LEAST_INNER and all(inner) and not (numbers[0] and numbers[-1])
+    return around or (len(items) > 1 and _INTRODUCED.search(items[0]) is not None)
 
 
 def _is_placeholder(value: str, placeholder: str) -> bool:

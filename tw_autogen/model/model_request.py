@@ -52,6 +52,11 @@ class ModelRequest:
 class RequestModel:
     """A `ChatModel` of this package: a subclass defines `answer`, which takes the whole request."""
 
+    @property
+    def objects_only(self) -> bool:
+        """Whether the reply to a request with a schema can hold nothing beside the object, as far as is known."""
+        return False
+
     def answer(self, request: ModelRequest) -> Completion:
         """Answer a request; errors as in `ChatModel.complete`.
 
@@ -112,6 +117,11 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
     )
 
 
+def objects_only(model: ChatModel | None) -> bool:
+    """Return whether the reply to a request with a schema can hold nothing beside the object; see `RequestModel`."""
+    return isinstance(model, RequestModel) and model.objects_only
+
+
 def call_model(model: ChatModel, request: ModelRequest) -> Completion:
     """Complete a request within its reservation, and report what the call cost.
 
@@ -151,6 +161,10 @@ class _AskedAs(RequestModel):
     def __init__(self, model: ChatModel, role: str) -> None:
         self._model = model
         self._role = role
+
+    @property
+    def objects_only(self) -> bool:
+        return objects_only(self._model)
 
     def answer(self, request: ModelRequest) -> Completion:
         return complete(self._model, replace(request, role=self._role))

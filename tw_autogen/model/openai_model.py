@@ -89,6 +89,11 @@ class OpenAIModel(RequestModel):
         cost = f", ${price.prompt:g} in / ${price.completion:g} out for a million tokens" if price else ""
         return f"{self.name} at {self.base_url}{cost}"
 
+    @property
+    def objects_only(self) -> bool:
+        """Whether a response format is sent with a schema: one that is set, or that the server has not refused yet."""
+        return self._fallback.sends_format
+
     def answer(self, request: ModelRequest) -> Completion:
         """Answer a request; see `ChatModel.complete`.
 

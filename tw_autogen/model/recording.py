@@ -3,6 +3,7 @@
 format: 1
 model: gpt-5.4-mini
 date: '2026-11-21'
+objects_only: true                # only where a reply to a schema can hold nothing else: prompts say less then
 replies:
 - role: Planner                   # who asked
   system: 0a41…                   # of the system message alone, to say what has changed
@@ -26,7 +27,7 @@ from typing import Any
 
 from tw_autogen.errors import ScenarioError, nearest
 from tw_autogen.model.chat_model import ChatModel, Completion, ToolCall, Usage
-from tw_autogen.model.model_request import ModelRequest, RequestModel, complete
+from tw_autogen.model.model_request import ModelRequest, RequestModel, complete, objects_only
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.private_files import touch_private
 from tw_autogen.yaml_files import Block, OneLineMapping, read_yaml, readable_yaml
@@ -104,12 +105,14 @@ class Recording:
         model: Who gave the first of them.
         date: Of the first call, as `2026-11-21`.
         path: The file that it was read from.
+        objects_only: As of the model that was recorded: prompts depend on it.
     """
 
     replies: tuple[RecordedReply, ...]
     model: str = ""
     date: str = ""
     path: Path | None = None
+    objects_only: bool = False
 
     @classmethod
     def of(cls, replies: Iterable[str | Completion]) -> Recording:
@@ -137,12 +140,16 @@ class Recording:
                 raise ScenarioError(f"reply {number}: missing key {error.args[0]!r}", path=path) from error
             except (AttributeError, TypeError, ValueError) as error:
                 raise ScenarioError(f"reply {number}: {error}", path=path) from error
-        return cls(tuple(replies), str(plain.get("model", "")), str(plain.get("date", "")), path)
+        head = str(plain.get("model", "")), str(plain.get("date", "")), path, plain.get("objects_only") is True
+        return cls(tuple(replies), *head)
 
     def write(self, path: Path) -> None:
         """Write a file in place of the one that is there, which stays whole until the new one is."""
         new = path.with_name(f"{path.name}.new")
-        whole = [_head(self.model, self.date), *(readable_yaml([one.to_dict()], width=_WIDTH) for one in self.replies)]
+        whole = [
+            _head(self.model, self.date, self.objects_only),
+            *(readable_yaml([one.to_dict()], width=_WIDTH) for one in self.replies),
+        ]
         new.write_text("".join(whole), encoding="utf-8", newline="\n")
         new.replace(path)
 
@@ -168,6 +175,12 @@ class RecordingModel(RequestModel):
         self._model = model
         self._lock = threading.Lock()
         self._begun = False
+        self._objects_only = objects_only(model)
+
+    @property
+    def objects_only(self) -> bool:
+        """As of the model that is recorded."""
+        return self._objects_only
 
     @property
     def left(self) -> tuple[RecordedReply, ...]:
@@ -193,7 +206,7 @@ class RecordingModel(RequestModel):
         with self._lock:
             if not self._begun:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                head = _head(reply.completion.model, datetime.date.today().isoformat())
+                head = _head(reply.completion.model, datetime.date.today().isoformat(), self._objects_only)
                 if not self.path.exists():  # one that is shared already stays so
                     touch_private(self.path)
                 self.path.write_text(head, encoding="utf-8", newline="\n")
@@ -202,5 +215,6 @@ class RecordingModel(RequestModel):
                 file.write(readable_yaml([reply.to_dict()], width=_WIDTH))
 
 
-def _head(model: str, date: str) -> str:
-    return f"{readable_yaml({'format': FORMAT, 'model': model, 'date': date})}replies:\n"
+def _head(model: str, date: str, only: bool) -> str:
+    head = {"format": FORMAT, "model": model, "date": date, **({"objects_only": True} if only else {})}
+    return f"{readable_yaml(head)}replies:\n"

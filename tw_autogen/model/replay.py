@@ -56,6 +56,11 @@ class ReplayModel(RequestModel):
         self._lock = threading.Lock()
 
     @property
+    def objects_only(self) -> bool:
+        """As of the model that was recorded."""
+        return self.recording.objects_only
+
+    @property
     def unused_words(self) -> str:
         """The roles whose replies were not used, with how many there are for each."""
         return names_of(self.unused)

@@ -26,6 +26,11 @@ class RequestFallback:
         self._asks_usage = True
         self._offers_tools = True
 
+    @property
+    def sends_format(self) -> bool:
+        """Whether a request with a schema has a `response_format`."""
+        return self._format != "text"
+
     def of(self, body: Mapping[str, Any], schema: Mapping[str, Any] | None, *, streams: bool) -> dict[str, Any]:
         """Return a request with the parts that were not refused.
 

@@ -25,6 +25,7 @@ class _Worker(Role):
 
     name = "CodeInterpreter"
     intro = "Writes and runs Python for one task. It reads files in the working folder and draws charts."
+    code_rules = "- Show what was asked for, with labels and units; nothing else."
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Never called: the probe only reads what the model would send."""
@@ -61,9 +62,9 @@ def probe_format(model: ChatModel) -> Probe:
     problems = []
     for request in _REQUESTS:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": f"From: User\n{request}"}]
-        text = model.complete(messages, schema=reply_schema([worker.name]), seconds=_SECONDS).text
+        text = model.complete(messages, schema=reply_schema([worker.name], code=True), seconds=_SECONDS).text
         try:
-            read_reply(text, [worker.name], has_plan=False)
+            read_reply(text, [worker.name], has_plan=False, coder=worker.name)
         except Unreadable as unreadable:
             problems.append(str(unreadable))
     return Probe(len(_REQUESTS), len(_REQUESTS) - len(problems), tuple(problems))

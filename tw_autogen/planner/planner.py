@@ -7,12 +7,10 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from string import Template
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from tw_autogen.approval import Approve
 from tw_autogen.conversation import (
-    CONVENTIONS,
     AnswerForm,
     Attachment,
     AttachmentType,
@@ -27,7 +25,7 @@ from tw_autogen.conversation import (
 from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import ModelDelayed
-from tw_autogen.model import ChatModel, Completion, FieldStream, Message, ask
+from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
 from tw_autogen.planner.answer_checks import (
     AnswerChecks,
     Verify,
@@ -40,6 +38,7 @@ from tw_autogen.planner.definition_changes import DefinitionPrompt, changes_of, 
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
+from tw_autogen.planner.static_prompt import static_prompt
 from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
 from tw_autogen.recall import ChatHistory, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
@@ -62,10 +61,6 @@ _DOUBTS = (
     "(This has not gone to the User yet: {}. Have a worker look at it once more, or, if it is right all the same, "
     "answer with it and say why it is.)"
 )
-_PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
-_CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
-_CODE_FIELD = "- code: the Python as a string, its quotes escaped; null without, or where the block holds it.\n"
-_BESIDE = ", and after it, if you like, the code in a ```python block"
 
 
 @runtime_checkable
@@ -175,19 +170,14 @@ class Planner(Role):
     @property
     def prompt(self) -> str:
         """The static text that every prompt begins with."""
-        workers = "\n\n".join(f"## {one.name}\n{one.intro}" for one in self._workers)
-        receivers = ", ".join([*(one.name for one in self._workers), USER])
         coder, rules = self._coder
-        prompt = _PROMPT.substitute(
-            workers=workers or "There are none: answer yourself.",
-            receivers=receivers,
-            conventions=CONVENTIONS,
-            code=_CODE.substitute(coder=coder, rules=rules) if coder else "",
-            code_field=_CODE_FIELD if coder else "",
-            beside=_BESIDE if coder else " and nothing else",
-        ).strip()
-        rules = self._settings.instructions.strip()
-        return f"{prompt}\n\n# House rules\n{rules}" if rules else prompt
+        return static_prompt(
+            self._workers,
+            coder=coder,
+            rules=rules,
+            objects_only=isinstance(self._model, RequestModel) and self._model.objects_only,
+            house_rules=self._settings.instructions,
+        )
 
     @property
     def _coder(self) -> tuple[str, str]:
@@ -294,7 +284,7 @@ class Planner(Role):
             elif turn and isinstance(follows, Post) and _is_forwarded(new, follows, self.name):
                 mine.history.append_user(f"From: {new.send_from}\n{_FORWARDED}{_made(new)}")
             elif new.send_from == self.name:
-                mine.history.append_assistant(_as_json(new))
+                mine.history.append_assistant(_as_json(new, then=bool(self._coder[0])))
             else:
                 images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
                 offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
@@ -329,7 +319,8 @@ class Planner(Role):
             return ask(
                 self._model,
                 growing.request(
-                    counted, schema=reply_schema(names, code=bool(coder), definitions=mine.definitions.wanted)
+                    counted,
+                    schema=reply_schema(names, code=bool(coder), then=bool(coder), definitions=mine.definitions.wanted),
                 ),
                 ReplyReader(
                     names,
@@ -565,16 +556,14 @@ def _correction(problems: Sequence[str]) -> str:
     )
 
 
-def _as_json(post: Post) -> str:
+def _as_json(post: Post, *, then: bool) -> str:
     """Return a stored post of the Planner's in the form in which its model would have replied; a long answer cut."""
     names = {"reasoning": AttachmentType.plan_reasoning.value}
     message = post.message
     if len(message) > _ANSWER_CHARS and post.send_to == USER:
         message = f"{message[:_ANSWER_CHARS]}\n… ({len(message)} characters went to the User; this is the beginning)"
     said = {one.type.value: one.content for one in post.attachments} | {"send_to": post.send_to, "message": message}
-    fields = reply_schema((), code=AttachmentType.code.value in {one.type.value for one in post.attachments})[
-        "properties"
-    ]
+    fields = reply_schema((), code=post.attachment(AttachmentType.code) is not None, then=then)["properties"]
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}
     if kept := post.attachment(AttachmentType.definitions):

@@ -117,12 +117,15 @@ class PlannerReply:
     definitions: tuple[Mapping[str, str], ...] = ()
 
 
-def reply_schema(workers: Sequence[str], *, code: bool = False, definitions: bool = False) -> Mapping[str, Any]:
+def reply_schema(
+    workers: Sequence[str], *, code: bool = False, then: bool = True, definitions: bool = False
+) -> Mapping[str, Any]:
     """Return the JSON schema of a reply.
 
     Args:
         workers: The names that may be written to, beside the user's.
-        code: Whether a worker takes code.
+        code: Whether it has the field of that name.
+        then: Whether it has the field of that name.
         definitions: Whether it has the field of that name.
 
     Returns:
@@ -137,7 +140,7 @@ def reply_schema(workers: Sequence[str], *, code: bool = False, definitions: boo
         "send_to": {"type": "string", "enum": [*workers, USER]},
         "message": text,
         **({"code": maybe} if code else {}),
-        "then": {"type": ["string", "null"], "enum": [USER, None]},
+        **({"then": {"type": ["string", "null"], "enum": [USER, None]}} if then else {}),
         "stop": {"type": "string", "enum": [stop.value for stop in Stop]},
         **({"definitions": definitions_schema()} if definitions else {}),
     }
@@ -267,7 +270,7 @@ class ReplyReader:
             "send_to": USER if to_user else self._workers[0],
             "message": (_EXAMPLE_ANSWER if to_user else _EXAMPLE_STEP) if concrete else "…",
             **({"code": None} if self._coder and not to_user else {}),
-            "then": None,
+            **({"then": None} if self._coder else {}),
             "stop": (Stop.Completed if to_user else Stop.InProcess).value,
         }
         return json.dumps(example, ensure_ascii=False)

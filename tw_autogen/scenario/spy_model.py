@@ -38,6 +38,11 @@ class SpyModel(RequestModel):
         self._model = model
         self._lock = threading.Lock()
 
+    @property
+    def objects_only(self) -> bool:
+        """As of the model that answers."""
+        return isinstance(self._model, RequestModel) and self._model.objects_only
+
     def answer(self, request: ModelRequest) -> Completion:
         """Complete the request with the model, and keep what was asked, by whom, and what was said."""
         asked, role = tuple(copy.deepcopy(request.messages)), request.role

@@ -50,6 +50,11 @@ class ClientModel(RequestModel):
         self._client = client
         self._stream = stream
 
+    @property
+    def objects_only(self) -> bool:
+        """Whether the client asks for a JSON object where there is a schema."""
+        return bool(self._client.model_info.get("json_output"))
+
     def answer(self, request: ModelRequest) -> Completion:
         """Answer a request; errors of the host's client go through as they are.
 
