@@ -177,12 +177,17 @@ class LessonsRecalled(Event):
 
 @dataclass(frozen=True)
 class TalkShortened(Event):
-    """The older part of a role's history became this summary; about so many tokens its prompt had, and has now."""
+    """The older part of a role's history became this summary; about so many tokens its prompt had, and has now.
+
+    `pruned_chars` of results that a later one has superseded (failures that were mended, cut output that was looked at
+    again) were left out; where that was enough, `summary` is empty.
+    """
 
     role: str
     tokens_before: int
     tokens_after: int
     summary: str = ""
+    pruned_chars: int = 0
 
 
 @dataclass(frozen=True)

@@ -336,13 +336,17 @@ class CodeInterpreter(Role):
                 mine.history.append_user(changed)
             if work.findings:
                 work.refused += 1
-                mine.history.append_user(f"{report_texts.findings_report(work.findings)}\n{_MEND}")
+                told = report_texts.findings_report(work.findings)
+                mine.history.append_user(f"{told}\n{_MEND}")
+                mine.history.results.note(told, code=work.code, ok=False, kept_as="")
                 work.gave_up = work.refused > (1 if self._policy.only_plugins else self._settings.max_tries)
                 if work.record_failure("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
             execution = self._run(work, cells, turn)
             told = report_texts.execution_report(execution, execution.artifacts, limit, code=work.code)
+            kept_as = report_texts.kept_whole(execution, limit)
+            mine.history.results.note(told, code=work.code, ok=execution.ok, kept_as=kept_as)
             mine.variables.note_code(work.code)
             work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
             news = mine.variables.news(execution.variables)

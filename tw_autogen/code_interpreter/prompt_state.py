@@ -96,6 +96,7 @@ class PromptState:
             lessons: That may help; told again only if they are others than those told last in this round.
             forwarded: What comes of it goes to another role.
         """
+        self.history.results.begin_task()
         parts = []
         board = "\n\n".join(text for role, text in here.read_board().items() if role != self.name)
         tasks = [post.message for post in here.posts if post.send_to == self.name]

@@ -108,12 +108,23 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
         "Error": cut(execution.error, limit_chars),
     }
     shown = [f"{name}:\n{trimmed(text)}" for name, text in parts.items() if text.strip()]
-    kept = execution.kept_as and max(len(execution.stdout), len(execution.result or "")) > limit_chars
-    shown += [_KEPT.format(execution.kept_as)] if kept else []
+    kept = kept_whole(execution, limit_chars)
+    shown += [_KEPT.format(kept)] if kept else []
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
     last = _last_assigned(code) if nothing else ""
     nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
     return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts)] if part)
+
+
+def kept_whole(execution: Execution, limit_chars: int) -> str:
+    """Return the variable that holds the whole output, where a report has a part only; empty if it has all.
+
+    Args:
+        execution: The cell's.
+        limit_chars: How long each part of a report may be.
+    """
+    cut = max(len(execution.stdout), len(execution.result or "")) > limit_chars
+    return execution.kept_as if cut else ""
 
 
 def findings_report(findings: Sequence[Finding]) -> str:

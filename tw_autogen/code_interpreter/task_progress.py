@@ -156,6 +156,8 @@ class TaskProgress:
         ]
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
         extra |= {"refused": self.refused, "went_wrong": self.wrong}
+        if kept_as := report_texts.kept_whole(self.execution, limit_chars):
+            extra["kept_as"] = kept_as
         said.append(Attachment(kind.execution_status, status, extra))
         output = self.beginning or self._output(limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))

@@ -294,6 +294,7 @@ class Planner(Role):
                 mine.history.append_user(
                     f"From: {new.send_from}{_unrun_note(new)}\n{new.message}{offers}{date}{kept}", images
                 )
+                _note_result(mine.history, new)
 
     def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
         """Return what workers offer for this request beyond their intros, and lessons from earlier requests.
@@ -529,6 +530,17 @@ def _unrun_note(post: Post) -> str:
     in_words = post.content(AttachmentType.reply_type) == "text"
     unrun = in_words and status is not None and status.content == "NONE" and not status.extra
     return " (no code ran: these are words alone)" if unrun else ""
+
+
+def _note_result(history: ChatHistory, post: Post) -> None:
+    """Note a worker's report of code, which may supersede an earlier one; a request begins another task."""
+    if post.send_from == USER:
+        history.results.begin_task()
+    status, code = post.attachment(AttachmentType.execution_status), post.content(AttachmentType.reply_content)
+    if status is not None and code:
+        extra = status.extra if isinstance(status.extra, dict) else {}
+        kept_as = str(extra.get("kept_as", ""))
+        history.results.note(post.message, code=code, ok=status.content == "SUCCESS", kept_as=kept_as)
 
 
 def _new_lines(offer: str, known: Collection[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.model import TokenEstimate
+from tw_autogen.recall.superseded_results import SupersededResults
 
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
@@ -22,8 +23,8 @@ class ChatHistory:
         system: The static text; never changed.
 
     Texts that have no answer yet are one message, so that the messages of user and assistant alternate, as some models
-    demand. Only three methods change a message: `append_user` the last one while it has no answer, `replace`, and
-    `replace_oldest`.
+    demand. Only these methods change a message: `append_user` the last one while it has no answer, `replace`,
+    `replace_oldest`, `prune` and `cut_longest`.
     """
 
     def __init__(self, system: str) -> None:
@@ -36,6 +37,8 @@ class ChatHistory:
         self.most_tokens = 0
         """The most tokens that a prompt may have, after the model has refused longer ones; 0: none was refused."""
         self._estimate = TokenEstimate()
+        self.results = SupersededResults()
+        """What `prune` leaves out."""
 
     @property
     def tokens(self) -> int:
@@ -125,6 +128,36 @@ class ChatHistory:
             last["content"] = _joined(last["content"], words, seen)
         else:
             self.messages.append({"role": "user", "content": _joined(words, seen)})
+
+    def pruned(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return messages with a part only of each result that a later one has superseded.
+
+        Args:
+            messages: Some of this history.
+        """
+        return [
+            {**one, "content": _joined([_with_text(part, self.results.shorten) for part in _parts(one["content"])])}
+            if one["role"] == "user"
+            else dict(one)
+            for one in messages
+        ]
+
+    @property
+    def prunable_tokens(self) -> int:
+        """The estimated tokens that `prune` would leave out."""
+        there = self.messages[self._static : -1]
+        return self.estimate_tokens(there) - self.estimate_tokens(self.pruned(there))
+
+    def prune(self) -> int:
+        """Leave out most of each superseded result, but for the last message; a cached prefix ends at the first one.
+
+        Returns:
+            How many characters were left out.
+        """
+        before = TokenEstimate.count_chars(self.messages)
+        self.messages[self._static : -1] = self.pruned(self.messages[self._static : -1])
+        self.results.forget()
+        return before - TokenEstimate.count_chars(self.messages)
 
     def cut_longest(self, least_chars: int) -> bool:
         """Cut the longest message of the user, other than examples, to half of its length.

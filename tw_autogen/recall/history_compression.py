@@ -13,7 +13,7 @@ from tw_autogen.model import ChatModel, ModelRequest, ask
 from tw_autogen.recall.chat_history import ChatHistory
 
 _PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())
-_LEAST_SHARE = 0.2  # what would save less than this of the budget is not worth a call
+LEAST_SHARE = 0.2  # what would save less than this of the budget is not worth a call
 _WORDS_SHARE = 8  # words of a summary: the budget in tokens through this
 _HEAD = "# What was said before, in short\n"
 
@@ -47,11 +47,11 @@ def compress(
     if not tokens or history.tokens <= tokens:
         return ""
     old = history.older_messages(keep_rounds)
-    if history.estimate_tokens(old) < tokens * _LEAST_SHARE:
+    if history.estimate_tokens(old) < tokens * LEAST_SHARE:
         return ""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": _PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
-        {"role": "user", "content": _transcript(old)},
+        {"role": "user", "content": _transcript(history.pruned(old))},
     ]
     summary, _ = ask(model, replace(request or ModelRequest(), messages=messages), _read)
     history.replace_oldest(len(old), f"{_HEAD}{summary}")

@@ -13,7 +13,7 @@ from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShor
 from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, is_too_long
 from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.examples import Example, select_examples
-from tw_autogen.recall.history_compression import compress, keep_newest
+from tw_autogen.recall.history_compression import LEAST_SHARE, compress, keep_newest
 from tw_autogen.recall.lessons import Experience, read_experiences, select_experiences
 from tw_autogen.recall.settings import RecallSettings
 
@@ -109,9 +109,11 @@ class Recall:
         *,
         now: bool = False,
     ) -> bool:
-        """Summarize the older part of a history that has grown too long; if that fails, the history stays as it is.
+        """Shorten a history that has grown too long: results that later ones have superseded, and the older part.
 
-        A failure is an event, and the next attempt comes three rounds later.
+        Where the results are enough, no model is asked. Otherwise the older part becomes a summary, and the results are
+        left out of it and of what stays; if no summary comes, the history stays as it is, which is an event, and the
+        next attempt comes three rounds later.
 
         Args:
             history: Changed in place.
@@ -122,7 +124,7 @@ class Recall:
             now: However short the history is, and all before its last round; less than a tenth of it is left alone.
 
         Returns:
-            Whether it was done.
+            Whether a part became a summary.
 
         Raises:
             ModelError: it was cancelled.
@@ -132,6 +134,12 @@ class Recall:
             return False
         before = history.tokens
         limit = min(filter(None, (self.settings.compress_tokens, history.most_tokens)), default=0)
+        if limit and before > limit and not now:
+            prunable = history.prunable_tokens
+            if before - prunable <= limit and prunable >= limit * LEAST_SHARE:
+                pruned = history.prune()
+                emit(TalkShortened(role, before, history.tokens, pruned_chars=pruned))
+                return False
         try:
             summary = compress(
                 history,
@@ -147,7 +155,8 @@ class Recall:
             emit(TalkNotShortened(role, before, str(error), _ROUNDS_APART))
             return False
         if summary:
-            emit(TalkShortened(role, before, history.tokens, summary))
+            pruned = history.prune()
+            emit(TalkShortened(role, before, history.tokens, summary, pruned))
         return bool(summary)
 
     def ask_compressing(
@@ -163,8 +172,9 @@ class Recall:
     ) -> T:
         """Ask; if the model refuses the prompt as longer than its context, compress the history and ask again.
 
-        First the messages before the current round become a summary or, if none can be made, a few lines; then the
-        longest messages are cut. From then on the history stays shorter than what was refused.
+        First superseded results are left out, then the messages before the current round become a summary or, if none
+        can be made, a few lines; then the longest messages are cut. From then on the history stays shorter than what
+        was refused.
 
         Args:
             ask: Asks the model with the history's messages.
@@ -193,6 +203,9 @@ class Recall:
     ) -> bool:
         before = history.tokens
         history.most_tokens = min(filter(None, (history.most_tokens, round(before * _LESS))))
+        if pruned := history.prune():
+            emit(TalkShortened(role, before, history.tokens, pruned_chars=pruned))
+            return True
         old = history.older_messages(0)
         try:
             summary = compress(history, model, tokens=history.most_tokens, keep_rounds=0, request=request)

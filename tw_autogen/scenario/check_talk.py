@@ -59,7 +59,7 @@ def summaries(
         at_most: Most that are right; None: no limit.
         matches: A regular expression; None: any summary.
     """
-    found = [event for seen in rounds for event in seen.events if isinstance(event, TalkShortened)]
+    found = [event for seen in rounds for event in seen.events if isinstance(event, TalkShortened) and event.summary]
     yield from count(span(rounds), "summaries", len(found), at_least, at_most)
     for number, event in enumerate(found, start=1):
         if matches and not matches.search(event.summary):
