@@ -92,12 +92,12 @@ def test_the_token_follows_no_redirect_of_the_websocket(server):
 
 def test_an_answer_that_comes_byte_for_byte_ends_in_time(server, tmp_path):
     gateway = Gateway(server().url, "", None, tmp_path)
-    calls = [one for one in threading.enumerate() if one.name == "gateway call"]
+    calls = [one for one in threading.enumerate() if one.name == "server call"]
 
     with pytest.raises(TimeoutError, match=r"no whole answer within 5\.5 s"):
         gateway.call("GET", "slow", seconds=0.5)
     for one in threading.enumerate():
-        if one.name == "gateway call" and one not in calls:
+        if one.name == "server call" and one not in calls:
             one.join(5)
             assert not one.is_alive()
 

@@ -12,15 +12,14 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
+from tw_autogen.deadline import finish_within
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
 from tw_autogen.lazy_module import LazyModule
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     import httpx
 else:
     httpx = LazyModule("httpx")
-
-Result = TypeVar("Result")
 
 _MOST_ANSWER_BYTES = 4 << 20
 """How long an answer may be."""
@@ -140,7 +137,7 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            status, data = _within(seconds + _PATIENCE_SECONDS, ask, lambda: sockets)
+            status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, lambda: sockets)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
@@ -189,39 +186,6 @@ class Gateway:
 
     def _error(self, what: str) -> KernelStartError:
         return KernelStartError(f"gateway {self.url} {what}", folder=self.folder)
-
-
-def _within(seconds: float, work: Callable[[], Result], sockets: Callable[[], Sequence[socket.socket]]) -> Result:
-    """Return what work returns that reads from a server, which may send a byte now and then and never end.
-
-    Args:
-        seconds: How long all of it may take.
-        work: Done on a thread of its own.
-        sockets: Those that it reads from so far; they are shut down when the time is over, which ends it.
-
-    Raises:
-        TimeoutError: the time is over.
-    """
-    done: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="gateway call", daemon=True).start()
-    try:
-        return done.result(seconds)
-    except FutureTimeout:
-        if done.done():  # the work's own error
-            raise
-        raise TimeoutError(f"no whole answer within {seconds:g} s") from None
-    finally:
-        if not done.done():
-            for one in sockets():
-                with contextlib.suppress(OSError):  # closed meanwhile
-                    one.shutdown(socket.SHUT_RDWR)
 
 
 class GatewayProcess:
@@ -448,7 +412,7 @@ class WebsocketWire:
                 redirect_limit=0,  # the token is for this gateway alone
             )
 
-        _within(_SOCKET_SECONDS, connect, lambda: [line.sock] if line.sock else [])
+        finish_within(_SOCKET_SECONDS, connect, lambda: [line.sock] if line.sock else [])
         line.settimeout(_SOCKET_SECONDS)
         frames = line.frame_buffer
         receive, self._message_bytes = frames.recv, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,9 @@ from tw_autogen.model.chat_model import Completion, ToolCall, Usage
 def read_usage(usage: Any) -> Usage:
     """Read what a server reported; tokens that it doesn't report are 0, the call counts all the same."""
     return Usage(
-        _field(usage, "prompt_tokens") or 0,
-        _field(_field(usage, "prompt_tokens_details"), "cached_tokens") or 0,
-        _field(usage, "completion_tokens") or 0,
+        _count(_field(usage, "prompt_tokens")),
+        _count(_field(_field(usage, "prompt_tokens_details"), "cached_tokens")),
+        _count(_field(usage, "completion_tokens")),
         calls=1,
     )
 
@@ -24,17 +25,17 @@ def read_answer(answer: Any) -> Completion | None:
     message = _field(choice, "message")
     if not isinstance(message, dict):
         return None
-    calls = [(call, _field(call, "function")) for call in message.get("tool_calls") or ()]
+    calls = [(call, _field(call, "function")) for call in _items(message.get("tool_calls"))]
     return Completion(
-        text=_text(message.get("content")) or message.get("refusal") or "",
+        text=_text(message.get("content")) or _text(message.get("refusal")),
         tool_calls=tuple(
-            ToolCall(call.get("id") or "", function.get("name") or "", function.get("arguments") or "")
+            ToolCall(_text(call.get("id")), _text(function.get("name")), _arguments(function))
             for call, function in calls
             if isinstance(function, dict)
         ),
         usage=read_usage(_field(answer, "usage")),
-        finish_reason=_field(choice, "finish_reason") or "stop",
-        model=_field(answer, "model") or "",
+        finish_reason=_text(_field(choice, "finish_reason")) or "stop",
+        model=_text(_field(answer, "model")),
     )
 
 
@@ -64,13 +65,13 @@ class StreamAccumulator:
     def add(self, chunk: Any) -> str:
         """Add a chunk, and return its text."""
         self._usage = _field(chunk, "usage") or self._usage  # a running total: the last one counts
-        self._model = _field(chunk, "model") or self._model
+        self._model = _text(_field(chunk, "model")) or self._model
         choice = _first(_field(chunk, "choices"))
-        self._finish_reason = _field(choice, "finish_reason") or self._finish_reason
+        self._finish_reason = _text(_field(choice, "finish_reason")) or self._finish_reason
         delta = _field(choice, "delta")
-        for part in _field(delta, "tool_calls") or ():
+        for part in _items(_field(delta, "tool_calls")):
             self._add_call(part)
-        text = _text(_field(delta, "content")) or _field(delta, "refusal") or ""
+        text = _text(_field(delta, "content")) or _text(_field(delta, "refusal"))
         self._pieces.append(text)
         return text
 
@@ -80,14 +81,15 @@ class StreamAccumulator:
         return Completion("".join(self._pieces), calls, read_usage(self._usage), self._finish_reason, self._model)
 
     def _add_call(self, part: Any) -> None:
-        index, id = _field(part, "index"), _field(part, "id") or ""
+        index, id = _field(part, "index"), _text(_field(part, "id"))
+        index = index if isinstance(index, int) else None
         call = self._at.get(index)
         if call is None or (id and id != call.id):  # some servers give every call the index 0, or none
             call = self._at[index] = _GrowingCall(id)
             self._calls.append(call)
         function = _field(part, "function")
-        call.name += _field(function, "name") or ""
-        call.arguments += _field(function, "arguments") or ""
+        call.name += _text(_field(function, "name"))
+        call.arguments += _arguments(function)
 
 
 def _field(data: Any, name: str) -> Any:
@@ -96,11 +98,25 @@ def _field(data: Any, name: str) -> Any:
 
 
 def _first(items: Any) -> Any:
-    return items[0] if isinstance(items, list) and items else None
+    return next(iter(_items(items)), None)
+
+
+def _items(items: Any) -> list[Any]:
+    return items if isinstance(items, list) else []
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message's content, which some servers send as a list of parts."""
+    """Return text, of a message also as a list of parts; empty for what is neither."""
     if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return content or ""
+        return "".join(_text(_field(part, "text")) for part in content)
+    return content if isinstance(content, str) else ""
+
+
+def _arguments(function: Any) -> str:
+    """Return a call's arguments as JSON; some servers send them as an object."""
+    said = _field(function, "arguments")
+    return json.dumps(said) if isinstance(said, dict) else _text(said)
