@@ -27,7 +27,14 @@ from tw_autogen.testing import FakeKernel, ScriptedModel
 PACKAGE = Path(tw_autogen.__file__).parent
 STDLIB_ONLY = ("kernel/guest/", "kernel/launcher/")
 """What runs in other processes, where the package is not installed."""
-CAUGHT_WHERE_RAISED = {"ConnectionFailed", "LockTimeout", "ServerRefusal", "StreamError", "_NotPlain"}
+CAUGHT_WHERE_RAISED = {
+    "ConnectionFailed",
+    "LockTimeout",
+    "ServerRefusal",
+    "StreamError",
+    "UnsendableRequest",
+    "_NotPlain",
+}
 
 
 def exception_classes():

@@ -54,9 +54,8 @@ def import_soon(name: str) -> None:
 
 def finish_imports() -> None:
     """Wait until what `import_soon` began is imported: before code runs that may write where modules are looked for."""
-    while _RUNNING:
-        _RUNNING[-1].join()
-        _RUNNING.pop()
+    for thread in list(_RUNNING):  # it stays there: it has ended, and there are few
+        thread.join()
 
 
 def import_all() -> None:

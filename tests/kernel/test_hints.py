@@ -59,6 +59,13 @@ def test_text_that_is_no_utf_8_is_named_with_an_encoding_that_reads_it(kernel, r
     assert last_line(kernel, code) == "This text is not UTF-8; encoding='cp1252' reads it."
 
 
+@pytest.mark.parametrize(
+    "content", ["b'\\x1f\\x8b\\x08\\x00\\x99'", "b'\\x89PNG\\r\\n\\x1a\\n\\x00\\x00'"], ids=["gzip", "png"]
+)
+def test_what_is_no_text_is_offered_no_encoding(kernel, content):
+    assert "reads it" not in last_line(kernel, f"open('y.csv', 'wb').write({content})\nopen('y.csv').read()")
+
+
 @pytest.mark.parametrize("code", ["open('given.csv')", "import pandas as pd\npd.read_csv('./data/given.csv')"])
 def test_a_file_that_lies_in_a_granted_folder_is_named_with_its_path(kernel, code):
     assert last_line(kernel, code) == f"given.csv is not in the working folder; it is '{kernel.granted}/given.csv'."

@@ -1,3 +1,4 @@
+import gzip
 import threading
 from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -81,6 +82,7 @@ def client():
 
 
 ENDLESS = repeat(b" " * (1 << 20))
+PACKED = [gzip.compress(gzip.compress(bytes(1 << 28)))]
 DEEP = [b"[" * 100_000 + b"]" * 100_000]
 
 
@@ -90,6 +92,11 @@ DEEP = [b"[" * 100_000 + b"]" * 100_000]
 def test_an_answer_without_an_end_or_bottom_is_an_error(client, pieces, words):
     with pytest.raises(ValueError, match=words):
         client(pieces).get("/models", seconds=10)
+
+
+def test_a_packed_answer_is_an_error_before_it_is_unpacked(client):
+    with pytest.raises(ValueError, match=r"packed \(gzip, gzip\)"):
+        client(PACKED, headers={"Content-Encoding": "gzip, gzip"}).get("/models", seconds=10)
 
 
 def test_an_event_without_a_bottom_is_an_error(client):
@@ -126,3 +133,9 @@ def test_a_redirect_is_followed_to_no_other_address(client, monkeypatch):
         other.shutdown()
 
     assert asked == []
+
+
+@pytest.mark.parametrize("said", ["Mon, 01 Jan 99999 00:00:00 GMT", "soon", "-1", "nan"])
+def test_a_pause_that_is_none_leaves_the_refusal_as_it_is(client, said):
+    with pytest.raises(ServerRefusal, match="Error code: 429"):
+        client([b"{}"], status=429, headers={"Retry-After": said}).get("/models", seconds=10)

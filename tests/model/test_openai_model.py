@@ -680,3 +680,38 @@ def test_a_refused_key_is_no_server_that_does_not_run():
         model_at(server, api_key="sk-wrong").models()
 
     assert "running" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://[::1/v1", "it is no address"),
+        ("http://a:b:c/v1", "it is no address"),
+        ("http://", "names no server"),
+        ("localhost:1234/v1", "has no http"),
+    ],
+)
+def test_an_address_that_is_none_is_an_error_before_a_request(url, words):
+    with pytest.raises(ConfigError, match=words):
+        OpenAIModel(ModelSettings(base_url=url, name="m"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("OPENAI_CUSTOM_HEADERS", "x-team: Zürich", "a character that no header has"),
+        ("OPENAI_ORG_ID", "Zürich", "a character that no header has"),
+    ],
+)
+def test_a_variable_that_makes_no_header_is_an_error_in_words(monkeypatch, variable, value, words):
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(ConfigError, match=f"{variable}: it holds {words}"):
+        OpenAIModel(ModelSettings(base_url="http://127.0.0.1:9/v1", name="m")).models()
+
+
+def test_a_request_that_is_no_json_is_an_error_in_words():
+    model = OpenAIModel(ModelSettings(base_url="http://127.0.0.1:9/v1", name="m", extra={"top_p": float("nan")}))
+
+    with pytest.raises(ModelError, match="the request can't be written as JSON"):
+        model.complete([{"role": "user", "content": "x"}])

@@ -88,6 +88,13 @@ def test_fields_are_found_by_other_names(fields):
     assert (reply.send_to, reply.message, str(reply.plan)) == ("CodeInterpreter", "add", "1. add")
 
 
+@pytest.mark.parametrize("said", ["2", "2.", "2)", "2. …"])
+def test_the_step_is_read_with_and_without_signs_behind_it(said):
+    fields = {"current_plan_step": said, "send_to": "CodeInterpreter", "message": "add"}
+
+    assert read_reply(json.dumps(fields), WORKERS, has_plan=True).current_plan_step.rstrip(")") == "2"
+
+
 @pytest.mark.parametrize("workers", [["Echo"], ["CodeInterpreter", "Echo"]])
 def test_the_message_to_a_worker_is_the_plan_where_none_was_sent(workers):
     reply = read_reply('{"send_to": "Echo", "message": "add\\n them"}', workers, has_plan=False)

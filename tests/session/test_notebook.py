@@ -319,6 +319,8 @@ def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
         ("a < b and c<d", "a < b and c<d"),
         ("```\n<b>\n```\n<b>", "```\n<b>\n```\n&lt;b>"),
         ("`<b>` only", "`<b>` only"),
+        ("a<br>b, `df.query('a<b')` <https://x.org>", "a&lt;br>b, `df.query('a<b')` <https://x.org>"),
+        ("> a <b\n> title='x'> c", "> a &lt;b\n> title='x'> c"),
         ("<b\ra>", "&lt;b\na>"),
         ("<!-- x -->", "&lt;!-- x -->"),
         ("x" * 20_001 + "<b>", "```\n" + "x" * 20_001 + "<b>\n```"),

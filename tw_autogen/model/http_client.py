@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
 from tw_autogen.deadline import finish_within
+from tw_autogen.errors import ConfigError
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.model_request import report_delay
 
@@ -33,6 +34,7 @@ _LONGEST_EVENT_BYTES = 16 << 20
 _LONGEST_ANSWER_BYTES = 64 << 20
 _LONGEST_WAIT_SECONDS = 120.0
 """A server that wants to be left alone for longer is not asked again."""
+_HEADER_VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _OUT_OF_QUOTA = re.compile(
     r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
 )
@@ -55,6 +57,10 @@ class ServerRefusal(Exception):
         fields = body if isinstance(body, dict) else {}
         self.code = str(fields.get("code") or "")
         self.param = str(fields.get("param") or "")
+
+
+class UnsendableRequest(Exception):
+    """A request can't be written as JSON: it holds half a character, or a number that is none."""
 
 
 class StreamError(Exception):
@@ -201,13 +207,16 @@ class HttpClient:
             if event == "connection.connect_tcp.complete":
                 sockets.append(of_event["return_value"].get_extra_info("socket"))
 
-        request = self._http.build_request(
-            method,
-            url,
-            json=body,
-            timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS),
-            extensions={"trace": connected},
-        )
+        try:
+            request = self._http.build_request(
+                method,
+                url,
+                json=body,
+                timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS),
+                extensions={"trace": connected},
+            )
+        except (ValueError, TypeError) as error:
+            raise UnsendableRequest(str(error)) from error
         stopped, tries = abandoned or threading.Event(), 0
         while True:
             tries += 1
@@ -288,8 +297,10 @@ def _too_long(most_bytes: int) -> ValueError:
 
 
 def _environment_headers() -> dict[str, str]:
-    named = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-    found = {header: os.environ[name] for header, name in named.items() if os.environ.get(name)}
+    for name in ("OPENAI_CUSTOM_HEADERS", *_HEADER_VARIABLES.values()):
+        if not os.environ.get(name, "").isascii():
+            raise ConfigError(f"{name}: it holds a character that no header has")
+    found = {header: os.environ[name] for header, name in _HEADER_VARIABLES.items() if os.environ.get(name)}
     for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
         name, colon, value = line.partition(":")
         if colon:
@@ -315,8 +326,10 @@ def _json(response: httpx.Response, seconds: float, abandoned: threading.Event |
 
 
 def _pieces(response: httpx.Response, seconds: float, abandoned: threading.Event | None) -> Iterator[bytes]:
+    if (packed := response.headers.get("content-encoding", "identity").lower()) != "identity":
+        raise ValueError(f"its answer is packed ({packed}), which was not asked for")
     deadline = time.monotonic() + seconds
-    for piece in response.iter_bytes():
+    for piece in response.iter_raw():
         yield piece
         if time.monotonic() > deadline or (abandoned and abandoned.is_set()):
             raise ConnectionFailed("its answer did not end in time")
@@ -372,9 +385,8 @@ def _wanted_pause(headers: Mapping[str, str]) -> float | None:
         try:
             seconds = float(said)
         except ValueError:
-            date = email.utils.parsedate_tz(said)
-            if date is not None:
-                seconds = email.utils.mktime_tz(date) - time.time()
+            with suppress(ValueError, OverflowError, TypeError):  # no date, or one beyond all calendars
+                seconds = email.utils.parsedate_to_datetime(said).timestamp() - time.time()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 

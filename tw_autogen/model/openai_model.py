@@ -17,7 +17,7 @@ from tw_autogen.lazy_module import LazyModule, import_soon
 from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat_model import Completion
 from tw_autogen.model.error_messages import describe_failure, server_words, shown_url
-from tw_autogen.model.http_client import ConnectionFailed, HttpClient, ServerRefusal, StreamError
+from tw_autogen.model.http_client import ConnectionFailed, HttpClient, ServerRefusal, StreamError, UnsendableRequest
 from tw_autogen.model.model_request import ModelRequest, RequestModel
 from tw_autogen.model.openai_response import StreamAccumulator, read_answer
 from tw_autogen.model.request_fallback import RequestFallback
@@ -58,9 +58,16 @@ class OpenAIModel(RequestModel):
         self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
         self.name = settings.name or OPENAI_NAME
         self._url = settings.base_url or OPENAI_URL
+        try:
+            parts = urlsplit(self._url)
+            host = parts.hostname if parts.port != 0 else None
+        except ValueError as error:
+            raise ConfigError(f"{section}.base_url: it is no address: {error}") from error
         self.base_url = shown_url(self._url)
-        if urlsplit(self._url).scheme not in ("http", "https"):
+        if parts.scheme not in ("http", "https"):
             raise ConfigError(f"{section}.base_url: {self.base_url!r} has no http:// or https:// in front")
+        if not host:
+            raise ConfigError(f"{section}.base_url: {self.base_url!r} names no server")
         if not (self._key.isascii() and self._key.isprintable()):
             raise ConfigError(f"{section}.api_key: it holds a character that no key has; copy it again")
         self._fallback = RequestFallback(settings.response_format)
@@ -68,13 +75,20 @@ class OpenAIModel(RequestModel):
 
     @cached_property
     def _client(self) -> HttpClient:
-        """The client, made for the first call; a proxy never knows the way to loopback."""
-        client = HttpClient(
-            self._url,
-            self._key,
-            trust_env=not is_loopback(self._url),
-            environment_headers=self.settings.environment_headers,
-        )
+        """The client, made for the first call; a proxy never knows the way to loopback.
+
+        Raises:
+            ConfigError: what the environment says of headers or proxies can't be used.
+        """
+        try:
+            client = HttpClient(
+                self._url,
+                self._key,
+                trust_env=not is_loopback(self._url),
+                environment_headers=self.settings.environment_headers,
+            )
+        except ImportError as error:  # of what httpx needs for a SOCKS proxy
+            raise ConfigError(f"{self.base_url}: {error}; or unset the proxy (ALL_PROXY)") from error
         weakref.finalize(self, client.close)
         return client
 
@@ -102,6 +116,7 @@ class OpenAIModel(RequestModel):
 
         Raises:
             ModelError: naming the server, what was wrong, and what to do.
+            ConfigError: what the environment says of headers or proxies can't be used.
         """
         body: dict[str, Any] = {"model": self.name, "messages": [dict(message) for message in request.messages]}
         if self.settings.temperature is not None:
@@ -155,6 +170,8 @@ class OpenAIModel(RequestModel):
             answer = self._client.post(
                 "/embeddings", body, seconds=self.settings.seconds, max_tries=self.settings.max_tries
             )
+        except UnsendableRequest as unsent:
+            raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
         except expected as failed:
             raise self._failure(failed) from None
         found = dict(zip(_list_of(answer, "index") or (), _list_of(answer, "embedding") or (), strict=False))
@@ -193,6 +210,8 @@ class OpenAIModel(RequestModel):
                 ):
                     raise self._failure(refused) from None
                 continue
+            except UnsendableRequest as unsent:
+                raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
             except (ConnectionFailed, StreamError) as failed:
                 raise self._failure(failed) from None
             breaks += 1

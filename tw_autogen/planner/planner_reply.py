@@ -341,7 +341,8 @@ def read_reply(
     """
     said = _named(called(read_object(text), [*workers, USER]))
     fields = {name: _words(value) for name, value in said.items()}
-    fields |= {name: "" for name in ("code", "reasoning", "current_plan_step") if is_dots(fields[name])}
+    fields |= {name: "" for name in ("code", "reasoning") if is_dots(fields[name])}
+    fields["current_plan_step"] = fields["current_plan_step"].strip(" .…")  # dots where the form shows dots
     if bare_code and not fields["send_to"].strip() and _holds_code(fields["code"]):
         fields["send_to"] = coder
     if not as_json and isinstance(said["message"], dict):

@@ -44,18 +44,24 @@ def without_html(markdown: str) -> str:
     text = _lines(markdown)
     if len(text) > _MOST_MARKDOWN_CHARS:
         return fenced(text)
-    tokens = _parsed(text)
-    if any(one.type.startswith("html") for token in tokens for one in (token, *(token.children or ()))):
-        code = {at for one in tokens if one.type in ("fence", "code_block") and one.map for at in range(*one.map)}
-        lines = text.split("\n")
-        text = "\n".join(line if at in code else _TAG.sub("&lt;", line) for at, line in enumerate(lines))
-    return text if _is_ended(text) else fenced(text)
+    lines = text.split("\n")
+    for token in _parsed(text):
+        if token.type == "html_block":
+            for at in range(*token.map or ()):
+                lines[at] = _TAG.sub("&lt;", lines[at])
+        for tag in [one.content.split("\n")[0] for one in token.children or () if one.type == "html_inline"]:
+            for at in range(*token.map or ()):
+                lines[at] = lines[at].replace(tag, f"&lt;{tag[1:]}")
+    text = "\n".join(lines)
+    return text if _is_plain(text) else fenced(text)
 
 
-def _is_ended(markdown: str) -> bool:
-    """Return whether what follows is outside of it: a block of code without an end would hold all that is behind it."""
-    last = _parsed(f"{markdown}\n\n{_BEHIND}")[-3:]
-    return [one.type for one in last[::2]] == ["paragraph_open", "paragraph_close"] and last[1].content == _BEHIND
+def _is_plain(markdown: str) -> bool:
+    """Return whether Markdown holds no HTML, and no block of code without an end, which would hold all that follows."""
+    tokens = _parsed(f"{markdown}\n\n{_BEHIND}")
+    last = tokens[-3:]
+    ends = [one.type for one in last[::2]] == ["paragraph_open", "paragraph_close"] and last[1].content == _BEHIND
+    return ends and not any(one.type.startswith("html") for token in tokens for one in (token, *(token.children or ())))
 
 
 def _parsed(markdown: str) -> list[Token]:

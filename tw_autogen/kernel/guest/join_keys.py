@@ -11,6 +11,8 @@ from functools import cached_property
 from .column_profile import Column
 
 _LEAST_VALUES, _MOST_VALUES = 3, 50_000
+_MOST_KEYS = 60
+"""Of a table: those of two tables are compared each with each."""
 _KEY_SHARE = 0.9
 """So many of a key's values occur once at least."""
 _CONTAINED, _CONTAINED_ALIKE = 0.9, 0.5
@@ -99,6 +101,8 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
     by_table: dict[str, list[_Key]] = {}
     for name, columns in tables:
         by_table.setdefault(name, []).extend(key for one in columns if (key := _key(name, one)))
+    for name, keys in by_table.items():
+        by_table[name] = sorted(keys, key=lambda key: not key.unique)[:_MOST_KEYS]
     found = []
     for some, others in itertools.combinations(by_table.values(), 2):
         best = max(

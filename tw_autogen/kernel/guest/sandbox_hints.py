@@ -18,6 +18,7 @@ from .folder_listing import list_files
 
 _CHAIN = 10
 _MOST_NAMED = 3
+_CONTROLS = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})
 _LITTLE = 1 << 20
 _STACK = 8 << 20
 """What a thread takes for its stack, unless somebody has set that."""
@@ -176,7 +177,10 @@ def _encoding(error: BaseException) -> str:
     """Look for text that is not UTF-8, and what it is."""
     if not isinstance(error, UnicodeDecodeError) or not error.encoding.lower().startswith("utf"):
         return ""
-    found = find_encoding(bytes(error.object[:_LITTLE]))
+    start = bytes(error.object[:_LITTLE])
+    found = find_encoding(start)
+    if not found.startswith("utf-16") and len(start.translate(None, _CONTROLS)) < len(start):
+        return ""  # no text at all, such as a picture
     return f"This text is not UTF-8; encoding={found!r} reads it." if not found.startswith("utf-8") else ""
 
 
