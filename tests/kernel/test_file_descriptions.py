@@ -211,6 +211,10 @@ TABLE = {  # fmt: off
     "JSON of numbers": ("a.json", "[1, 2, 3]", ["JSON: list of int, 3 items"], []),
     "mixed JSON": ("a.json", '[{"a": 1}, {"a": "x"}]', ["int (1)", "str (1)"], []),
     "broken JSON": ("a.json", "{", ["not readable as json"], []),
+    "JSON lines, one broken": (
+        "a.jsonl", '{"a": 1}\n\n{"a":\n{"a": 4}\n',
+        ["JSON lines: 2 objects", "no JSON, and read_json fails there: line 3, such as", "'a': int, 1 … 4"], [],
+    ),
     "JSON lines": ("a.jsonl", '{"a": 1}\n{"a": 2}\n', ["JSON lines: 2 objects", "'a': int, 1 … 2"], []),
     "days of two-digit years": ("a.csv", "d,n\n31.01.24,1\n01.02.24,2\n", ["date text DD.MM.YY (day first)"], ["YYYY"]),
     "months of two-digit years": ("a.csv", "d\n1/31/24\n2/1/24\n", ["date text MM/DD/YY (month first)"], ["YYYY"]),

@@ -45,6 +45,7 @@ from .text_table import (
 MOST_CHARS = 20_000
 """How long the description of one file may be."""
 _WHOLE_JSON_BYTES = 60_000_000
+_MOST_BROKEN = 5
 _SHEET_ROWS = 20_000
 _MOST_TABLES = 30
 _TEXT_BYTES = 2_000_000
@@ -177,21 +178,40 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
 
 def _describe_json_lines(path: str, name: str, terms: Collection[str]) -> Description:
     start = read_start(path)
-    lines = [line for line in start.lines if line.strip()]
+    lines = [(number, line) for number, line in enumerate(start.lines, 1) if line.strip()]
     if not lines:
         return Description("JSON lines: none")
-    values = [json.loads(line) for line in lines[:_SHEET_ROWS]]
-    more = len(lines) > len(values) or not start.whole
+    looked = lines[:_SHEET_ROWS]
+    values, broken = _parsed_lines(looked)
+    if not values:
+        raise ValueError(f"line {looked[0][0]} is no JSON")
+    more = len(lines) > len(looked) or not start.whole
     count = len(lines) + start.more_lines if start.more_lines is not None else None
-    said = (f"about {count}" if more else str(count)) if count is not None else f"more than {len(lines)}"
-    sample = f", judged by the first {len(values)}" if more else ""
+    said = (f"about {count}" if more else str(len(values))) if count is not None else f"more than {len(lines)}"
+    sample = f", judged by the first {len(looked)}" if more else ""
+    torn = []
+    if broken:
+        shown = ", ".join(str(number) for number, _ in broken[:_MOST_BROKEN])
+        shown = f"{shown}, …; {len(broken)} lines" if len(broken) > _MOST_BROKEN else shown
+        torn = [f"no JSON, and read_json fails there: line {shown}, such as | {cut_line(broken[0][1])}"]
     records = [one for one in values if isinstance(one, dict)]
     if len(records) < len(values):
         kinds = ", ".join(sorted({type(one).__name__ for one in values}))
-        return Description(f"JSON lines, {said}{sample}, of {kinds}", [f"| {cut_line(lines[0])}"])
-    said_lines = [*record_lines(records), f"first: {cut_line(lines[0])}"]
+        return Description(f"JSON lines, {said}{sample}, of {kinds}", [*torn, f"| {cut_line(looked[0][1])}"])
+    said_lines = [*torn, *record_lines(records), f"first: {cut_line(looked[0][1])}"]
     headline = f"JSON lines: {said} objects{sample}"
     return Description(headline, said_lines, [(name, record_columns(records))], _whole(start))
+
+
+def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tuple[int, str]]]:
+    """Return the values of lines of JSON, and the lines that are none, which a log that was cut off may hold."""
+    values, broken = [], []
+    for number, line in lines:
+        try:
+            values.append(json.loads(line))
+        except (ValueError, RecursionError):
+            broken.append((number, line))
+    return values, broken
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
