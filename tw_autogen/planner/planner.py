@@ -85,7 +85,8 @@ class PlannerSettings:
         approval: Whether a person is asked about each plan, new or changed, before its next step: `always` or `never`.
         verify: Whether an answer that code has computed is checked before it goes out: one call proposes checks, which
             run in the kernel, and what fails goes back to the worker once. `auto`: where code has joined tables, fitted
-            a model or read several files, or the request asks for it; `always`; `off`.
+            a model, or used several files or numbers copied from what was printed, or the request asks for it;
+            `always`; `off`.
     """
 
     verify: Verify = "off"
@@ -219,7 +220,7 @@ class Planner(Role):
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
         doubts = implausible(_full_answer(forwarded), here.user_query) if forwarded and not mine.corrected else []
         if forwarded is not None and (mine.corrected or not (problems or doubts)):
-            forwarded, back = self._checked(mine, forwarded, turn)
+            forwarded, back = self._checked(mine, forwarded, turn, memory)
             if back is not None:
                 return replace(back, plan=mine.plan)
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
@@ -243,7 +244,7 @@ class Planner(Role):
         if reply.stop is Stop.Completed:
             reply = replace(reply, message=_shaped(reply.message, form))
         plan_before = mine.plan
-        post, back = self._checked(mine, _with_problems(self._post(mine, reply), problems), turn)
+        post, back = self._checked(mine, _with_problems(self._post(mine, reply), problems), turn, memory)
         if back is not None:
             mine.plan = plan_before
             back = back.with_attachments(one for one in post.attachments if one.type is AttachmentType.definitions)
@@ -372,7 +373,7 @@ class Planner(Role):
         mine.history.append_user(_correction(problems))
         turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(problems)}"))
 
-    def _checked(self, mine: _PlannerState, post: Post, turn: Turn) -> tuple[Post, Post | None]:
+    def _checked(self, mine: _PlannerState, post: Post, turn: Turn, memory: Memory) -> tuple[Post, Post | None]:
         """Check an answer, where the setting `verify` says so.
 
         Returns:
@@ -381,7 +382,7 @@ class Planner(Role):
         """
         done = post.send_to == USER and post.content(AttachmentType.stop) == Stop.Completed.value
         found = check_runner(self._workers, turn.round)
-        if not done or found is None or not wants_checks(self._settings.verify, turn.round):
+        if not done or found is None or not wants_checks(self._settings.verify, turn.round, memory.rounds[:-1]):
             return post, None
         seconds, (runner, ran) = self._settings.model_seconds, found
         first = mine.checks.checks is None
