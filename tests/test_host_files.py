@@ -76,7 +76,7 @@ TABLE = {
     "tw_autogen/model/recording.py": "recordings of the user's",
     "tw_autogen/model/embedding_cache.py": "the host's cache of vectors",
     "tw_autogen/planner/answer_checks.py": "prompts of the package",
-    "tw_autogen/planner/definition_changes.py": "prompts of the package",
+    "tw_autogen/recall/definition_prompt.py": "prompts of the package",
     "tw_autogen/planner/planner.py": "prompts of the package",
     "tw_autogen/hosts/agent_files.py": "looks which files agents link to",
     "tw_autogen/plugin/folder.py": "the user's plugins",

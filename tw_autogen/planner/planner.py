@@ -14,6 +14,7 @@ from tw_autogen.conversation import (
     AnswerForm,
     Attachment,
     AttachmentType,
+    Definitions,
     Memory,
     Plan,
     Post,
@@ -34,13 +35,12 @@ from tw_autogen.planner.answer_checks import (
     failed_words,
     wants_checks,
 )
-from tw_autogen.planner.definition_changes import DefinitionPrompt, changes_of, definitions_after
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.static_prompt import static_prompt
 from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
-from tw_autogen.recall import ChatHistory, Recall, add_examples
+from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
 
@@ -252,7 +252,7 @@ class Planner(Role):
             mine.history.mark_read(back)
             return replace(back, plan=mine.plan)
         mine.history.mark_read(post)
-        definitions = definitions_after(memory, post)
+        definitions = _definitions_after(memory, post)
         turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date, definitions))
         return post
 
@@ -467,6 +467,12 @@ class Planner(Role):
         return Post(self.name, reply.send_to, reply.message, attachments, plan=mine.plan)
 
 
+def _definitions_after(memory: Memory, post: Post) -> str:
+    """Return the list of what is in force after a post, which is not in the memory yet, for the board."""
+    *earlier, here = memory.rounds
+    return Definitions.of([*earlier, replace(here, posts=[*here.posts, post])]).describe()
+
+
 def _step_text(plan: Plan | None, step: str) -> str:
     """Return a step with its words, where the model has sent its number."""
     found = plan.find(step) if plan and step else None
@@ -580,5 +586,5 @@ def _as_json(post: Post, *, then: bool) -> str:
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}
     if kept := post.attachment(AttachmentType.definitions):
-        sent["definitions"] = changes_of(kept.extra)
+        sent["definitions"] = [one for one in kept.extra or () if isinstance(one, dict)]
     return json.dumps(sent, ensure_ascii=False)
