@@ -77,7 +77,7 @@ TABLE = {
     "tw_autogen/model/embedding_cache.py": "the host's cache of vectors",
     "tw_autogen/planner/answer_checks.py": "prompts of the package",
     "tw_autogen/recall/definition_prompt.py": "prompts of the package",
-    "tw_autogen/planner/planner.py": "prompts of the package",
+    "tw_autogen/planner/static_prompt.py": "prompts of the package",
     "tw_autogen/hosts/agent_files.py": "looks which files agents link to",
     "tw_autogen/plugin/folder.py": "the user's plugins",
     "tw_autogen/plugin/import_check.py": "the user's plugins",
