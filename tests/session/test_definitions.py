@@ -143,3 +143,57 @@ def test_a_change_that_cannot_be_made_is_asked_for_again_once_and_then_left_out(
 
     assert problem in planner.calls[1][-1]["content"]
     assert [one.sentence for one in session.definitions.in_force] == [CORE]
+
+
+def block(changes, words="Noted.", code=None):
+    python = f"\n```python\n{code}\n```" if code else ""
+    return f"```definitions\n{json.dumps(changes)}\n```\n{words}{python}"
+
+
+@pytest.fixture
+def alone(tmp_path):
+    def open_with(coder, **settings):
+        kernel = FakeKernel(lambda code: Execution(ok=True, result="1"), folder=tmp_path)
+        return open_session(coder, roles="code_interpreter", kernel=kernel, folder=tmp_path, settings=settings)
+
+    return open_with
+
+
+def test_an_interpreter_without_a_planner_keeps_definitions_through_summaries_and_undoes_them(alone):
+    steps = [block([KEEP_CORE], code="print(1)"), block([KEEP_WHAT_IF])]
+    steps += [*(codes("1") for _ in range(18)), block([{"do": "undo"}])]
+    seen = []
+    with Summarizing(steps) as coder, alone(coder, **{"recall.compress_tokens": 2200}) as session:
+        first = session.ask(CORE)
+        session.ask(WHAT_IF)
+        for number in range(18):
+            session.ask(f"request {number} {'x' * 900}")
+            seen.append(len(session.definitions.in_force))
+        session.ask("Undo that.")
+
+        assert [one.name for one in session.definitions.in_force] == ["core customers"]
+    assert seen == [2] * 18
+    assert "```definitions" not in first.text
+    shortened = [one for one in read_journal(session.journal) if isinstance(one, TalkShortened)]
+    assert len(shortened) > 2
+    last = "".join(str(one["content"]) for one in coder.calls[-1])
+    assert "request 0" not in last
+    assert last.count(f"- core customers (rule): {CORE}") == last.count("# Keeping definitions") == 1
+    assert "begin your reply with one more fenced block, ```definitions" in last
+
+
+def test_an_interpreter_is_asked_again_once_for_a_change_that_cannot_be_made(alone):
+    bad = "```definitions\n[{\n```\nNoted."
+    with ScriptedModel([bad, bad, block([KEEP_CORE])]) as coder, alone(coder) as session:
+        assert session.ask(CORE).text == "Noted."
+        assert session.definitions.in_force == ()
+        session.ask(CORE)
+        assert [one.name for one in session.definitions.in_force] == ["core customers"]
+
+    assert "`definitions`: the block holds no JSON list" in coder.calls[1][-1]["content"]
+
+
+def test_an_interpreter_is_told_nothing_of_definitions_where_there_are_none(alone):
+    with ScriptedModel([codes("1")]) as coder, alone(coder) as session:
+        session.ask("What is 6*7?")
+    assert "definitions" not in str(coder.calls)

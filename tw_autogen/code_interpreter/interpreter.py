@@ -21,13 +21,22 @@ from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.shown_plugins import ShownPlugins
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding, verify
-from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, Memory, Post, Round, is_json
+from tw_autogen.conversation import (
+    AnswerForm,
+    Attachment,
+    AttachmentType,
+    Memory,
+    Post,
+    Round,
+    changes_attachment,
+    is_json,
+)
 from tw_autogen.errors import RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, AttachedKernel, Execution, Kernel, Variable
-from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask, read_code
+from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.recall import ChatHistory, Recall
+from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall
 from tw_autogen.role import Killable, PostStream, Role, Turn
 
 NAME = "CodeInterpreter"
@@ -61,6 +70,7 @@ class CodeInterpreter(Role):
         recall: What it is reminded of; None: of nothing but its own history.
         name: Its name in the history.
         approve: Asked before a cell runs, as the setting `approval` says; None: nobody is there.
+        keeps_definitions: This role keeps the User's definitions, because it alone answers them and no Planner does.
 
     Raises:
         PluginLoadError: a plugin that is not `optional` doesn't load (at once if a Kernel is given, else before the
@@ -85,8 +95,10 @@ class CodeInterpreter(Role):
         recall: Recall | None = None,
         name: str = NAME,
         approve: Approve | None = None,
+        keeps_definitions: bool = False,
     ) -> None:
         self.name = name
+        self._keeps_definitions = keeps_definitions
         self._model = model
         self._policy = policy or Policy()
         self._ranker = ranker
@@ -156,8 +168,9 @@ class CodeInterpreter(Role):
         if mine is None:
             known = KnownVariables(self._settings.variables_chars)
             mine = self._states[memory.session_id] = PromptState(self.name, ChatHistory(self.prompt), known)
+            mine.definitions = DefinitionPrompt(in_block=True) if self._keeps_definitions else None
             mine.add_examples(self._reminded(memory.rounds[-1], asked), asked)
-        mine.enter(memory.rounds[-1])
+        mine.enter(memory)
         mine.listen(memory, asked)
         self._shorten(mine, turn)
         self._tell_task(mine, asked, turn)
@@ -166,6 +179,8 @@ class CodeInterpreter(Role):
         if asked.send_from == USER or (forwarded and work.execution and not report_texts.lost_output(work.execution)):
             self._keep_answer(work, turn)
         post = self._report(work, asked.send_from)
+        if mine.changes:
+            post = post.with_attachments([changes_attachment(mine.changes)])
         mine.history.mark_read(post)
         return post
 
@@ -427,7 +442,7 @@ class CodeInterpreter(Role):
             return ask(
                 self._model,
                 growing.request(self._request(mine, turn), tools=tools or None),
-                read_code,
+                mine.reader(),
                 tries=self._settings.tries,
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tw_autogen.code_interpreter.known_variables import KnownVariables
 from tw_autogen.code_interpreter.prompts import FORWARDED, board_news, without_repeated_task
 from tw_autogen.code_interpreter.shown_plugins import Shown
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
-from tw_autogen.recall import ChatHistory, add_examples
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import CodeReply, read_code
+from tw_autogen.recall import ChatHistory, DefinitionPrompt, add_examples
 
 _PYTHON_FENCE = re.compile(r"^([ \t]*```)[ \t]*(?:python|py)\b", re.I | re.M)
 _ROLE_NAME = "{ROLE_NAME}"
@@ -29,6 +32,8 @@ class PromptState:
         lessons: As they were told last, in this round.
         shown: The plugins that it was shown.
         date: As it was told last; only users' own tasks bring it.
+        definitions: Those of the User, where this role keeps them.
+        changes: What the current task has changed of them.
     """
 
     name: str
@@ -39,9 +44,18 @@ class PromptState:
     lessons: str = ""
     shown: Shown = field(default_factory=Shown)
     date: str = ""
+    definitions: DefinitionPrompt | None = None
+    changes: tuple[Mapping[str, str], ...] = ()
 
-    def enter(self, here: Round) -> None:
-        """Go on in a round; in another one than before lessons are to be told again."""
+    def enter(self, memory: Memory) -> None:
+        """Go on in the last round; in another one than before lessons are to be told again.
+
+        Args:
+            memory: What the role sees.
+        """
+        here, self.changes = memory.rounds[-1], ()
+        if self.definitions is not None:
+            self.definitions.enter(memory)
         if self.round_id != here.id:
             self.round_id, self.lessons = here.id, ""
 
@@ -59,6 +73,25 @@ class PromptState:
         """Forget what the prompt already holds; call after the conversation was summarized."""
         self.variables.forget()
         self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
+        if self.definitions is not None:
+            self.definitions.again(self.history)
+
+    def reader(self) -> Callable[[str], CodeReply]:
+        """Return what reads a reply, and notes its changes of definitions; wrong ones are told to the model once."""
+        kept, wrong = self.definitions, list[str]()
+
+        def read(text: str) -> CodeReply:
+            if kept is None or not kept.wanted:
+                return read_code(text)
+            told = bool(wrong)
+            text, changes = kept.read_block(text, wrong, lenient=told)
+            if wrong and not told:
+                raise Unreadable("; ".join(wrong))
+            reply = read_code(text)
+            self.changes = changes or self.changes
+            return reply
+
+        return read
 
     def listen(self, memory: Memory, asked: Post) -> None:
         """Bring the history up to date with what was said since, but for the task itself.
@@ -115,6 +148,8 @@ class PromptState:
             parts.append(f"Today is {today}.")
             self.date = today
         parts.append(f"# Task from {asked.send_from}\n{asked.message}")
+        if self.definitions is not None:
+            parts.append(self.definitions.news(asked.message).strip())
         if forwarded:
             parts.append(FORWARDED)
         self.history.append_user("\n\n".join(part for part in parts if part))

@@ -12,6 +12,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
 from tw_autogen.events import AnswerChecked, ModelDelayed
 from tw_autogen.model import ChatModel, ask, split_blocks
+from tw_autogen.planner.hard_requests import hard_because
 from tw_autogen.planner.planner_reply import USER
 from tw_autogen.role import Turn
 
@@ -20,8 +21,6 @@ _PROMPT = Path(__file__).with_name("verification.md").read_text(encoding="utf-8"
 _CALLER = "Checks"
 _MOST_CHECKS = 3
 _CODE_CHARS, _PRINTED_CHARS = 8000, 4000
-_HARD = re.compile(r"\.merge\(|merge_asof|(?<!['\"])\.join\(|\bconcat\(|\.fit\(|\bsklearn\b|\bstatsmodels\b|\bJOIN\b")
-_READ = re.compile(r"\bread_\w+\([^)\n]*|\bopen\([^)\n]*")
 _ASKED = re.compile(
     r"\b(?:verif\w+|double[- ]check|cross[- ]check|überprüf\w*|nachrechne\w*|vérifi\w+|verific\w+)", re.I
 )
@@ -125,20 +124,22 @@ class AnswerChecks:
 _WORDS = {True: "passed", False: "failed", None: "not carried out"}
 
 
-def wants_checks(verify: Verify, here: Round) -> bool:
+def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round] = ()) -> bool:
     """Return whether an answer is checked: code has run for it, and `auto` finds it hard.
 
     Args:
-        verify: The setting. `auto`: code has joined tables, fitted a model or read several files, or the User asked for
-            checks.
+        verify: The setting. `auto`: code has joined tables, fitted a model, or used several files or numbers copied
+            from what was printed, or the User asked for checks.
         here: The round.
+        earlier: Those before it, whose tables may be used again.
     """
     codes = _codes(here)
     if verify == "off" or not codes:
         return False
-    text = "\n".join(codes)
-    hard = _HARD.search(text) or len(set(_READ.findall(text))) > 1 or _ASKED.search(here.user_query)
-    return verify == "always" or bool(hard)
+    if verify == "always" or _ASKED.search(here.user_query):
+        return True
+    before = [code for one in earlier for code in _codes(one)]
+    return bool(hard_because(codes, before, request=here.user_query))
 
 
 def failed_words(failed: Sequence[Check]) -> str:

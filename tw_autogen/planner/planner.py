@@ -14,6 +14,7 @@ from tw_autogen.conversation import (
     AnswerForm,
     Attachment,
     AttachmentType,
+    Definitions,
     Memory,
     Plan,
     Post,
@@ -34,13 +35,12 @@ from tw_autogen.planner.answer_checks import (
     failed_words,
     wants_checks,
 )
-from tw_autogen.planner.definition_changes import DefinitionPrompt, changes_of, definitions_after
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.static_prompt import static_prompt
 from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
-from tw_autogen.recall import ChatHistory, Recall, add_examples
+from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
 
@@ -85,7 +85,8 @@ class PlannerSettings:
         approval: Whether a person is asked about each plan, new or changed, before its next step: `always` or `never`.
         verify: Whether an answer that code has computed is checked before it goes out: one call proposes checks, which
             run in the kernel, and what fails goes back to the worker once. `auto`: where code has joined tables, fitted
-            a model or read several files, or the request asks for it; `always`; `off`.
+            a model, or used several files or numbers copied from what was printed, or the request asks for it;
+            `always`; `off`.
     """
 
     verify: Verify = "off"
@@ -219,7 +220,7 @@ class Planner(Role):
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
         doubts = implausible(_full_answer(forwarded), here.user_query) if forwarded and not mine.corrected else []
         if forwarded is not None and (mine.corrected or not (problems or doubts)):
-            forwarded, back = self._checked(mine, forwarded, turn)
+            forwarded, back = self._checked(mine, forwarded, turn, memory)
             if back is not None:
                 return replace(back, plan=mine.plan)
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
@@ -243,7 +244,7 @@ class Planner(Role):
         if reply.stop is Stop.Completed:
             reply = replace(reply, message=_shaped(reply.message, form))
         plan_before = mine.plan
-        post, back = self._checked(mine, _with_problems(self._post(mine, reply), problems), turn)
+        post, back = self._checked(mine, _with_problems(self._post(mine, reply), problems), turn, memory)
         if back is not None:
             mine.plan = plan_before
             back = back.with_attachments(one for one in post.attachments if one.type is AttachmentType.definitions)
@@ -251,7 +252,7 @@ class Planner(Role):
             mine.history.mark_read(back)
             return replace(back, plan=mine.plan)
         mine.history.mark_read(post)
-        definitions = definitions_after(memory, post)
+        definitions = _definitions_after(memory, post)
         turn.round.write_board(self.name, bulletin(asked, mine.plan, mine.date, definitions))
         return post
 
@@ -372,7 +373,7 @@ class Planner(Role):
         mine.history.append_user(_correction(problems))
         turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(problems)}"))
 
-    def _checked(self, mine: _PlannerState, post: Post, turn: Turn) -> tuple[Post, Post | None]:
+    def _checked(self, mine: _PlannerState, post: Post, turn: Turn, memory: Memory) -> tuple[Post, Post | None]:
         """Check an answer, where the setting `verify` says so.
 
         Returns:
@@ -381,7 +382,7 @@ class Planner(Role):
         """
         done = post.send_to == USER and post.content(AttachmentType.stop) == Stop.Completed.value
         found = check_runner(self._workers, turn.round)
-        if not done or found is None or not wants_checks(self._settings.verify, turn.round):
+        if not done or found is None or not wants_checks(self._settings.verify, turn.round, memory.rounds[:-1]):
             return post, None
         seconds, (runner, ran) = self._settings.model_seconds, found
         first = mine.checks.checks is None
@@ -464,6 +465,12 @@ class Planner(Role):
         if reply.definitions:
             attachments = (*attachments, changes_attachment(reply.definitions))
         return Post(self.name, reply.send_to, reply.message, attachments, plan=mine.plan)
+
+
+def _definitions_after(memory: Memory, post: Post) -> str:
+    """Return the list of what is in force after a post, which is not in the memory yet, for the board."""
+    *earlier, here = memory.rounds
+    return Definitions.of([*earlier, replace(here, posts=[*here.posts, post])]).describe()
 
 
 def _step_text(plan: Plan | None, step: str) -> str:
@@ -579,5 +586,5 @@ def _as_json(post: Post, *, then: bool) -> str:
     said.setdefault(names["reasoning"], "The worker's answer goes to the User.")
     sent: dict[str, Any] = {key: said.get(names.get(key, key)) or None for key in fields}
     if kept := post.attachment(AttachmentType.definitions):
-        sent["definitions"] = changes_of(kept.extra)
+        sent["definitions"] = [one for one in kept.extra or () if isinstance(one, dict)]
     return json.dumps(sent, ensure_ascii=False)

@@ -12,7 +12,6 @@ from typing import Any
 from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_json
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import NoObject, read_code, read_object
-from tw_autogen.planner.definition_changes import DefinitionPrompt, definitions_schema
 from tw_autogen.planner.loose_reply import (
     called,
     code_alone,
@@ -23,6 +22,7 @@ from tw_autogen.planner.loose_reply import (
     match_name,
     wants_code_shown,
 )
+from tw_autogen.recall import DefinitionPrompt
 
 USER = "User"
 _FIELDS = {
@@ -142,7 +142,7 @@ def reply_schema(
         **({"code": maybe} if code else {}),
         **({"then": {"type": ["string", "null"], "enum": [USER, None]}} if then else {}),
         "stop": {"type": "string", "enum": [stop.value for stop in Stop]},
-        **({"definitions": definitions_schema()} if definitions else {}),
+        **({"definitions": DefinitionPrompt.schema()} if definitions else {}),
     }
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 

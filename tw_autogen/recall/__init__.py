@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.conversation_files import read_conversation
+from tw_autogen.recall.definition_prompt import DefinitionPrompt
 from tw_autogen.recall.documents import DocumentIndex, Passage
 from tw_autogen.recall.examples import keep_example, load_examples, read_examples
 from tw_autogen.recall.lesson_writer import Learner
@@ -14,6 +15,7 @@ from tw_autogen.recall.settings import RecallSettings
 
 __all__ = [
     "ChatHistory",
+    "DefinitionPrompt",
     "DocumentIndex",
     "Experience",
     "Learner",

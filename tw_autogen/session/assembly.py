@@ -223,7 +223,9 @@ def open_team(
         servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]
         workers = [
-            _worker(seat, models, kernels, read, undo, approve) for seat in seats if known(seat.role) != "planner"
+            _worker(seat, models, kernels, read, undo, approve, alone=len(seats) == 1)
+            for seat in seats
+            if known(seat.role) != "planner"
         ]
         own, recall = read.read("planner", PlannerSettings), models.recall_for("planner")
         planners: list[Role] = [
@@ -408,7 +410,14 @@ def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:
 
 
 def _worker(
-    seat: Seat, models: Models, kernels: Kernels, read: Settings, undo: ExitStack, approve: Approve | None
+    seat: Seat,
+    models: Models,
+    kernels: Kernels,
+    read: Settings,
+    undo: ExitStack,
+    approve: Approve | None,
+    *,
+    alone: bool,
 ) -> Role:
     role: Role
     if known(seat.role):
@@ -426,6 +435,7 @@ def _worker(
             recall=models.recall_for("code_interpreter"),
             name=name,
             approve=approve,
+            keeps_definitions=alone,
         )
     elif isinstance(seat.role, str | Path | type):
         spec = role_spec(seat.role)

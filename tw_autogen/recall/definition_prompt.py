@@ -1,17 +1,25 @@
-"""Definitions of the User in the Planner's prompt, and the optional field `definitions` of its reply."""
+"""Definitions of the User in the prompt of the role that answers them, and changes of them in its replies."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
 from typing import Any
 
-from tw_autogen.conversation import Definitions, Memory, Post
-from tw_autogen.recall import ChatHistory
+from tw_autogen.conversation import Definitions, Memory
+from tw_autogen.recall.chat_history import ChatHistory
 
-SECTION = Path(__file__).with_name("definitions.md").read_text(encoding="utf-8").strip()
+_SECTION = Template(Path(__file__).with_name("definitions.md").read_text(encoding="utf-8").strip())
+_FIELD = "Your reply has one more field, `definitions`: a list of changes, else null."
+_BLOCK = (
+    "Where something changes, begin your reply with one more fenced block, ```definitions, that holds a JSON list of "
+    "changes; your words and the code follow it."
+)
+_BLOCK_SENT = re.compile(r"^[ \t]*```[ \t]*definitions?[ \t]*\n(.*?)^[ \t]*```[ \t]*(?:\n|\Z)", re.M | re.S | re.I)
 _HINTS = re.compile(
     r"\b(?:from (?:now|here|then) on|as of now|henceforth|define\b|(?:call|name) (?:them|it|this|these|those|that)\b"
     r"|keep\b.{1,60}\b(?:as|under)|what[- ]if|suppose\b|pretend|imagine|undo|revert|restore|go(?:ing)? back"
@@ -30,14 +38,16 @@ _FIELDS = ("do", "name", "sentence", "kind", "variable")
 
 @dataclass
 class DefinitionPrompt:
-    """What one history of the Planner's holds of definitions.
+    """What one history holds of definitions.
 
     Args:
+        in_block: Replies carry changes in a fenced block of their own, not in a field of an object.
         state: Those that are in force at this turn.
         said: The User's own words in all requests of the session.
         wanted: Whether the section is in the prompt, so that the reply has the field.
     """
 
+    in_block: bool = False
     state: Definitions = field(default_factory=Definitions)
     said: str = ""
     wanted: bool = False
@@ -47,7 +57,7 @@ class DefinitionPrompt:
         """Read what is in force, and what the User has said.
 
         Args:
-            memory: What the Planner sees.
+            memory: What the role sees.
         """
         self.state = Definitions.of(memory.rounds)
         self.said = "\n".join(one.user_query for one in memory.rounds).casefold()
@@ -61,7 +71,7 @@ class DefinitionPrompt:
         parts = []
         if not self.wanted and (self.state.known or _HINTS.search(request)):
             self.wanted = True
-            parts.append(SECTION)
+            parts.append(self._section)
         if (listed := self.state.describe()) != self._told:
             self._told = listed
             parts.append(listed)
@@ -71,11 +81,11 @@ class DefinitionPrompt:
         """Append the section and the list to a history that was shortened, and remove them where they stood.
 
         Args:
-            history: Of the Planner.
+            history: Of the role.
         """
-        for told in filter(None, (SECTION if self.wanted else "", self._told)):
+        for told in filter(None, (self._section if self.wanted else "", self._told)):
             history.replace(f"\n\n{told}", "")
-        lost, self._told = SECTION if self.wanted else "", ""
+        lost, self._told = self._section if self.wanted else "", ""
         if words := f"{lost}{self.news()}".strip():
             history.append_user(words)
 
@@ -104,36 +114,48 @@ class DefinitionPrompt:
                 changes.append(change)
         return tuple(changes)
 
+    def read_block(
+        self, text: str, problems: list[str], *, lenient: bool = False
+    ) -> tuple[str, tuple[dict[str, str], ...]]:
+        """Read the block of a reply.
+
+        Args:
+            text: The reply.
+            problems: As in `read`.
+            lenient: As in `read`.
+
+        Returns:
+            The reply without the block, and the changes; none where it has no block.
+        """
+        found = _BLOCK_SENT.search(text)
+        if found is None:
+            return text, ()
+        try:
+            sent = json.loads(found[1])
+        except (ValueError, RecursionError):
+            problems.extend([] if lenient else ["`definitions`: the block holds no JSON list"])
+            sent = None
+        return text[: found.start()] + text[found.end() :], self.read(sent, problems, lenient=lenient)
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """Return the JSON schema of the field."""
+        maybe = {"type": ["string", "null"]}
+        actions = {"type": "string", "enum": ["set", "drop", "end", "undo"]}
+        fields = {"do": actions, **dict.fromkeys(_FIELDS[1:], maybe)}
+        change = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+        return {"type": ["array", "null"], "items": change}
+
+    @property
+    def _section(self) -> str:
+        return _SECTION.substitute(how=_BLOCK if self.in_block else _FIELD)
+
     def _check_words(self, change: Mapping[str, str]) -> None:
         """Refuse a definition in words that are not the User's, such as an instruction found in a file."""
         words = _WORD.findall(change.get("sentence", "").casefold())
         known = sum(one in self.said for one in words)
         if words and known < len(words) * _LEAST_SHARE:
             raise ValueError(f"the `sentence` of {change.get('name')!r} is not in the User's words: quote them")
-
-
-def definitions_schema() -> dict[str, Any]:
-    """Return the JSON schema of the field."""
-    maybe = {"type": ["string", "null"]}
-    fields = {"do": {"type": "string", "enum": ["set", "drop", "end", "undo"]}, **dict.fromkeys(_FIELDS[1:], maybe)}
-    change = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
-    return {"type": ["array", "null"], "items": change}
-
-
-def definitions_after(memory: Memory, post: Post) -> str:
-    """Return the list of what is in force after a post, for the board.
-
-    Args:
-        memory: What the Planner sees.
-        post: Its reply, which is not among the posts yet.
-    """
-    *earlier, here = memory.rounds
-    return Definitions.of([*earlier, replace(here, posts=[*here.posts, post])]).describe()
-
-
-def changes_of(value: Any) -> Sequence[Mapping[str, Any]]:
-    """Return the changes that a stored post carries, as its model has sent them."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _plain(sent: Mapping[str, Any]) -> dict[str, str]:
