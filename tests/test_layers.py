@@ -19,7 +19,7 @@ LAYERS = [
     {"trusted_files", "owner_marks"},
     {"yaml_files"},
     {"conversation", "settings"},
-    {"events"},
+    {"events", "number_sources"},
     {"approval"},
     {"model", "kernel"},
     {"plugin"},

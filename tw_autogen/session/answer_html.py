@@ -12,8 +12,8 @@ from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
 from tw_autogen.escaped_text import visible
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
-from tw_autogen.session.number_sources import NumberSource
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
