@@ -14,6 +14,7 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
+from tw_autogen.session.markdown_text import MOST_MARKDOWN_CHARS
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ else:
 
 _MOST_CHARS = 50_000
 """Of a cell or an output; what is longer is cut, with a note."""
-_MOST_MARKDOWN_CHARS = 20_000
-"""Of an answer; a hostile one of that length takes a second or two."""
 _MOST_SOURCES, _MOST_MISSING = 500, 10
 _MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
 _PRE = "white-space:pre-wrap;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;border-left:3px solid rgba(128,128,128,0.4)"
@@ -43,7 +42,7 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
         >>> markdown_html("**3** <b>x</b> ![chart](http://x/a.png)", {})
         '<p><strong>3</strong> &lt;b&gt;x&lt;/b&gt; chart</p>\n'
     """
-    return str(_renderer().render(_cut(text, _MOST_MARKDOWN_CHARS), {"pictures": pictures}))
+    return str(_renderer().render(_cut(text, MOST_MARKDOWN_CHARS), {"pictures": pictures}))
 
 
 def plan_html(plan: Plan) -> str:

@@ -18,7 +18,7 @@ from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
-from tw_autogen.plugin.mcp import McpWanted
+from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
@@ -293,6 +293,48 @@ def open_kernel(
     for one, name in zip(sources, working_names(sources), strict=True):
         copy_in(one, place, name, distrusted=distrusted)
     return kernel
+
+
+def checked_options(
+    model: ModelWanted,
+    settings: Settings,
+    *,
+    roles: RolesWanted | None,
+    plugins: PluginsWanted,
+    policy: PolicyWanted | None,
+    approve: Approve | None,
+    project: Path | str | None,
+    mcp_servers: McpWanted | None,
+) -> dict[str, Any]:
+    """Check options of `open_session` long before a session is opened; nothing of a role or plugin is run.
+
+    Args:
+        model: A model, or models by role name.
+        settings: Read for `project`; they say who takes part where `roles` is None.
+        roles: As in `open_session`.
+        plugins: As in `open_session`.
+        policy: As in `open_session`.
+        approve: As in `open_session`.
+        project: As in `open_session`.
+        mcp_servers: As in `open_session`.
+
+    Returns:
+        All but the model and the settings, as they were found, as keywords for `open_session`.
+
+    Raises:
+        ConfigError: one is wrong; names it.
+    """
+    checked_models(model)
+    if mcp_servers is not None:
+        read_mcp_servers(mcp_servers)
+    return {
+        "roles": check_roles(roles, settings, project),
+        "plugins": check_plugins(plugins),
+        "policy": checked_policy(policy),
+        "approve": checked_approve(approve),
+        "project": project,
+        "mcp_servers": mcp_servers,
+    }
 
 
 def check_roles(
