@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.escaped_text import without_middle
 from tw_autogen.model import Ranker
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
@@ -191,10 +192,7 @@ def _cleaned_round(lived: Round, role: str, clean: Callable[[str], str]) -> Roun
 
 
 def _cleaned(text: str, private: Sequence[str]) -> str:
-    text = without_paths(text, private)
-    if len(text) <= _LONGEST_CHARS:
-        return text
-    return f"{text[:_LONGEST_CHARS]}\n… {len(text) - _LONGEST_CHARS} characters left out …"
+    return without_middle(without_paths(text, private), _LONGEST_CHARS, tail_percent=0)
 
 
 def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import visible, without_middle
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
@@ -42,7 +42,7 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
         >>> markdown_html("**3** <b>x</b> ![chart](http://x/a.png)", {})
         '<p><strong>3</strong> &lt;b&gt;x&lt;/b&gt; chart</p>\n'
     """
-    return str(_renderer().render(_cut(text, MOST_MARKDOWN_CHARS), {"pictures": pictures}))
+    return str(_renderer().render(without_middle(text, MOST_MARKDOWN_CHARS, tail_percent=0), {"pictures": pictures}))
 
 
 def plan_html(plan: Plan) -> str:
@@ -53,7 +53,7 @@ def plan_html(plan: Plan) -> str:
 
 def output_html(text: str) -> str:
     """Return text as it stands, hidden characters as escapes; what exceeds 50 000 characters is cut."""
-    return f'<pre style="{_PRE}">{_escaped(_cut(text))}</pre>'
+    return f'<pre style="{_PRE}">{_escaped(without_middle(text, _MOST_CHARS, tail_percent=0))}</pre>'
 
 
 def note_html(text: str) -> str:
@@ -126,7 +126,8 @@ def _code(here: Round) -> Iterable[str]:
         return
     body = ""
     for post in posts:
-        body += f'<pre style="{_PRE}"><code>{_escaped(_cut(post.content(AttachmentType.reply_content)))}</code></pre>'
+        code = without_middle(post.content(AttachmentType.reply_content), _MOST_CHARS, tail_percent=0)
+        body += f'<pre style="{_PRE}"><code>{_escaped(code)}</code></pre>'
         status = post.content(AttachmentType.execution_status)
         result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)
         head = {"SUCCESS": "Output", "FAILURE": "It failed"}.get(status, "Not run")
@@ -169,12 +170,6 @@ def _file(one: Artifact, problem: str) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(visible(text))
-
-
-def _cut(text: str, limit_chars: int = _MOST_CHARS) -> str:
-    if len(text) <= limit_chars:
-        return text
-    return f"{text[:limit_chars]}\n… ({len(text) - limit_chars} characters more)"
 
 
 def _renderer() -> markdown_it.MarkdownIt:
