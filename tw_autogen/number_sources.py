@@ -186,6 +186,11 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(one.text for one in numbers if one.start not in found)][:_MOST_UNFOUNDED]
 
 
+def values_in(text: str) -> list[float]:
+    """Return the values of the numbers of a text, without signs; a comma separates thousands or decimals."""
+    return [one.value for one in _numbers(text)]
+
+
 def _add_stated(
     text: str, numbers: Sequence[_Written], found: dict[int, NumberSource], shares: Sequence[_Written]
 ) -> None:

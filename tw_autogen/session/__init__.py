@@ -8,7 +8,7 @@ from tw_autogen.session.answer_files import AnswerFiles, Saved
 from tw_autogen.session.assembly import (
     PluginsWanted,
     check_plugins,
-    checked_options,
+    checked_opening,
     open_kernel,
     open_session,
     open_team,
@@ -73,7 +73,7 @@ __all__ = [
     "SessionSettings",
     "USER",
     "check_plugins",
-    "checked_options",
+    "checked_opening",
     "checked_policy",
     "compact_session",
     "count_asked",

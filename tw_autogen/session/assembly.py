@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -295,46 +296,30 @@ def open_kernel(
     return kernel
 
 
-def checked_options(
-    model: ModelWanted,
-    settings: Settings,
-    *,
-    roles: RolesWanted | None,
-    plugins: PluginsWanted,
-    policy: PolicyWanted | None,
-    approve: Approve | None,
-    project: Path | str | None,
-    mcp_servers: McpWanted | None,
-) -> dict[str, Any]:
-    """Check options of `open_session` long before a session is opened; nothing of a role or plugin is run.
+def checked_opening(opening: functools.partial[Session], settings: Settings) -> functools.partial[Session]:
+    """Check what a later `open_session` gets, so that what is wrong is said now; nothing of a role or plugin is run.
 
     Args:
-        model: A model, or models by role name.
-        settings: Read for `project`; they say who takes part where `roles` is None.
-        roles: As in `open_session`.
-        plugins: As in `open_session`.
-        policy: As in `open_session`.
-        approve: As in `open_session`.
-        project: As in `open_session`.
-        mcp_servers: As in `open_session`.
+        opening: `open_session` with keywords.
+        settings: Read for the keyword `project`; they say who takes part where `roles` is None.
 
     Returns:
-        All but the model and the settings, as they were found, as keywords for `open_session`.
+        The same with `roles`, `plugins`, `policy` and `approve` as they were found.
 
     Raises:
         ConfigError: one is wrong; names it.
     """
-    checked_models(model)
-    if mcp_servers is not None:
-        read_mcp_servers(mcp_servers)
-    return {
-        "roles": check_roles(roles, settings, project),
-        "plugins": check_plugins(plugins),
-        "policy": checked_policy(policy),
-        "approve": checked_approve(approve),
-        "project": project,
-        "mcp_servers": mcp_servers,
-    }
+    given = opening.keywords
+    checked_models(given.get("model"))
+    if given.get("mcp_servers") is not None:
+        read_mcp_servers(given["mcp_servers"])
+    return functools.partial(
+        opening,
+        roles=check_roles(given.get("roles"), settings, given.get("project")),
+        plugins=check_plugins(given.get("plugins", ())),
+        policy=checked_policy(given.get("policy")),
+        approve=checked_approve(given.get("approve")),
+    )
 
 
 def check_roles(

@@ -38,7 +38,7 @@ from tw_autogen.session import (
     PolicyWanted,
     RolesWanted,
     Session,
-    checked_options,
+    checked_opening,
     open_session,
     read_settings,
     several,
@@ -132,16 +132,6 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
         plugins, files = several(plugins), several(files)
         roles = None if roles is None else several(roles)
-        options = checked_options(
-            model,
-            read_settings(settings, project=project, trust=trust),
-            roles=roles,
-            plugins=plugins,
-            policy=policy,
-            approve=approve,
-            project=project,
-            mcp_servers=mcp_servers,
-        )
         file_of_servers = _file(mcp_servers)
         self._client = model_client
         self._wanted = TaskWeaverAgentConfig.model_construct(
@@ -167,14 +157,20 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         asked = model if model is not None else ClientModel(model_client, stream=model_client_stream)
         make = functools.partial(
             open_session,
-            asked,
-            **options,
+            model=asked,
+            roles=roles,
+            plugins=plugins,
             kernel=kernel,
+            policy=policy,
             folder=workspace,
             handlers=tuple(handlers),
+            approve=approve,
             settings=dict(settings or {}),
+            project=project,
+            mcp_servers=mcp_servers,
             trust=trust,
         )
+        make = checked_opening(make, read_settings(settings, project=project, trust=trust))
         self._new_conversation = functools.partial(Conversation, make, files)
         self._conversation = self._new_conversation()
 

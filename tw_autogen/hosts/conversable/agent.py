@@ -35,7 +35,7 @@ from tw_autogen.session import (
     RolesWanted,
     Session,
     SessionSettings,
-    checked_options,
+    checked_opening,
     open_session,
     read_settings,
     several,
@@ -115,21 +115,22 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = read_settings(self._settings, project=project, trust=trust)
-        options = checked_options(
-            model,
-            read,
+        opening = functools.partial(
+            open_session,
+            model=model,
             roles=roles,
             plugins=plugins,
+            kernel=kernel,
             policy=policy,
+            folder=workspace,
             approve=approve,
             project=project,
             mcp_servers=mcp_servers,
+            trust=trust,
         )
-        self._plugins: tuple[PluginSpec, ...] = options.pop("plugins")
-        self._approve: Approve | None = options.pop("approve")
-        self._open: Callable[..., Session] = functools.partial(
-            open_session, **options, kernel=kernel, folder=workspace, trust=trust
-        )
+        self._open = checked_opening(opening, read)
+        self._plugins: tuple[PluginSpec, ...] = self._open.keywords["plugins"]
+        self._approve: Approve | None = self._open.keywords["approve"]
         self._read, self._files = read, files
         self._talks = self._new_talks()
 
@@ -227,7 +228,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
         return self._open(
-            model,
+            model=model,
             plugins=self._plugins,
             handlers=(talk, *self._handlers),
             settings=settings,
