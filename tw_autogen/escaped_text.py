@@ -72,6 +72,25 @@ def shortened(text: str, limit_chars: int) -> str:
     return text if len(text) <= limit_chars else f"{text[:limit_chars]}…"
 
 
+def without_middle(text: str, limit_chars: int, *, tail_percent: int = 30) -> str:
+    r"""Return a text, or its head and tail with a line between them that says how much is left out.
+
+    Args:
+        text: Any length.
+        limit_chars: How many characters of it are kept.
+        tail_percent: How much of them are its end; 0: only the beginning is kept, 100: only the end.
+
+    Example:
+        >>> without_middle("0123456789" * 10, 20)
+        '01234567890123\n… 80 characters left out …\n456789'
+    """
+    if len(text) <= limit_chars:
+        return text
+    tail = limit_chars * tail_percent // 100
+    mark = f"… {len(text) - limit_chars} characters left out …"
+    return "\n".join(filter(None, (text[: limit_chars - tail], mark, text[len(text) - tail :])))
+
+
 def is_unicode(text: str) -> bool:
     """Return whether a text can be written as UTF-8; the name of a file may hold bytes that are none."""
     try:

@@ -51,7 +51,7 @@ def test_sessions_are_listed_with_age_size_and_first_question(session, workspace
 
     lines = ran.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["session-bb22", "session-aa11"]
-    assert lines[1].endswith("   40 days     0.2 MB  plot it")
+    assert lines[1].endswith("   40 days     200 kB  plot it")
 
 
 def test_old_sessions_are_removed_and_nothing_else(session, workspace, tmp_path):
@@ -210,4 +210,4 @@ def test_a_journal_that_anybody_wrote_is_listed_in_one_line(workspace, case):
     assert ran.exit_code == 0, ran.exception
     (line,) = ran.stdout.splitlines()
     assert line.startswith("session-00000000abcd")
-    assert line.endswith(f"kB  {question}".rstrip())
+    assert line.endswith(f"B  {question}".rstrip())

@@ -3,15 +3,10 @@
 import pytest
 
 from tw_autogen.code_interpreter.new_files import new_files, snapshot
-from tw_autogen.code_interpreter.report_texts import cut, execution_report, findings_report, output_text, warnings_of
+from tw_autogen.code_interpreter.report_texts import execution_report, findings_report, output_text, warnings_of
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.kernel import Artifact, Execution, Log, Variable
-
-
-def test_short_text_is_not_cut_and_long_text_keeps_head_and_tail():
-    assert cut("short", 10) == "short"
-    assert cut("a" * 50 + "b" * 50, 20) == f"{'a' * 14}\n… 80 characters left out …\n{'b' * 6}"
 
 
 def test_everything_that_came_of_a_cell_is_reported(tmp_path):

@@ -129,5 +129,5 @@ def test_hostile_markdown_takes_bounded_time():
     began = time.process_time()
     page = markdown_html("[" * 200_000, {})
 
-    assert "characters more" in page
+    assert "characters left out" in page
     assert time.process_time() - began < 10

@@ -12,7 +12,7 @@ from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan
-from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel import KernelSettings, size_words
 from tw_autogen.session import (
     FORMATS,
     USER,
@@ -143,9 +143,8 @@ def _workspace(project: Path | None, workspace: Path | None) -> Path:
 def session_line(one: PastSession) -> str:
     """Return one session in a line: name, age, size, first question."""
     age = f"{one.days:.0f} days" if one.days >= 1 else f"{one.days * 24:.1f} h"
-    size = f"{one.size_bytes / 1e6:.1f} MB" if one.size_bytes >= 100_000 else f"{one.size_bytes / 1e3:.1f} kB"
     words = shortened(visible_line(" ".join(clean(one.question[:_READ_CHARS]).split())), _QUESTION_CHARS)
-    return f"{one.id}  {age:>8}  {size:>9}  {'(open) ' * one.is_open}{words}".rstrip()
+    return f"{one.id}  {age:>8}  {size_words(one.size_bytes, brief=True):>9}  {'(open) ' * one.is_open}{words}".rstrip()
 
 
 def _text(text: str) -> str:

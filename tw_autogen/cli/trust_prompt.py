@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -19,21 +18,17 @@ from tw_autogen.settings import Settings
 HOW = "--trust"
 
 
-def read_settings_and_warn(
-    options: Options, say: Callable[[str], None], *, keywords: Mapping[str, Any] | None = None
-) -> Settings:
+def read_settings_and_warn(options: Options, say: Callable[[str], None]) -> Settings:
     """Read the settings as the shared options say, and say what of an untrusted folder does not count.
 
     Args:
         options: What the shared options said.
         say: Called with each line.
-        keywords: The settings that are given; None: those of the options.
 
     Raises:
         SettingsError: as `read_settings`.
     """
-    given = options.keywords if keywords is None else keywords
-    settings = read_settings(given, project=options.project, trust=options.trust)
+    settings = read_settings(options.keywords, project=options.project, trust=options.trust)
     for line in trust_lines(settings, HOW):
         say(line)
     return settings

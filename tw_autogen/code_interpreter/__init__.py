@@ -6,7 +6,7 @@ from tw_autogen.code_interpreter.cell_runner import CellRunner
 from tw_autogen.code_interpreter.interpreter import CodeInterpreter
 from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.policy import Policy, find_policy
-from tw_autogen.code_interpreter.report_texts import cut, findings_report
+from tw_autogen.code_interpreter.report_texts import findings_report
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.verify import verify
@@ -18,7 +18,6 @@ __all__ = [
     "CodeInterpreterSettings",
     "Finding",
     "Policy",
-    "cut",
     "find_policy",
     "findings_report",
     "names_used",
@@ -30,6 +29,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         __name__,
         {
             "Cells": "CellRunner",
+            "cut": "tw_autogen.escaped_text.without_middle",
             "POLICIES": "tw_autogen.code_interpreter.policy.POLICIES",
             "read_policy": "tw_autogen.code_interpreter.policy.read_policy",
         },

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from tw_autogen.escaped_text import is_unicode
-from tw_autogen.kernel import Artifact
+from tw_autogen.kernel import Artifact, size_words
 from tw_autogen.safe_folder import SafeFolder
 
 _KINDS: Mapping[str, str] = {
@@ -48,11 +48,6 @@ def new_files(before: Snapshot, after: Snapshot, known: Collection[Path]) -> tup
     """
     changed = [path for path, stamp in after.items() if before.get(path) != stamp and path not in known]
     return tuple(
-        Artifact(path.name, _KINDS.get(path.suffix.lower(), "file"), path, _size(after[path][1])) for path in changed
+        Artifact(path.name, _KINDS.get(path.suffix.lower(), "file"), path, size_words(after[path][1]))
+        for path in changed
     )
-
-
-def _size(size: int) -> str:
-    if size < 1000:
-        return f"{size} bytes"
-    return f"{size / 1000:.1f} kB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from tw_autogen.escaped_text import without_middle
+
 _PADDING = re.compile(r"(?<=\S) {3,}(?=\S)|^ {3,}(?=\S)", re.M)
 _COLUMNS = re.compile(r"\S {2,}\S")
 _TABLE_CHARS = 4000
 """How much of one table is shown where the output doesn't fit."""
-_TAIL_SHARE = 0.3
+_TAIL_PERCENT = 30
 
 
 def fit(text: str, limit_chars: int, print_ends: Sequence[int] = ()) -> str:
@@ -78,12 +80,11 @@ def _cut(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     lines = text.splitlines(keepends=True)
-    tail_room = int(room * _TAIL_SHARE)
+    tail_room = room * _TAIL_PERCENT // 100
     tail = _lines_within(lines[::-1], tail_room)
     head = _lines_within(lines[: len(lines) - tail], room - sum(map(len, lines[len(lines) - tail :])))
     if not head or not tail:  # lines longer than the room are cut inside
-        first, last = text[: room - tail_room], text[len(text) - tail_room :] if tail_room else ""
-        return f"{first}\n… {len(text) - room} characters left out …\n{last}"
+        return without_middle(text, room, tail_percent=_TAIL_PERCENT)
     left_out = lines[head : len(lines) - tail]
     mark = f"… {len(left_out)} of {len(lines)} lines ({sum(map(len, left_out))} characters) left out …\n"
     return "".join([*lines[:head], mark, *lines[len(lines) - tail :]])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tw_autogen.code_interpreter.output_fit import fit
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
-from tw_autogen.escaped_text import shortened
+from tw_autogen.escaped_text import shortened, without_middle
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -18,24 +18,6 @@ _CHECK_CHARS = 400
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 """The mark that a kernel leaves where a cell has printed more than it keeps."""
-
-
-def cut(text: str, limit_chars: int) -> str:
-    r"""Return the text, or its head and tail with a mark between them that says how much is left out.
-
-    Args:
-        text: Any length.
-        limit_chars: How long head and tail together may be; a tenth of it, at the least, is tail.
-
-    Example:
-        >>> cut("0123456789" * 10, 20)
-        '01234567890123\n… 80 characters left out …\n456789'
-    """
-    if len(text) <= limit_chars:
-        return text
-    tail = max(1, limit_chars * 3 // 10)
-    head = limit_chars - tail
-    return f"{text[:head]}\n… {len(text) - limit_chars} characters left out …\n{text[-tail:]}"
 
 
 def trimmed(text: str) -> str:
@@ -103,9 +85,9 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
         "Printed": fit(execution.stdout, limit_chars, execution.print_ends),
         "Not complete": lost_output(execution),
         "Result": fit(execution.result or "", limit_chars),
-        "Standard error": cut(execution.stderr, limit_chars),
-        "Log": cut(logs, limit_chars),
-        "Error": cut(execution.error, limit_chars),
+        "Standard error": without_middle(execution.stderr, limit_chars),
+        "Log": without_middle(logs, limit_chars),
+        "Error": without_middle(execution.error, limit_chars),
     }
     shown = [f"{name}:\n{trimmed(text)}" for name, text in parts.items() if text.strip()]
     kept = kept_whole(execution, limit_chars)
@@ -144,11 +126,11 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
     """
     if execution.ok:
         kept = (one.message for one in execution.logs if one.tag == "rollback")
-        return True, cut("; ".join([trimmed(execution.stdout), *kept]).strip("; "), _CHECK_CHARS)
+        return True, without_middle("; ".join([trimmed(execution.stdout), *kept]).strip("; "), _CHECK_CHARS)
     lines = [line for line in execution.error.splitlines() if _RAISED.match(line)] or [execution.error]
     asserted = lines[-1].startswith("AssertionError")
     words = lines[-1].removeprefix("AssertionError").lstrip(": ") or "the assertion does not hold"
-    return False if asserted else None, cut(words.strip(), _CHECK_CHARS)
+    return False if asserted else None, without_middle(words.strip(), _CHECK_CHARS)
 
 
 def lost_output(execution: Execution) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, is_json
-from tw_autogen.escaped_text import shortened
+from tw_autogen.escaped_text import shortened, without_middle
 from tw_autogen.kernel import Artifact, Execution
 
 _WRONG_CHARS = 600
@@ -73,7 +73,7 @@ class TaskProgress:
         Args:
             why: The findings, or the error, in words.
         """
-        self.wrong.append(report_texts.cut(why, _WRONG_CHARS))
+        self.wrong.append(without_middle(why, _WRONG_CHARS))
         now = (self.code.strip(), _CELL.sub("cell", why))
         self.looped, self._last = now == self._last, now
         self.gave_up = self.gave_up or self.looped
@@ -96,7 +96,7 @@ class TaskProgress:
         """
         assert self.execution is not None  # noqa: S101 - it has run; for the type checker
         text = report_texts.output_text(self.execution, (), limit_chars)
-        self.looks.append(report_texts.cut(text, _LOOK_CHARS))
+        self.looks.append(without_middle(text, _LOOK_CHARS))
 
     def message(self, limit_chars: int, receiver: str) -> str:
         """Return what came of the task, in words.
@@ -107,7 +107,7 @@ class TaskProgress:
                 form that was asked for; anybody else gets a report.
         """
         if not self.code:
-            return f"{report_texts.cut(self.thought, 4 * limit_chars)}{'' if receiver == 'User' else self._seen()}"
+            return f"{without_middle(self.thought, 4 * limit_chars)}{'' if receiver == 'User' else self._seen()}"
         note = self._note()
         if self.findings or self.execution is None:
             return f"{note}{report_texts.findings_report(self.findings)}"
@@ -188,7 +188,7 @@ class TaskProgress:
                 kept.insert(0, report_texts.trimmed(text))
                 later.update(text.splitlines())
         return (
-            f"\nPrinted by earlier tries before they failed:\n{report_texts.cut(chr(10).join(kept), limit_chars)}"
+            f"\nPrinted by earlier tries before they failed:\n{without_middle(chr(10).join(kept), limit_chars)}"
             if kept
             else ""
         )

@@ -6,6 +6,7 @@ from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.attached_kernel import AttachedKernel
 from tw_autogen.kernel.container_kernel import ContainerKernel
 from tw_autogen.kernel.gateway_kernel import GatewayKernel
+from tw_autogen.kernel.guest.folder_listing import size_words
 from tw_autogen.kernel.kernel import Artifact, Execution, FileDescriber, Kernel, Loadable, Log, Variable
 from tw_autogen.kernel.local_kernel import LocalKernel
 from tw_autogen.kernel.settings import KernelSettings
@@ -23,6 +24,7 @@ __all__ = [
     "LocalKernel",
     "Log",
     "Variable",
+    "size_words",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute

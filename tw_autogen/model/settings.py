@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tw_autogen.model.price import Price
+from tw_autogen.model.chat_model import Usage
 from tw_autogen.settings_trust import LOWER, NAMED
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -14,6 +14,29 @@ OPENAI_NAME = "gpt-5.4-mini"
 """The default model of OpenAI's own server: the small one that SDK 2 and 3 both list."""
 
 ResponseFormat = Literal["auto", "json_schema", "json_object", "text"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a model costs, in dollars for a million tokens.
+
+    Args:
+        prompt: Tokens that are sent.
+        completion: Tokens that are written.
+        cached: Those sent that the server had cached; None: they cost as the others.
+    """
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+
+    def of(self, usage: Usage) -> float | None:
+        """Return the cost of calls in dollars; None if the server reported no tokens."""
+        if not usage.prompt_tokens and not usage.completion_tokens:
+            return None
+        cached = self.prompt if self.cached is None else self.cached
+        fresh = usage.prompt_tokens - usage.cached_tokens
+        return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
+from tw_autogen.escaped_text import without_middle
 from tw_autogen.events import AnswerChecked, ModelDelayed
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.hard_requests import hard_because
@@ -166,10 +167,11 @@ def _title(check: Check) -> str:
 def _material(here: Round, answer: str) -> str:
     asked = next((post.message for post in here.posts if post.send_from == USER), here.user_query)
     printed = [post.message for post in here.posts if post.content(AttachmentType.reply_content)]
+    code = without_middle("\n".join(_codes(here)), _CODE_CHARS, tail_percent=100)
     parts = {
         "The request": asked,
-        "The code that ran": f"```python\n{_end(chr(10).join(_codes(here)), _CODE_CHARS)}\n```",
-        "What came of it": _end("\n\n".join(printed), _PRINTED_CHARS),
+        "The code that ran": f"```python\n{code}\n```",
+        "What came of it": without_middle("\n\n".join(printed), _PRINTED_CHARS, tail_percent=100),
         "The answer": answer,
     }
     return "\n\n".join(f"# {head}\n{text}" for head, text in parts.items())
@@ -179,12 +181,6 @@ def _codes(here: Round) -> list[str]:
     """Return the code that ran in a round to its end, oldest first."""
     ran = [post for post in here.posts if post.content(AttachmentType.execution_status) == "SUCCESS"]
     return [code for post in ran if (code := post.content(AttachmentType.reply_content))]
-
-
-def _end(text: str, most_chars: int) -> str:
-    return (
-        text if len(text) <= most_chars else f"… {len(text) - most_chars} characters left out …\n{text[-most_chars:]}"
-    )
 
 
 def _read(text: str) -> list[str]:

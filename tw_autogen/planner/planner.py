@@ -27,6 +27,7 @@ from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
+from tw_autogen.number_sources import unfounded_numbers
 from tw_autogen.planner.answer_checks import (
     AnswerChecks,
     Verify,
@@ -39,7 +40,7 @@ from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.static_prompt import static_prompt
-from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
+from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
@@ -359,7 +360,7 @@ class Planner(Role):
         worked = any(post.send_from not in (USER, self.name) for post in posts)
         about_files = any(file_names(post.message) for post in posts if post.send_from == USER)
         if self._workers and about_files and not worked:
-            numbers = unfounded_numbers(reply.message, "\n".join(str(one["content"]) for one in shown))
+            numbers = unfounded_numbers(reply.message, [str(one["content"]) for one in shown])
             if numbers:
                 problems.append(
                     f"no worker has run code for this request, and nothing that you were shown holds the numbers "

@@ -11,6 +11,7 @@ from typing import Any
 
 from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_json
 from tw_autogen.errors import Unreadable
+from tw_autogen.escaped_text import shortened
 from tw_autogen.model import NoObject, read_code, read_object
 from tw_autogen.planner.loose_reply import (
     called,
@@ -419,8 +420,7 @@ def _lines(message: Mapping[str, Any]) -> str:
 
 
 def _one_line(message: str) -> str:
-    line = " ".join(message.split())
-    return line if len(line) <= _STEP_CHARS else f"{line[:_STEP_CHARS]}…"
+    return shortened(" ".join(message.split()), _STEP_CHARS)
 
 
 def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[str]) -> str:

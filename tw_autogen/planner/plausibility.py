@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tw_autogen.number_sources import values_in
+
 _SHARE = re.compile(
     r"\b(?:shares?|proportions?|percentages?|fractions?|Anteil\w*)\b[^.\n%]{0,60}?(?<![\d.,-])(\d[\d.,]*)\s?%", re.I
 )
@@ -36,7 +38,7 @@ def implausible(answer: str, request: str) -> list[str]:
     """
     problems = []
     shares = [found for found in _SHARE.finditer(answer) if not _CHANGES.search(found[0])]
-    above = next((one[1] for one in shares if _number(one[1]) > 100), "")
+    above = next((one[1] for one in shares if any(value > 100 for value in values_in(one[1]))), "")
     if above:
         problems.append(f"a share above 100 % ({above})")
     if _R2.search(answer):
@@ -46,17 +48,3 @@ def implausible(answer: str, request: str) -> list[str]:
     if _NO_ROWS.search(answer) and not _COUNTS.search(request):
         problems.append("no rows were found: is the filter right?")
     return problems
-
-
-def _number(text: str) -> float:
-    """Return a number that may have separators of thousands; a decimal comma counts as one."""
-    plain = text.rstrip(".,")
-    plain = (
-        plain.replace(",", "")
-        if "." in plain or re.fullmatch(r"\d{1,3}(?:,\d{3}){1,8}", plain)
-        else plain.replace(",", ".")
-    )
-    try:
-        return float(plain)
-    except ValueError:
-        return 0.0

@@ -13,7 +13,7 @@ from tw_autogen.role import Worker
 
 _PROMPT = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
 _CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
-_WITH_CODE = re.compile(r"\[\[(.*?)\]\]", re.S)
+_WITH_CODE = re.compile(r"\[\[([^\[\]]*)\]\]")
 """What `prompt.md` says only where a worker takes code."""
 _BESIDE, _OR_BLOCK = ", and after it, if you like, the code in a ```python block", ", or where the block holds it"
 

@@ -26,17 +26,16 @@ def is_name(wanted: str) -> bool:
     return not wanted.startswith("~") and not wanted.endswith((*YAMLS, SUFFIX))
 
 
-def plugin_files(folder: Path, *, needed: bool = True) -> list[Path]:
+def plugin_files(folder: Path) -> list[Path]:
     """Return a folder's YAML files, then its Python files with `@plugin` functions, each kind by name.
 
     Args:
         folder: Of plugins, or of a TaskWeaver project (its `plugins` folder is taken).
-        needed: There must be some.
 
     Raises:
-        PluginSpecError: there are none, and some are needed.
+        PluginSpecError: there are none.
     """
-    return list(_plugin_files(folder, needed=needed))
+    return list(_plugin_files(folder, needed=True))
 
 
 def _plugin_files(folder: Path, *, needed: bool) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.conversation_files import read_conversation
 from tw_autogen.recall.definition_prompt import DefinitionPrompt
 from tw_autogen.recall.documents import DocumentIndex, Passage
-from tw_autogen.recall.examples import keep_example, load_examples, read_examples
+from tw_autogen.recall.examples import keep_example, read_examples
 from tw_autogen.recall.lesson_writer import Learner
 from tw_autogen.recall.lessons import Experience, read_experiences, write_experience
 from tw_autogen.recall.recall import Recall, add_examples
@@ -24,7 +24,6 @@ __all__ = [
     "RecallSettings",
     "add_examples",
     "keep_example",
-    "load_examples",
     "read_conversation",
     "read_examples",
     "read_experiences",
@@ -42,6 +41,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "Example": "tw_autogen.recall.examples.Example",
             "fitting_examples": "tw_autogen.recall.examples.select_examples",
             "fitting_experiences": "tw_autogen.recall.lessons.select_experiences",
+            "load_examples": "read_examples",
             "lived_experience": "tw_autogen.recall.lessons.collect_experience",
             "remember": "add_examples",
             "select_examples": "tw_autogen.recall.examples.select_examples",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
+from tw_autogen.escaped_text import without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.recall.superseded_results import SupersededResults
 
@@ -221,10 +222,7 @@ class ChatHistory:
 
 def _halved(text: str) -> str:
     """Return the first and last quarter of a text, with a mark between them."""
-    quarter = len(text) // 4
-    return (
-        f"{text[:quarter]}\n… {len(text) - 2 * quarter} characters left out …\n{text[-quarter:]}" if quarter else text
-    )
+    return without_middle(text, kept, tail_percent=50) if (kept := len(text) // 4 * 2) else text
 
 
 def _parts(content: _Content) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ _BLOCK = (
     "Where something changes, begin your reply with one more fenced block, ```definitions, that holds a JSON list of "
     "changes; your words and the code follow it."
 )
-_BLOCK_SENT = re.compile(r"^[ \t]*```[ \t]*definitions?[ \t]*\n(.*?)^[ \t]*```[ \t]*(?:\n|\Z)", re.M | re.S | re.I)
+_BLOCK_BEGINS = re.compile(r"^[ \t]{0,20}```[ \t]{0,20}definitions?[ \t]{0,20}\n", re.M | re.I)
+_BLOCK_ENDS = re.compile(r"^[ \t]{0,20}```[ \t]{0,20}(?:\n|\Z)", re.M)
 _HINTS = re.compile(
     r"\b(?:from (?:now|here|then) on|as of now|henceforth|define\b|(?:call|name) (?:them|it|this|these|those|that)\b"
     r"|keep\b.{1,60}\b(?:as|under)|what[- ]if|suppose\b|pretend|imagine|undo|revert|restore|go(?:ing)? back"
@@ -127,15 +128,16 @@ class DefinitionPrompt:
         Returns:
             The reply without the block, and the changes; none where it has no block.
         """
-        found = _BLOCK_SENT.search(text)
-        if found is None:
+        begin = _BLOCK_BEGINS.search(text)
+        end = _BLOCK_ENDS.search(text, begin.end()) if begin else None
+        if begin is None or end is None:
             return text, ()
         try:
-            sent = json.loads(found[1])
+            sent = json.loads(text[begin.end() : end.start()])
         except (ValueError, RecursionError):
             problems.extend([] if lenient else ["`definitions`: the block holds no JSON list"])
             sent = None
-        return text[: found.start()] + text[found.end() :], self.read(sent, problems, lenient=lenient)
+        return text[: begin.start()] + text[end.end() :], self.read(sent, problems, lenient=lenient)
 
     @staticmethod
     def schema() -> dict[str, Any]:

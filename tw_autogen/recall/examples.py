@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
+from tw_autogen.escaped_text import without_middle
 from tw_autogen.model import Ranker
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
@@ -59,8 +60,8 @@ class Example:
         return "\n".join(one.user_query for one in self.conversation.rounds)
 
 
-def read_examples(folder: Path) -> tuple[Example, ...]:
-    """Read a folder's examples, in the order of their names; those that are not `enabled` are left out.
+def read_examples(where: Path | Iterable[Path]) -> tuple[Example, ...]:
+    """Read a folder's examples in the order of their names, or files in theirs; without those that are not `enabled`.
 
     Raises:
         ConfigError: there is no such folder.
@@ -68,19 +69,12 @@ def read_examples(folder: Path) -> tuple[Example, ...]:
 
     Source: TaskWeaver's example folders. Differs: JSON is read too, and a folder that isn't there is told at once.
     """
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: there is no such folder of examples; make it, or take the setting out")
-    return load_examples(sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES))
-
-
-def load_examples(paths: Iterable[Path]) -> tuple[Example, ...]:
-    """Read examples, in this order; those that are not `enabled` are left out.
-
-    Raises:
-        ConversationFormatError: naming the file and what is wrong in it.
-    """
+    if isinstance(where, Path):
+        if not where.is_dir():
+            raise ConfigError(f"{where}: there is no such folder of examples; make it, or take the setting out")
+        where = sorted(one for one in where.iterdir() if one.suffix in _SUFFIXES)
     found = []
-    for path in paths:
+    for path in where:
         conversation = read_conversation(path)
         if not conversation.rounds:
             raise ConversationFormatError("it has no rounds, so it is no example", path=path)
@@ -198,10 +192,7 @@ def _cleaned_round(lived: Round, role: str, clean: Callable[[str], str]) -> Roun
 
 
 def _cleaned(text: str, private: Sequence[str]) -> str:
-    text = without_paths(text, private)
-    if len(text) <= _LONGEST_CHARS:
-        return text
-    return f"{text[:_LONGEST_CHARS]}\n… {len(text) - _LONGEST_CHARS} characters left out …"
+    return without_middle(without_paths(text, private), _LONGEST_CHARS, tail_percent=0)
 
 
 def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
 from tw_autogen.session.answer_files import AnswerFiles, Saved
-from tw_autogen.session.assembly import PluginsWanted, check_plugins, check_roles, open_kernel, open_session, open_team
+from tw_autogen.session.assembly import (
+    PluginsWanted,
+    check_plugins,
+    checked_opening,
+    open_kernel,
+    open_session,
+    open_team,
+)
 from tw_autogen.session.budget import IdleTimer, count_asked
 from tw_autogen.session.compaction import compact_session
 from tw_autogen.session.earlier_session import read_events
@@ -23,7 +30,6 @@ from tw_autogen.session.role_seats import (
     RolesWanted,
     RoleWanted,
     Seat,
-    checked_models,
     checked_policy,
     policy_of,
     role_name,
@@ -67,8 +73,7 @@ __all__ = [
     "SessionSettings",
     "USER",
     "check_plugins",
-    "check_roles",
-    "checked_models",
+    "checked_opening",
     "checked_policy",
     "compact_session",
     "count_asked",
@@ -108,6 +113,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "answer_text": "tw_autogen.session.Answer.markdown",
             "AnswerKey": "tw_autogen.hosts.open_conversations.AnswerKey",
             "asked_role": "tw_autogen.hosts.agent_role.asked_role",
+            "check_roles": "tw_autogen.session.assembly.check_roles",
+            "checked_models": "tw_autogen.session.role_seats.checked_models",
             "CONTINUE": "tw_autogen.hosts.partner_conversation.CONTINUE",
             "Conversation": "tw_autogen.hosts.partner_conversation.Conversation",
             "Conversations": "tw_autogen.hosts.open_conversations.Conversations",

@@ -12,9 +12,9 @@ from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.escaped_text import visible
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
+from tw_autogen.number_sources import NumberSource, number_sources
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.answer_html import answer_html, code_cells
-from tw_autogen.session.number_sources import NumberSource, number_sources
 
 USER = "User"
 _log = logging.getLogger(__name__)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import visible, without_middle
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
-from tw_autogen.session.number_sources import NumberSource
+from tw_autogen.session.markdown_text import MOST_MARKDOWN_CHARS
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ else:
 
 _MOST_CHARS = 50_000
 """Of a cell or an output; what is longer is cut, with a note."""
-_MOST_MARKDOWN_CHARS = 20_000
-"""Of an answer; a hostile one of that length takes a second or two."""
 _MOST_SOURCES, _MOST_MISSING = 500, 10
 _MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
 _PRE = "white-space:pre-wrap;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;border-left:3px solid rgba(128,128,128,0.4)"
@@ -43,7 +42,7 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
         >>> markdown_html("**3** <b>x</b> ![chart](http://x/a.png)", {})
         '<p><strong>3</strong> &lt;b&gt;x&lt;/b&gt; chart</p>\n'
     """
-    return str(_renderer().render(_cut(text, _MOST_MARKDOWN_CHARS), {"pictures": pictures}))
+    return str(_renderer().render(without_middle(text, MOST_MARKDOWN_CHARS, tail_percent=0), {"pictures": pictures}))
 
 
 def plan_html(plan: Plan) -> str:
@@ -54,7 +53,7 @@ def plan_html(plan: Plan) -> str:
 
 def output_html(text: str) -> str:
     """Return text as it stands, hidden characters as escapes; what exceeds 50 000 characters is cut."""
-    return f'<pre style="{_PRE}">{_escaped(_cut(text))}</pre>'
+    return f'<pre style="{_PRE}">{_escaped(without_middle(text, _MOST_CHARS, tail_percent=0))}</pre>'
 
 
 def note_html(text: str) -> str:
@@ -127,7 +126,8 @@ def _code(here: Round) -> Iterable[str]:
         return
     body = ""
     for post in posts:
-        body += f'<pre style="{_PRE}"><code>{_escaped(_cut(post.content(AttachmentType.reply_content)))}</code></pre>'
+        code = without_middle(post.content(AttachmentType.reply_content), _MOST_CHARS, tail_percent=0)
+        body += f'<pre style="{_PRE}"><code>{_escaped(code)}</code></pre>'
         status = post.content(AttachmentType.execution_status)
         result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)
         head = {"SUCCESS": "Output", "FAILURE": "It failed"}.get(status, "Not run")
@@ -170,12 +170,6 @@ def _file(one: Artifact, problem: str) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(visible(text))
-
-
-def _cut(text: str, limit_chars: int = _MOST_CHARS) -> str:
-    if len(text) <= limit_chars:
-        return text
-    return f"{text[:limit_chars]}\n… ({len(text) - limit_chars} characters more)"
 
 
 def _renderer() -> markdown_it.MarkdownIt:

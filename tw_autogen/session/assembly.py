@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import ModelSettings, resolve_model
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
-from tw_autogen.plugin.mcp import McpWanted
+from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
@@ -295,6 +296,32 @@ def open_kernel(
     for one, name in zip(sources, working_names(sources), strict=True):
         copy_in(one, place, name, distrusted=distrusted)
     return kernel
+
+
+def checked_opening(opening: functools.partial[Session], settings: Settings) -> functools.partial[Session]:
+    """Check what a later `open_session` gets, so that what is wrong is said now; nothing of a role or plugin is run.
+
+    Args:
+        opening: `open_session` with keywords.
+        settings: Read for the keyword `project`; they say who takes part where `roles` is None.
+
+    Returns:
+        The same with `roles`, `plugins`, `policy` and `approve` as they were found.
+
+    Raises:
+        ConfigError: one is wrong; names it.
+    """
+    given = opening.keywords
+    checked_models(given.get("model"))
+    if given.get("mcp_servers") is not None:
+        read_mcp_servers(given["mcp_servers"])
+    return functools.partial(
+        opening,
+        roles=check_roles(given.get("roles"), settings, given.get("project")),
+        plugins=check_plugins(given.get("plugins", ())),
+        policy=checked_policy(given.get("policy")),
+        approve=checked_approve(given.get("approve")),
+    )
 
 
 def check_roles(

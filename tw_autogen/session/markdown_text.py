@@ -14,8 +14,8 @@ else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_MOST_MARKDOWN_CHARS = 20_000
-"""Longer text is shown as it stands, in one block of code."""
+MOST_MARKDOWN_CHARS = 20_000
+"""What is parsed at most, as it can take a second or two; longer text is shown as it stands, in one block of code."""
 _BEHIND = "behind"
 
 
@@ -42,7 +42,7 @@ def without_html(markdown: str) -> str:
         'a < b, &lt;b>c&lt;/b>'
     """
     text = _lines(markdown)
-    if len(text) > _MOST_MARKDOWN_CHARS:
+    if len(text) > MOST_MARKDOWN_CHARS:
         return fenced(text)
     lines = text.split("\n")
     for token in _parsed(text):

@@ -23,12 +23,12 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.number_sources import number_sources
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
 from tw_autogen.session.markdown_text import fenced, without_html
-from tw_autogen.session.number_sources import number_sources
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 

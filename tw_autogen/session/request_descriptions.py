@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.escaped_text import shortened
-from tw_autogen.kernel import FileDescriber
+from tw_autogen.kernel import FileDescriber, size_words
 from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.settings import SessionSettings
@@ -211,9 +211,9 @@ class RequestDescriptions:
     def _size(self, name: str) -> str:
         try:
             if os.path.isabs(name):
-                return f"{Path(name).stat().st_size} bytes"
+                return size_words(Path(name).stat().st_size)
             with SafeFolder(self._folder) as opened:
-                return f"{opened.info(name).st_size} bytes"
+                return size_words(opened.info(name).st_size)
         except OSError:
             return "size not known"
 

@@ -24,7 +24,7 @@ from tw_autogen.model import (
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
-from tw_autogen.recall import Learner, Recall, RecallSettings, load_examples, read_examples
+from tw_autogen.recall import Learner, Recall, RecallSettings, read_examples
 from tw_autogen.role import Role, RoleSpec, find_role
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.settings import SessionSettings
@@ -214,10 +214,8 @@ class Models:
         if not (own.use_planner_examples if room == "planner" else own.use_code_examples):
             return Recall(own, (), self.ranker)
         folder = own.planner_examples if room == "planner" else own.code_examples
-        if folder:
-            return Recall(own, read_examples(Path(folder)), self.ranker)
         mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
-        return Recall(own, load_examples(mine), self.ranker)
+        return Recall(own, read_examples(Path(folder) if folder else mine), self.ranker)
 
     def learner(self, seats: Sequence[Seat]) -> Learner:
         """Return who words lessons: the model of the first role that is always known."""

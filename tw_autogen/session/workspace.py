@@ -18,7 +18,7 @@ from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 
-VARIABLES = "files/.checkpoint/variables"
+_VARIABLES = f"{FILES}/.checkpoint/variables"
 """The copy of the variables of a session's code, below its folder."""
 _PREFIX = "session-"
 _SESSION = re.compile(rf"{_PREFIX}[0-9a-f]+")
@@ -217,7 +217,7 @@ def prune_sessions(
                     kept_bytes += _variables_bytes(opened, one.id)
                     if (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
                         with contextlib.suppress(OSError):
-                            opened.remove(f"{one.id}/{VARIABLES}")
+                            opened.remove(f"{one.id}/{_VARIABLES}")
                 continue
             try:
                 if not dry_run:
@@ -230,7 +230,7 @@ def prune_sessions(
 
 def _variables_bytes(workspace: SafeFolder, name: str) -> int:
     try:
-        return workspace.info(f"{name}/{VARIABLES}").st_size
+        return workspace.info(f"{name}/{_VARIABLES}").st_size
     except OSError:
         return 0
 

@@ -19,7 +19,7 @@ from autogen_core.models import ChatCompletionClient, RequestUsage
 from pydantic import BaseModel
 from typing_extensions import Self
 
-from tw_autogen.approval import Approve, checked_approve
+from tw_autogen.approval import Approve
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.events import Event, Handler
@@ -29,7 +29,7 @@ from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.partner_conversation import Conversation, Reply
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.model import ChatModel
-from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
+from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
     FilesWanted,
@@ -38,10 +38,7 @@ from tw_autogen.session import (
     PolicyWanted,
     RolesWanted,
     Session,
-    check_plugins,
-    check_roles,
-    checked_models,
-    checked_policy,
+    checked_opening,
     open_session,
     read_settings,
     several,
@@ -133,16 +130,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         super().__init__(name, description)
         if model is None and model_client is None:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
-        if model is not None:
-            checked_models(model)
         plugins, files = several(plugins), several(files)
         roles = None if roles is None else several(roles)
-        read = read_settings(settings, project=project, trust=trust)
-        found = check_roles(roles, read, project)  # what is wrong is told now, not with the first message
-        if mcp_servers is not None:
-            read_mcp_servers(mcp_servers)
         file_of_servers = _file(mcp_servers)
-        checked = check_plugins(plugins)
         self._client = model_client
         self._wanted = TaskWeaverAgentConfig.model_construct(
             name=name,
@@ -167,19 +157,20 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         asked = model if model is not None else ClientModel(model_client, stream=model_client_stream)
         make = functools.partial(
             open_session,
-            asked,
-            roles=found,
-            plugins=checked,
+            model=asked,
+            roles=roles,
+            plugins=plugins,
             kernel=kernel,
-            policy=checked_policy(policy),
+            policy=policy,
             folder=workspace,
             handlers=tuple(handlers),
-            approve=checked_approve(approve),
+            approve=approve,
             settings=dict(settings or {}),
             project=project,
             mcp_servers=mcp_servers,
             trust=trust,
         )
+        make = checked_opening(make, read_settings(settings, project=project, trust=trust))
         self._new_conversation = functools.partial(Conversation, make, files)
         self._conversation = self._new_conversation()
 

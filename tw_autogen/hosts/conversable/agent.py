@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.approval import Approve, checked_approve
+from tw_autogen.approval import Approve
 from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
@@ -24,7 +24,7 @@ from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import Conversation
 from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
+from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
     FilesWanted,
@@ -35,10 +35,7 @@ from tw_autogen.session import (
     RolesWanted,
     Session,
     SessionSettings,
-    check_plugins,
-    check_roles,
-    checked_models,
-    checked_policy,
+    checked_opening,
     open_session,
     read_settings,
     several,
@@ -108,7 +105,6 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         **host: Any,
     ) -> None:
         super().__init__(name, *args, does=AGENT_DESCRIPTION, **host)
-        checked_models(model)
         self._model = model
         self._role_llm_config = dict(role_llm_config or {})
         if self._role_llm_config and self.client is None:
@@ -119,20 +115,22 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = read_settings(self._settings, project=project, trust=trust)
-        self._plugins = check_plugins(plugins)
-        self._open = functools.partial(
+        opening = functools.partial(
             open_session,
-            roles=check_roles(roles, read, project),
+            model=model,
+            roles=roles,
+            plugins=plugins,
             kernel=kernel,
-            policy=checked_policy(policy),
+            policy=policy,
             folder=workspace,
+            approve=approve,
             project=project,
             mcp_servers=mcp_servers,
             trust=trust,
         )
-        if mcp_servers is not None:
-            read_mcp_servers(mcp_servers)  # what is wrong is told now, not with the first message
-        self._approve = checked_approve(approve)
+        self._open = checked_opening(opening, read)
+        self._plugins: tuple[PluginSpec, ...] = self._open.keywords["plugins"]
+        self._approve: Approve | None = self._open.keywords["approve"]
         self._read, self._files = read, files
         self._talks = self._new_talks()
 
@@ -230,7 +228,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
         return self._open(
-            model,
+            model=model,
             plugins=self._plugins,
             handlers=(talk, *self._handlers),
             settings=settings,

@@ -12,8 +12,9 @@ from typing import Any
 
 from tw_autogen.approval import Approve
 from tw_autogen.closing import Closing
-from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, cut, findings_report, verify
+from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, findings_report, verify
 from tw_autogen.conversation import Round
+from tw_autogen.escaped_text import without_middle
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
@@ -158,7 +159,7 @@ class KernelCodeExecutor(Closing):
         limit = self._options.report_chars
         logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in ran.logs)
         parts = (ran.stdout, ran.result or "", ran.stderr, logs, ran.error)
-        return "\n".join(cut(part.strip("\n"), limit) for part in parts if part.strip())
+        return "\n".join(without_middle(part.strip("\n"), limit) for part in parts if part.strip())
 
 
 def _emit(handlers: Sequence[Handler], event: Event) -> None:

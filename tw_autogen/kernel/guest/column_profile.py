@@ -171,7 +171,13 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
 
 
 def plain_number(text: str, decimal: str, thousands: str) -> float | None:
-    """Return the number that a text is, written with the given signs; None: it is none."""
+    """Return the number that a text is; None: it is none.
+
+    Args:
+        text: A cell's.
+        decimal: The sign in front of decimals.
+        thousands: The sign between thousands; empty: there is none.
+    """
     if thousands and thousands in text and re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+.*", text):
         text = text.replace(thousands, "")
     if decimal != ".":

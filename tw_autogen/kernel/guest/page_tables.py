@@ -16,8 +16,8 @@ from .total_rows import total_notes
 _MOST_CELLS = 1_000_000
 _BLANKS = re.compile(r"[\r\n]+|\s{2,}")
 _NUMBER = {
-    (".", ","): re.compile(r"[+-]?(?:\d+(?:,\d+)*,?)?(?:\.\d*)?(?:[Ee]-?\d+)?", re.ASCII),
-    (",", "."): re.compile(r"[+-]?(?:\d+(?:\.\d+)*\.?)?(?:,\d*)?(?:[Ee]-?\d+)?", re.ASCII),
+    (".", ","): re.compile(r"[+-]?(?:\d[\d,]*)?(?:\.\d*)?(?:[Ee]-?\d+)?", re.ASCII),
+    (",", "."): re.compile(r"[+-]?(?:\d[\d.]*)?(?:,\d*)?(?:[Ee]-?\d+)?", re.ASCII),
     (",", ""): re.compile(r"[+-]?\d*(?:,\d*)?(?:\d?[Ee]-?\d+)?", re.ASCII),
 }
 _COMMA_NUMBER = re.compile(r"[+-]?[\d.]+,\d+", re.ASCII)
@@ -274,6 +274,8 @@ def _clean(text: str, decimal: str, thousands: str) -> str:
     Source:
         `pandas.io.parsers.python_parser.PythonParser.num`.
     """
+    if thousands and 2 * thousands in text:
+        return text
     if thousands and thousands in text and _NUMBER[decimal, thousands].fullmatch(text):
         text = text.replace(thousands, "")
     if decimal != "." and decimal in text and _NUMBER[decimal, thousands].fullmatch(text):

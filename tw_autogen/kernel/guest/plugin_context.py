@@ -90,7 +90,6 @@ class PluginContext:
     Args:
         folder: Where its files go; a path where code can do no more than this process.
         session_id: The session's name; empty: what the folder says, as `session_name` has it.
-        env_id: The kernel's name.
         session_variables: Read by `get_session_var`; looked up at each call.
         environment: Where `get_env` looks; the process's own if None.
         call_llm: Asks the session's model; None if there is none.
@@ -107,7 +106,6 @@ class PluginContext:
         folder: Path | str | ArtifactFolder,
         *,
         session_id: str = "",
-        env_id: str = "local",
         session_variables: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
         call_llm: CallModel | None = None,
@@ -117,7 +115,6 @@ class PluginContext:
         self._files: ArtifactFolder = OwnFolder(folder) if isinstance(folder, (str, Path)) else folder
         self.folder = self._files.path
         self._session_id = session_id or session_name(self.folder)
-        self._env_id = env_id
         self._variables: Mapping[str, Any] = {} if session_variables is None else session_variables
         self._environment: Mapping[str, str] = os.environ if environment is None else environment
         self._call_llm = call_llm
@@ -131,7 +128,7 @@ class PluginContext:
     @property
     def env_id(self) -> str:
         """Name of the kernel."""
-        return self._env_id
+        return "local"
 
     @property
     def session_id(self) -> str:

@@ -6,8 +6,8 @@ import pytest
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.model import Usage
+from tw_autogen.number_sources import number_sources, unfounded_numbers
 from tw_autogen.session import Answer
-from tw_autogen.session.number_sources import number_sources
 
 PRINTED = """The mean is 25.4219, of 1234567 rows
 share 0.4237, p = 3.2e-05, loss -17.25
@@ -65,6 +65,51 @@ def test_rows_of_a_table_that_was_shown_and_a_stated_sum_are_sources():
         ("1,756", "computed"), ("412", "given"), ("388", "given"), ("455", "given"), ("501", "given"),
         ("1,757", "not found"),
     ]  # fmt: skip
+
+
+def test_a_share_of_missing_values_that_a_file_s_description_shows_is_a_source():
+    data = [Round("How many are missing?", posts=[Post("User", "Planner", "a.csv: 856 rows\n- x: float, 312 missing")])]
+
+    found = number_sources("36.45 % are missing; 36.55 % are not.", data)
+
+    assert [(one.kind, one.found) for one in found] == [("computed", "100 * (312 / 856)"), ("not found", "")]
+
+
+SHOWN = "856 rows, 312 missing, 332 missing, in 2,400 lines\n1,412\n2,388\n3,455\n4,501\n7,north,-14.25,3,25.4219"
+
+
+@pytest.mark.parametrize(
+    ("answer", "unfounded"),
+    [
+        ("36.45 % and 38.79 %, 2.34 apart; 0.3645", []),
+        ("312 / 856 = 36.45 %, 332 of 856 = 38.79 %, so 38.79 - 36.45 = 2.34", []),
+        ("332 / 312 = 1.064, and 4.27", ["4.27"]),
+        ("403 / 856 = 47.08 %", ["403", "47.08 %"]),
+        ("312 + 332 = 644 of 2,400", []),
+        ("412 + 388 + 455 + 501 = 1,756", []),
+        ("412 in May + 388 in June, 800 in all", []),
+        ("412 + 388 + 9 = 809", ["9", "809"]),
+        ("856 - 312 - 332 = 212", []),
+        ("the three deepest: 3, of seven", []),
+        ("856 / 0 = 7.5", ["0", "7.5"]),
+        ("... / 12..5 = 7.5", ["12", "7.5"]),
+        ("14.25 in the north; 2 400 lines", []),
+        ("25.4219, that is 25.42", ["25.42"]),  # a rounding could be of any number
+        ("412 and 388, together 800", ["800"]),  # so could a sum that is not stated
+        ("412 and 388, a ratio of 1.06", ["1.06"]),
+        ("its best year is 2019, on 2019-05-17, in line 17", ["2019", "05", "17"]),
+        ("KR-419 comes first, with 4.2 million", ["419", "4.2 million"]),
+    ],
+)
+def test_a_direct_answer_is_founded_on_what_was_shown_and_on_arithmetic_that_it_states(answer, unfounded):
+    assert unfounded_numbers(answer, [SHOWN]) == unfounded
+
+
+def test_missing_values_are_a_share_of_their_own_file_s_rows():
+    shown = ["a.csv: 200 rows, 20 missing", "b.csv: 400 rows, 60 missing"]
+
+    assert unfounded_numbers("10.0 % and 15.0 %", shown) == []
+    assert unfounded_numbers("5.0 % and 30.0 %, 7.5 %", shown) == ["30.0 %", "7.5 %"]  # 5.0: the difference
 
 
 @pytest.mark.parametrize(
@@ -134,6 +179,9 @@ def test_a_page_names_what_was_not_found_and_escapes_its_sources():
         "jan ",
         "- 3\n",
         "12 345 ",
+        "1,2.5,",
+        "7 of 8 + ",
+        "8 rows 3 missing ",
         "https://",
         "5%",
         "1e9",
@@ -147,5 +195,6 @@ def test_hostile_text_takes_linear_time(text):
     long = text * (20_000 // len(text))
     began = time.process_time()
     number_sources(long, [ran("?", f"7 {long[:5000]}")])
+    unfounded_numbers(long, [long[:5000]])
 
     assert time.process_time() - began < 2

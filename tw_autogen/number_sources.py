@@ -1,0 +1,499 @@
+"""Where the numbers of an answer come from: output of code, the request, simple arithmetic, or nowhere.
+
+`number_sources` is for people who read an answer: a rounding, and arithmetic of numbers that stand together, are
+sources. `unfounded_numbers` is asked before an answer goes out for which no code has run, and is strict: a number was
+shown as it stands, or the answer states the arithmetic by which it follows from such numbers.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tw_autogen.conversation import AttachmentType, Round
+
+Kind = Literal["printed", "rounded", "computed", "given", "not found"]
+
+_MOST_ANSWER_CHARS = 20_000
+_MOST_SOURCE_CHARS = 500_000
+_MOST_OPERANDS = 8
+"""Numbers on a line that arithmetic is tried with, in pairs."""
+_MOST_COMPUTED = 100
+"""Where more numbers than these are not found as they stand, no arithmetic of pairs is tried."""
+_MOST_STATED, _MOST_SHARES, _MOST_UNFOUNDED = 200, 8, 5
+_EXCERPT_CHARS = 100
+_USER = "User"
+_OUTPUTS = (AttachmentType.execution_result, AttachmentType.code_error)
+
+_ROW = re.compile(r"(?<![\w.])\d{1,15}(?:\.\d{1,15})?(?:,-?\d{1,15}(?:\.\d{1,15})?){1,30}(?!\w)")
+_UNITS = "percent|k|thousand|m|million|bn|billion"
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_MARKS = rf"""
+    https?://\S{{1,100}}
+    | ^[ \t>*_\#|-]{{0,20}}\d{{1,3}}[.)][*_]{{0,3}}(?=[ \t])             # numbers of a list
+    | (?<!\w)[\w-]{{0,60}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
+    | (?<![\w.])(?!(?:{_UNITS})\b)(?=[A-Za-z_])\w{{1,100}}              # words
+"""
+_LABELS = rf"""
+    (?<![\w.])\d{{4}}-\d\d(?:-\d\d)?(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?)?(?![\w])  # dates
+    | (?<![\w.])\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}(?![\w.])
+    | (?<![\w.])\d{{1,2}}:\d\d(?::\d\d)?(?!\w)
+    | \b{_MONTH}\.?\ \d{{1,2}}(?:st|nd|rd|th)?(?![\w.,]?\d)
+    | (?<![\w.,])\d{{1,2}}\.?\ {_MONTH}\b
+    | (?<![\w.,])(?:19|20)\d\d(?![\w%]|[.,]\d|\ %)                       # years
+    | (?<![\w.])\d{{1,9}}(?:st|nd|rd|th)\b                               # ordinals
+    | \#\d{{1,9}}
+    | \b(?:steps?|cells?|lines?|figures?|pages?|sections?|versions?|python|rounds?|top|first|last)\ \d{{1,9}}(?![\w.]\d)
+    | (?<![\w.])v?\d{{1,9}}(?:\.\d{{1,9}}){{2,8}}(?![\w])                # versions
+"""
+_NO_NUMBER = re.compile(_MARKS, re.VERBOSE | re.IGNORECASE | re.MULTILINE)
+"""What only looks like a number, or is part of a word."""
+_NO_QUANTITY = re.compile(rf"{_LABELS} | (?:{_MARKS})(?:-\w{{1,50}}){{0,5}}", _NO_NUMBER.flags)
+"""What stands for no quantity, and needs no source."""
+_NUMBER = re.compile(
+    r"(?<![\w.])(?P<body>\d{1,3}(?:[,'\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
+    r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|k\b|thousand\b|m\b|million\b|bn\b|billion\b))?",
+    re.IGNORECASE,
+)
+_WORDS = {
+    word: number
+    for first, words in (
+        (0, "zero one two three four five six seven eight nine ten eleven twelve"),
+        (1, "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
+    )
+    for number, word in enumerate(words.split(), first)
+}
+_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
+_ITEM = re.compile(r"^[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
+_SPACED = re.compile(r"(?<![\w.] )(?<![\w.])\d{1,3}(?: \d{3}){1,6}(?![\w])")
+"""A number whose thousands are separated by spaces, or several numbers."""
+_SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
+_STATED = re.compile(r" ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}|[^+\n]{0,60}(\+)[^+\n]{0,60}")
+"""What stands between two numbers that an answer computes with."""
+_PRODUCTS, _QUOTIENTS = ("*", "×"), ("/", "÷", "of")
+_ROWS_OR_MISSING = re.compile(r"(?<![\w.,])(\d{1,12}|\d{1,3}(?:,\d{3}){1,3}) (rows|missing)\b")
+_ABOUT = re.compile(r"(?:about|around|roughly|nearly|almost|over|some|approximately|than|~|≈)\s?[$€£]?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class NumberSource:
+    """Where one number of an answer comes from.
+
+    Args:
+        number: As the answer writes it, such as `25.4 %`.
+        start: Where it begins in the answer's text, in characters.
+        kind: `printed` by code as it stands, `rounded` from what code printed, `computed` from other numbers on the
+            same line of the answer (difference, sum, ratio, percentage), `given` by the request, its data or the code,
+            or `not found`.
+        found: The number it comes from, as it is written there, or the arithmetic; empty if not found.
+        where: What wrote it, with the line around it; empty if not found or computed.
+    """
+
+    number: str
+    start: int
+    kind: Kind
+    found: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        """Return `25.4: rounded from 25.4219 (output 1: The mean is 25.4219)`."""
+        words = {"rounded": "rounded from ", "computed": "computed: ", "given": "given as "}.get(self.kind, "")
+        said = f"{words}{self.found}" if self.kind != "printed" and self.found else self.kind
+        return f"{self.number}: {said}" + (f" ({self.where})" if self.where else "")
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A number as a text writes it: its value without sign, and half of what its last digit counts."""
+
+    text: str
+    start: int
+    value: float
+    half: float = 0.0
+    is_percent: bool = False
+    scale: float = 1.0
+    """By which a unit such as `million` has multiplied the value."""
+    where: tuple[str, str] = ("", "")
+    """What wrote it, and the text."""
+
+    @property
+    def end(self) -> int:
+        """Where it ends, in characters."""
+        return self.start + len(self.text)
+
+
+def number_sources(text: str, rounds: Sequence[Round]) -> tuple[NumberSource, ...]:
+    """Look up the numbers of an answer in what code has printed; no model is asked, and the time it takes is linear.
+
+    Dates, years, ordinals, numbers of lists, versions, names with digits, and counts up to ten of listed things need no
+    source. A sign is not compared. Of an answer the first 20 000 characters are looked at, of what was printed the
+    newest 500 000.
+
+    Args:
+        text: The answer's.
+        rounds: All rounds of the session until the answer, oldest first; the last one is the answer's own.
+
+    Returns:
+        A source for each number, in the order of the text.
+
+    Example:
+        >>> for one in number_sources("The mean of 3 and 4 is 9.", [Round("Mean of 3 and 4?")]):
+        ...     print(one)
+        3: given as 3 (the request: Mean of 3 and 4?)
+        4: given as 4 (the request: Mean of 3 and 4?)
+        9: not found
+    """
+    text = text[:_MOST_ANSWER_CHARS]
+    printed = _Index(_texts(rounds, printed=True))
+    given = _Index(_texts(rounds, printed=False), words=True)
+    items = len(_ITEM.findall(text))
+
+    def look(one: _Written) -> NumberSource | None:
+        return printed.find(one, text, "printed") or given.find(one, text, "given") or _counted(one, items)
+
+    numbers = [*_grouped(_without(_NO_QUANTITY, text), look)]
+    found = {one.start: source for one in numbers if (source := look(one))}
+    _add_pairs(text, numbers, found, rounds)
+    _add_stated(text, numbers, found, given.shares())
+    return tuple(found.get(one.start) or NumberSource(one.text, one.start, "not found") for one in numbers)
+
+
+def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
+    """Return the first few numbers of an answer that are in nothing that the model was shown.
+
+    Args:
+        answer: Numbers that are part of a word, or mark the items of a list, do not count; nor does the result of an
+            arithmetic of shown numbers that it states, or the share of missing values in a file's rows.
+        shown: The messages that the model was shown, oldest first: numbers, rows of a table (`1,412` may be one number
+            or two), and words. The newest 500 000 characters are looked at.
+
+    Example:
+        >>> unfounded_numbers("1. The mean is 4.27, of 1,200 rows in a2.csv", ["1200 rows"])
+        ['4.27']
+        >>> unfounded_numbers("39 of 312, so 12.5 %", ["312 rows, 39 missing"])
+        []
+    """
+    answer = answer[:_MOST_ANSWER_CHARS]
+    index = _Index((("", text) for text in reversed(shown)), words=True)
+    numbers = [*_grouped(_without(_NO_NUMBER, answer), index.exact)]
+    found = {one.start: NumberSource(one.text, one.start, "given") for one in numbers if index.exact(one)}
+    _add_stated(answer, numbers, found, index.shares())
+    return [*dict.fromkeys(one.text for one in numbers if one.start not in found)][:_MOST_UNFOUNDED]
+
+
+def values_in(text: str) -> list[float]:
+    """Return the values of the numbers of a text, without signs; a comma separates thousands or decimals."""
+    return [one.value for one in _numbers(text)]
+
+
+def _add_stated(
+    text: str, numbers: Sequence[_Written], found: dict[int, NumberSource], shares: Sequence[_Written]
+) -> None:
+    """Add what an answer computes from found numbers in so many words, such as `412 + 388` or `39 of 312`.
+
+    Args:
+        text: The answer's.
+        numbers: Its numbers, in order.
+        found: Sources by where a number begins; what is added may be computed with, too.
+        shares: Fractions and percentages that need not be stated; for numbers with decimals.
+    """
+    between = ((x, _STATED.fullmatch(text, x.end, y.start), y) for x, y in itertools.pairwise(numbers))
+    steps = [(x, stated[1] or stated[2], y) for x, stated, y in between if stated][:_MOST_STATED]
+    results = _stated_results(steps, found)
+    for one in [one for one in numbers if one.start not in found][:_MOST_STATED]:
+        known = itertools.chain(results, shares if "." in one.text else ())
+        near = next((result for result in known if _rounds_to(one, result.value)), None)
+        if near is not None:
+            found[one.start] = NumberSource(one.text, one.start, "computed", near.text)
+            results = _stated_results(steps, found)
+
+
+def _stated_results(steps: Iterable[tuple[_Written, str, _Written]], found: Container[int]) -> list[_Written]:
+    """Return the results of stated arithmetic.
+
+    Args:
+        steps: Neighbouring numbers with the operator between them; a sum or difference goes on with the next one.
+        found: Where the numbers begin that may be computed with.
+    """
+    results: list[_Written] = []
+    total: _Written | None = None
+    for x, operator, y in steps:
+        first = total if total and total.start == x.start else x if x.start in found else None
+        total = None
+        if first and y.start in found:
+            new = _results(first, operator, y)
+            results += new
+            total = None if operator in (*_PRODUCTS, *_QUOTIENTS) else replace(new[0], start=y.start)
+    return results
+
+
+def _results(x: _Written, operator: str, y: _Written) -> list[_Written]:
+    """Return what two numbers with an operator between them amount to; of a quotient the percentage, too."""
+    if operator in _QUOTIENTS:
+        share = _Written(f"{x.text} / {y.text}", 0, x.value / y.value if y.value else math.nan)
+        return [share, _Written(f"100 * {share.text}", 0, 100 * share.value, is_percent=True)]
+    if operator in _PRODUCTS:
+        return [_Written(f"{x.text} * {y.text}", 0, x.value * y.value)]
+    if operator == "+":
+        return [_Written(f"{x.text} + {y.text}", 0, x.value + y.value)]
+    difference = _Written(f"{x.text} - {y.text}", 0, x.value - y.value)
+    return [difference, replace(difference, value=abs(difference.value))]
+
+
+def _add_pairs(text: str, numbers: Sequence[_Written], found: dict[int, NumberSource], rounds: Sequence[Round]) -> None:
+    """Add what follows from two numbers that stand near, are in the request, or were told before.
+
+    Args:
+        text: The answer's.
+        numbers: Its numbers, in order.
+        found: Sources by where a number begins.
+        rounds: The session's until the answer.
+    """
+    asked, told = _requested(rounds[-1].user_query), _last_told(rounds[:-1])
+    told_and_asked = [*itertools.product(told, [*asked, *_products(asked)])]
+    operands: dict[int, list[_Written]] = {}
+    missing: list[tuple[int, _Written]] = []
+    for one in numbers:
+        line = text.count("\n", 0, one.start)
+        if one.start in found:
+            operands.setdefault(line, []).append(one)
+        else:
+            missing.append((line, one))
+    computed: dict[float, NumberSource] = {}
+    for line, one in missing if len(missing) <= _MOST_COMPUTED else ():
+        near = [*operands.get(line, ())[:_MOST_OPERANDS], *operands.get(line - 1, ())[:_MOST_OPERANDS], *asked]
+        source = _computed(one, itertools.chain(itertools.permutations(near, 2), told_and_asked))
+        if source is not None:
+            found[one.start] = computed[one.value] = source
+    for _, one in missing:  # what is said twice is computed once
+        if one.start not in found and one.value in computed:
+            found[one.start] = replace(computed[one.value], number=one.text, start=one.start)
+
+
+def _requested(query: str) -> list[_Written]:
+    """Return numbers of a request, small ones in words too."""
+    query = query[:_MOST_ANSWER_CHARS]
+    numbers = sorted(itertools.chain(_numbers(query), _in_words(query)), key=lambda one: one.start)
+    return numbers[:_MOST_OPERANDS]
+
+
+def _products(numbers: Sequence[_Written]) -> list[_Written]:
+    pairs = itertools.combinations(numbers, 2)
+    return [_Written(f"{x.text} * {y.text}", 0, x.value * y.value) for x, y in pairs]
+
+
+def _last_told(rounds: Sequence[Round]) -> list[_Written]:
+    """Return numbers of the last of a few earlier answers that has some."""
+    for here in reversed(rounds[-_MOST_OPERANDS:]):
+        told = here.posts[-1].message if here.posts and here.posts[-1].send_to == _USER else ""
+        if numbers := [*itertools.islice(_numbers(_without(_NO_QUANTITY, told[:_MOST_ANSWER_CHARS])), _MOST_OPERANDS)]:
+            return numbers
+    return []
+
+
+def _texts(rounds: Sequence[Round], *, printed: bool) -> Iterator[tuple[str, str]]:
+    """Yield (what wrote it, text) of what code has printed, or of what else is known; newest first."""
+    outputs = sum(1 for here in rounds for post in here.posts if post.content(AttachmentType.execution_result))
+    for here in reversed(rounds):
+        for post in reversed(here.posts):
+            if printed:
+                for kind in _OUTPUTS:
+                    if result := post.content(kind):
+                        yield f"output {outputs}", result
+                if post.content(AttachmentType.execution_result):
+                    yield f"output {outputs}", post.message
+                    outputs -= 1
+                elif post.send_from != _USER and post.send_to != _USER and post.plan is None:
+                    yield post.send_from, post.message  # of a role that runs no code
+            else:
+                yield "code", post.content(AttachmentType.reply_content)
+                if post.send_from == _USER:
+                    yield "the request's data", post.message
+                elif post.send_to == _USER and here is not rounds[-1]:
+                    yield "an earlier answer", post.message
+        if not printed:
+            yield "the request", here.user_query
+
+
+class _Index:
+    """Numbers of texts by value.
+
+    Args:
+        texts: (What wrote it, text).
+        words: Whether number words count, too.
+    """
+
+    def __init__(self, texts: Iterable[tuple[str, str]], *, words: bool = False) -> None:
+        room, found = _MOST_SOURCE_CHARS, []
+        self._texts: list[str] = []
+        for where, text in texts:
+            if room <= 0:
+                break
+            kept, room = text[:room], room - len(text)
+            numbers = itertools.chain(_numbers(kept), _cells(kept), _in_words(kept) if words else ())
+            found += [replace(one, where=(where, kept)) for one in numbers]
+            self._texts.append(kept)
+        self._sorted = sorted(found, key=lambda one: one.value)
+        self._values = [one.value for one in self._sorted]
+
+    def exact(self, wanted: _Written) -> _Written | None:
+        """Return a number that is equal, with its unit applied or left out (`4.2 million` in a column of millions)."""
+        return self._near(wanted.value, 0.0) or self._near(wanted.value / wanted.scale, 0.0)
+
+    def find(self, wanted: _Written, text: str, kind: Kind) -> NumberSource | None:
+        """Return the source of a number: what is equal to it, else what it is rounded from.
+
+        Args:
+            wanted: The number.
+            text: Of the answer, for the word in front of it.
+            kind: What a source of this index is.
+        """
+        if (near := self.exact(wanted)) is not None:
+            return NumberSource(wanted.text, wanted.start, kind, near.text, _place(near))
+        for factor in (1.0, 100.0) if wanted.is_percent else (1.0,):
+            near = self._near(wanted.value / factor, _half(wanted, text) / factor)
+            if near is not None:
+                rounded: Kind = "given" if kind == "given" else "rounded"
+                return NumberSource(wanted.text, wanted.start, rounded, near.text, _place(near))
+        return None
+
+    def shares(self) -> list[_Written]:
+        """Return the shares of rows that are missing, that are not, and differences of the first; in per cent, too."""
+        rows: list[int] = []
+        gone: dict[str, float] = {}
+        for one in _ROWS_OR_MISSING.finditer("\n".join(self._texts)):
+            count = int(one[1].replace(",", ""))
+            if one[2] == "rows":
+                rows = [*rows[-_MOST_SHARES:], count]
+            elif whole := next((whole for whole in reversed(rows) if whole >= count), 0):
+                gone[f"{count} / {whole}"] = count / whole
+            if len(gone) == _MOST_SHARES:
+                break
+        shares = gone | {f"1 - {words}": 1 - share for words, share in gone.items()}
+        pairs = itertools.permutations(gone.items(), 2)
+        shares |= {f"{x} - {y}": first - other for (x, first), (y, other) in pairs if first > other}
+        return [
+            *(_Written(words, 0, share) for words, share in shares.items()),
+            *(_Written(f"100 * ({words})", 0, 100 * share) for words, share in shares.items()),
+        ]
+
+    def _near(self, value: float, half: float) -> _Written | None:
+        half = max(half * (1 + 1e-9), 1e-9 * max(1.0, abs(value)))
+        at = bisect.bisect_left(self._values, value - half)
+        return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
+
+
+def _cells(text: str) -> Iterator[_Written]:
+    """Yield numbers that stand on both sides of a comma: `1,412` is one number, or two values of a row."""
+    for found in _ROW.finditer(text):
+        at = found.start()
+        for part in found[0].split(","):
+            yield _Written(part, at, abs(float(part)), _half_of(part))
+            at += len(part) + 1
+
+
+def _in_words(text: str) -> Iterator[_Written]:
+    for found in _WORD.finditer(text):
+        value = _WORDS[found[0].lower()]
+        yield _Written(str(value), found.start(), value, 0.5)
+
+
+def _numbers(text: str) -> Iterator[_Written]:
+    """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another comma, two numbers."""
+    for found in _NUMBER.finditer(text):
+        body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
+        is_percent, scale = unit in ("%", "percent"), _SCALES.get(unit, 1.0)
+        plain = re.sub(r"[,'\u00a0\u202f](?=\d{3}(?!\d))", "", body)
+        listed = "," in plain and "," in (
+            text[max(0, found.start() - 1) : found.start()] + text[found.end() : found.end() + 1]
+        )
+        start = found.start()
+        for part in plain.split(",") if listed else (plain.replace(",", "."),):
+            shown = part if listed else found[0].strip()
+            yield _Written(shown, start, float(part) * scale, _half_of(part) * scale, is_percent, scale)
+            start += len(part) + 1
+
+
+def _half_of(plain: str) -> float:
+    """Return half of what the last digit counts of a number such as `12.5` or `3e-7`."""
+    mantissa, _, exponent = plain.partition("e")
+    return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def _rounds_to(one: _Written, value: float) -> bool:
+    return abs(value - one.value) <= one.half * (1 + 1e-9)
+
+
+def _grouped(text: str, look: Callable[[_Written], object]) -> Iterator[_Written]:
+    """Yield the numbers of an answer; those apart by a space are one where it has a source.
+
+    Args:
+        text: The answer's.
+        look: Returns the source of a number, if it has one.
+    """
+    spaced = {}
+    for found in _SPACED.finditer(text):
+        for one in _numbers(found[0].replace(" ", ",")):
+            whole = replace(one, text=found[0], start=found.start())
+            if look(whole):
+                spaced[found.start()] = found.end(), whole
+    end = 0
+    for one in _numbers(text):
+        if one.start in spaced:
+            end, one = spaced[one.start]
+        elif one.start < end:
+            continue
+        yield one
+
+
+def _half(wanted: _Written, text: str) -> float:
+    """Return by how much the source may differ; after "about" a number's zeros at the end count as rounded."""
+    digits = re.sub(r"\D", "", wanted.text)
+    zeros = len(digits) - len(digits.rstrip("0"))
+    if zeros and "." not in wanted.text and _ABOUT.search(text[max(0, wanted.start - 20) : wanted.start]):
+        return wanted.half * 10.0**zeros
+    return wanted.half
+
+
+def _counted(one: _Written, items: int) -> NumberSource | None:
+    """Return a source for the count of the items that the answer itself lists."""
+    if one.value == items and one.text.isdigit():
+        return NumberSource(one.text, one.start, "computed", f"{items} listed items")
+    return None
+
+
+def _computed(one: _Written, pairs: Iterable[tuple[_Written, _Written]]) -> NumberSource | None:
+    """Return a source for what is the sum, difference, product, ratio or percentage of two numbers.
+
+    Args:
+        one: The number.
+        pairs: What it may be computed from.
+    """
+    for x, y in pairs:
+        if x.value == y.value or not y.value:
+            continue
+        results = [result for operator in "-+*/" for result in _results(x, operator, y)]
+        change = 100 * abs(x.value - y.value) / y.value
+        results.append(_Written(f"100 * ({x.text} - {y.text}) / {y.text}", 0, change, is_percent=True))
+        for result in results:
+            if _rounds_to(one, result.value) and result.is_percent <= one.is_percent:
+                return NumberSource(one.text, one.start, "computed", result.text)
+    return None
+
+
+def _without(marks: re.Pattern[str], text: str) -> str:
+    return marks.sub(lambda found: re.sub(r"\S", "_", found[0]), text)
+
+
+def _place(one: _Written) -> str:
+    """Return what wrote a number, and the line around it."""
+    where, text = one.where
+    at = one.start
+    begin = max(text.rfind("\n", max(0, at - _EXCERPT_CHARS), at) + 1, at - _EXCERPT_CHARS // 2, 0)
+    end = text.find("\n", at, at + _EXCERPT_CHARS)
+    return f"{where}: {' '.join(text[begin : end if end >= 0 else at + _EXCERPT_CHARS // 2].split())}"
