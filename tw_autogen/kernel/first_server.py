@@ -15,7 +15,7 @@ from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.environment_variables import clean_environment, matcher, variables
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP
 from tw_autogen.kernel.launcher_client import ForkServer
-from tw_autogen.kernel.sandbox_levels import levels_to_try
+from tw_autogen.kernel.sandbox_levels import levels_to_try, standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 
@@ -104,6 +104,13 @@ def begin_fork_server(settings: KernelSettings) -> None:
             at_once = [one for one in _AT_ONCE if one in settings.preload]
             _first[server_key(settings)] = start_server(settings, at_once=at_once)
             atexit.register(_end_unused, os.getpid())
+    # A session asks which sandbox there is before its first kernel; a process tries it, which takes 0.05 s and more.
+    threading.Thread(target=_try_sandbox, args=(settings,), name="tw-sandbox", daemon=True).start()
+
+
+def _try_sandbox(settings: KernelSettings) -> None:
+    with contextlib.suppress(SandboxError):  # whoever asks for the sandbox gets it again
+        standing(settings)
 
 
 def take_first_server(key: object) -> StartingServer | None:
