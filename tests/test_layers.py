@@ -85,6 +85,17 @@ def test_another_package_is_reached_through_its_face_only():
     assert past_faces() == []
 
 
+def test_a_name_that_is_imported_late_is_not_that_of_a_module_which_would_take_its_place():
+    for path in PACKAGE.rglob("__init__.py"):
+        text = path.read_text(encoding="utf-8")
+        if "= lazy_face(" in text:
+            modules = {one.stem for one in path.parent.iterdir()}
+            late = {alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.If)
+                    for one in node.body if isinstance(one, ast.ImportFrom) for alias in one.names}  # fmt: skip
+            assert late
+            assert not late & modules
+
+
 def test_faces_do_not_grow():
     assert face_names() <= MOST_NAMES, "let one function do what its callers do by hand, or move it where it is used"
 
