@@ -43,7 +43,8 @@ def test_every_option_of_every_subcommand_has_a_help():
 def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
     code = (
         "import sys; from tw_autogen.cli import main; main(['--help'], standalone_mode=False); "
-        "slow = {'pandas', 'httpx', 'rich', 'pydantic', 'tw_autogen.session'}; print(slow & set(sys.modules))"
+        "slow = {'pandas', 'httpx', 'rich', 'pydantic', 'importlib.metadata', 'tw_autogen.kernel'}; "
+        "print(slow & set(sys.modules))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, env=environ, cwd=tmp_path, check=True
@@ -55,6 +56,11 @@ def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
 def test_the_command_line_of_a_question_loads_nothing_that_only_some_questions_need(environ, tmp_path):
     late = {"httpx", "openai", "pandas", "numpy", "nbformat", "jsonschema", "jupyter_client.session", "json_repair"}
     late |= {"rich.markdown", "markdown_it", "packaging.requirements", "prompt_toolkit", "jinja2"}
+    late |= {"pydantic", "anyio", "rich.syntax", "tw_autogen.cli.chat", "tw_autogen.role.taskweaver.api"}
+    late |= {
+        f"tw_autogen.{name}"
+        for name in ("session.export", "kernel.gateway_kernel", "kernel.guest.bridge", "kernel.guest.describe")
+    }
     code = f"import sys, tw_autogen.cli.ask; print(sorted({late} & set(sys.modules)))"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environ, cwd=tmp_path, check=True

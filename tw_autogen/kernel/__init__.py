@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tw_autogen.kernel.container_kernel import ContainerKernel
     from tw_autogen.kernel.first_server import begin_fork_server
     from tw_autogen.kernel.gateway_kernel import GatewayKernel
+    from tw_autogen.kernel.guest.describe import Describer
     from tw_autogen.kernel.kernel import Artifact, Execution, FileDescriber, Kernel, Loadable, Log, Variable
     from tw_autogen.kernel.local_kernel import LocalKernel
     from tw_autogen.kernel.settings import KernelSettings
@@ -18,6 +19,7 @@ __all__ = [
     "Artifact",
     "AttachedKernel",
     "ContainerKernel",
+    "Describer",
     "Execution",
     "FileDescriber",
     "GatewayKernel",
@@ -38,6 +40,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "container_kernel": ("ContainerKernel",),
             "first_server": ("begin_fork_server",),
             "gateway_kernel": ("GatewayKernel",),
+            "guest.describe": ("Describer",),
             "kernel": ("Artifact", "Execution", "FileDescriber", "Kernel", "Loadable", "Log", "Variable"),
             "local_kernel": ("LocalKernel",),
             "settings": ("KernelSettings",),
