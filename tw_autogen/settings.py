@@ -572,7 +572,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
         with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
             value = yaml.safe_load(value)
-    if type(value) in (bool, float, int, str) and type(value) in (hint, *get_args(hint)):
+    if type(value) in (bool, float, int, str) and hint in (type(value), type(value) | None):
         return value
     from pydantic import TypeAdapter, ValidationError  # slow to load, and a start with few settings needs none of it
 
