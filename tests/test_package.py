@@ -27,6 +27,19 @@ def test_importing_the_package_brings_in_no_host_and_nothing_heavy():
     assert out.strip() == "[]"
 
 
+def test_the_class_of_the_agent_brings_in_no_more_than_the_host_does():
+    late = {"approval", "code_interpreter", "events", "kernel", "model", "planner", "plugin", "session", "settings"}
+    code = (
+        "import sys, autogen; before = set(sys.modules); from tw_autogen import TaskWeaverAgent as agent; "
+        f"new = set(sys.modules) - before; print(new & {{'tw_autogen.' + name for name in {late}}}, "
+        "sorted(name for name in new if name.partition('.')[0] not in ('tw_autogen', *sys.stdlib_module_names)))"
+    )
+
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert out.strip() == "set() []"
+
+
 def test_opening_a_session_brings_in_no_host():
     code = "import sys; from tw_autogen import open_session; print('autogen' in sys.modules, 'httpx' in sys.modules)"
 

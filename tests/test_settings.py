@@ -1,12 +1,13 @@
 """Settings: which source wins, where a value came from, and what a wrong one says."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
 
 from tw_autogen.errors import ConfigError, SettingsError
-from tw_autogen.settings import Settings
+from tw_autogen.settings import Setting, Settings, fit_setting
 from tw_autogen.settings_trust import Trust
 
 
@@ -158,3 +159,9 @@ def test_a_project_file_that_is_no_yaml_is_an_error_that_names_it(tmp_path):
 
     with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: neither YAML nor JSON"):
         Settings(ROOMS, project=tmp_path)
+
+
+@pytest.mark.parametrize(("value", "hint"), [(5, tuple[int, ...]), ("abc", Mapping[str, str]), (1, dict[str, int])])
+def test_a_plain_value_is_checked_against_the_whole_type_not_a_part_of_it(value, hint):
+    with pytest.raises(SettingsError, match="session.x: input should be"):
+        fit_setting("session.x", Setting(value, "here"), hint)

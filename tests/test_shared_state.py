@@ -8,6 +8,7 @@ MUTATING = {"append", "appendleft", "add", "clear", "discard", "extend", "insert
 MUTATING |= {"setdefault", "update"}
 SHARED = {
     "hosts/agentchat/agent_asker.py _LOCKS": "one lock for each agent of the host, which sessions share",
+    "kernel/first_server.py _first": "the fork server of the first kernel, until a pool takes it",
     "kernel/guest/plugin.py _files": "in a kernel's process: a plugins' file runs once for all its functions",
     "kernel/pool.py _default": "the fork server, which starts kernels for all sessions",
     "kernel/python_process.py _warned": "entries of the path for imports that were warned of, once a process",

@@ -1,11 +1,11 @@
-"""`LazyModule`: a module of another distribution that is imported when it is first used, because it takes long."""
+"""`LazyModule`, `lazy_face`: modules that are imported when they are first used, because that takes long."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _LAZY: set[str] = set()
@@ -40,6 +40,36 @@ class LazyModule:
         return getattr(importlib.import_module(self._name), name)
 
 
+def lazy_face(
+    package: str, names: Mapping[str, Sequence[str]], old: Callable[[str], Any] | None = None
+) -> Callable[[str], Any]:
+    """Return a package's `__getattr__`, with which whoever needs one of its names imports one module, not all of them.
+
+    For a type checker, import the names below `if TYPE_CHECKING:`.
+
+    Args:
+        package: Its dotted name.
+        names: The public names by the module of the package that defines them.
+        old: Finds names of the last release, as `deprecated.old_names` does.
+
+    Raises:
+        AttributeError: by the function, for a name that is neither.
+    """
+    home = {name: f"{package}.{module}" for module, found in names.items() for name in found}
+    _LAZY.update(home.values())
+
+    def find(name: str) -> Any:
+        if name in home:
+            value = getattr(importlib.import_module(home[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        if old is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return old(name)
+
+    return find
+
+
 def import_soon(name: str) -> None:
     """Begin to import a module on a thread of its own, so that it is there when it is needed; return at once.
 
@@ -61,8 +91,11 @@ def finish_imports() -> None:
 def import_all() -> None:
     """Import now what would be imported later, where code may write to a folder that modules are looked for in."""
     finish_imports()
-    for name in sorted(_LAZY):
-        _imported(name)
+    done: set[str] = set()
+    while left := _LAZY - done:  # what is imported now may import more later
+        for name in sorted(left):
+            _imported(name)
+        done |= left
 
 
 def _imported(name: str) -> None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import os
 import re
@@ -48,6 +49,7 @@ T = TypeVar("T")
 
 PROJECT_FILE = "tw_autogen.yaml"
 _PREFIX = "TW_AUTOGEN_"
+_hints = functools.cache(get_type_hints)
 ROLE_ROOM = "role"
 """The room whose keys are declared by roles: `role.echo.decorator`."""
 
@@ -147,9 +149,7 @@ class Settings:
         self.withheld: tuple[str, ...] = ()
         self._rooms = dict(rooms)
         self._fields = {f"{room}.{one.name}": one for room, cls in rooms.items() for one in dataclasses.fields(cls)}
-        self._hints = {
-            f"{room}.{name}": hint for room, cls in rooms.items() for name, hint in get_type_hints(cls).items()
-        }
+        self._hints = {f"{room}.{name}": hint for room, cls in rooms.items() for name, hint in _hints(cls).items()}
         self._known = list(self._fields)
         self._paths = {
             key: str(one.type).startswith("tuple") for key, one in self._fields.items() if one.metadata.get("path")
@@ -273,7 +273,7 @@ class Settings:
             SettingsError: a value is of the wrong type; says which, what was expected, and where it stands.
         """
         values = {}
-        hints = get_type_hints(kind)
+        hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
         for one in dataclasses.fields(kind):  # type: ignore[arg-type]  # `rooms` holds dataclasses only
             setting = self._found.get(f"{room}.{one.name}")
             if setting is not None:
@@ -564,8 +564,6 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     Raises:
         SettingsError: it can't be; says where it stands.
     """
-    from pydantic import TypeAdapter, ValidationError  # slow to load, and `--help` needs none of it
-
     value = setting.value
     if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
         value = "on" if value else "off"  # which YAML takes for a flag
@@ -574,13 +572,16 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
         with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
             value = yaml.safe_load(value)
+    if type(value) in (bool, float, int, str) and hint in (type(value), type(value) | None):
+        return value
+    from pydantic import TypeAdapter, ValidationError  # slow to load, and a start with few settings needs none of it
+
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
-        shown = (
-            "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
-        )  # never a secret, nor endless
+        # never a secret, nor endless
+        shown = "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
         raise SettingsError(
             f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}{_nearest_choice(value, hint)}",
             key=key,

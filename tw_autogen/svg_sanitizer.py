@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import TYPE_CHECKING
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
 
 from tw_autogen.errors import TwAutogenError
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from xml.sax import saxutils
+else:
+    saxutils = LazyModule("xml.sax.saxutils")  # brings in urllib.request
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
@@ -153,7 +159,7 @@ class _Writer:
         local = self._open.pop()
         if local == "style":
             self._close_tag()
-            self.parts.append(escape(_checked_css("".join(self._css), self._scope)))
+            self.parts.append(saxutils.escape(_checked_css("".join(self._css), self._scope)))
             self._is_styled = True
         if self._is_empty:
             self.parts.append("/>")
@@ -168,7 +174,7 @@ class _Writer:
             self._css.append(text)
         elif self._open[-1] in _WITH_TEXT:
             self._close_tag()
-            self.parts.append(escape(text))
+            self.parts.append(saxutils.escape(text))
 
     def _close_tag(self) -> None:
         if self._is_empty:
@@ -180,7 +186,7 @@ _DECLARED = f' xmlns="{_SVG}"'
 
 
 def _written(attributes: list[tuple[str, str]]) -> str:
-    return "".join(f" {key}={quoteattr(value)}" for key, value in attributes)
+    return "".join(f" {key}={saxutils.quoteattr(value)}" for key, value in attributes)
 
 
 def _safe_attributes(element: str, attributes: dict[str, str]) -> list[tuple[str, str]]:

@@ -43,7 +43,8 @@ def test_every_option_of_every_subcommand_has_a_help():
 def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
     code = (
         "import sys; from tw_autogen.cli import main; main(['--help'], standalone_mode=False); "
-        "slow = {'pandas', 'httpx', 'rich', 'pydantic', 'tw_autogen.session'}; print(slow & set(sys.modules))"
+        "slow = {'pandas', 'httpx', 'rich', 'pydantic', 'importlib.metadata', 'tw_autogen.kernel'}; "
+        "print(slow & set(sys.modules))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, env=environ, cwd=tmp_path, check=True
@@ -55,6 +56,11 @@ def test_help_loads_nothing_that_takes_time(command, environ, tmp_path):
 def test_the_command_line_of_a_question_loads_nothing_that_only_some_questions_need(environ, tmp_path):
     late = {"httpx", "openai", "pandas", "numpy", "nbformat", "jsonschema", "jupyter_client.session", "json_repair"}
     late |= {"rich.markdown", "markdown_it", "packaging.requirements", "prompt_toolkit", "jinja2"}
+    late |= {"pydantic", "anyio", "rich.syntax", "tw_autogen.cli.chat", "tw_autogen.role.taskweaver.api"}
+    late |= {
+        f"tw_autogen.{name}"
+        for name in ("session.export", "kernel.gateway_kernel", "kernel.guest.bridge", "kernel.guest.describe")
+    }
     code = f"import sys, tw_autogen.cli.ask; print(sorted({late} & set(sys.modules)))"
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environ, cwd=tmp_path, check=True
@@ -65,11 +71,11 @@ def test_the_command_line_of_a_question_loads_nothing_that_only_some_questions_n
 
 EARLY = """
 import sys
-from tw_autogen.kernel import pool
-from tw_autogen.cli.early_kernel import begin_fork_server
-slow = {"httpx", "pandas", "rich", "prompt_toolkit", "tw_autogen.plugin", "tw_autogen.session"} & set(sys.modules)
-begin_fork_server(sys.argv[1:])
-print(slow, int(pool.default_pool()._keeper is not None))
+from tw_autogen.cli.early_kernel import begin_early
+from tw_autogen.kernel.first_server import _first
+slow = {"httpx", "pandas", "rich", "zmq", "prompt_toolkit", "tw_autogen.plugin", "tw_autogen.session"}
+begin_early(sys.argv[1:])
+print(slow & set(sys.modules), len(_first))
 """
 
 
@@ -82,6 +88,11 @@ print(slow, int(pool.default_pool()._keeper is not None))
         (["--set", "kernel.sandbox=off"], {}, 0),
         (["--set=kernel.python=/usr/bin/python3"], {}, 0),
         ([], {"TW_AUTOGEN_KERNEL_FORK": "false"}, 0),
+        (["--attach", "kernel-1.json", "-p", "how much?"], {}, 0),
+        (["--attach=http://127.0.0.1:8888#c0ffee"], {}, 0),
+        (["-p", "--attach how much?", "-p", "is --set kernel.fork=false?"], {}, 1),
+        (["--no-such-option"], {}, 0),
+        (["-p", "how much?", "--timeout", "soon"], {}, 0),
     ],
 )
 def test_what_forks_kernels_is_begun_before_the_rest_of_the_command_line_is_imported(environ, args, variables, begun):
@@ -95,6 +106,23 @@ def test_what_forks_kernels_is_begun_before_the_rest_of_the_command_line_is_impo
     )
 
     assert ran.stdout.split() == ["set()", str(begun)]
+
+
+COMPLETING = """
+from click.shell_completion import BashComplete
+from tw_autogen.cli import main
+from tw_autogen.kernel.first_server import _first
+found = BashComplete(main, {}, "tw-autogen", "_TW_AUTOGEN_COMPLETE").get_completions(["--quiet"], "--out")
+print(*(one.value for one in found), len(_first))
+"""
+
+
+def test_completion_in_a_shell_starts_no_kernel(environ):
+    ran = subprocess.run(
+        [sys.executable, "-c", COMPLETING], capture_output=True, text=True, timeout=60, env=environ, check=True
+    )
+
+    assert ran.stdout.split() == ["--output-format", "--out", "0"]
 
 
 def test_without_a_model_three_remedies_are_named(run):

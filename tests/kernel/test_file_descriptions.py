@@ -13,8 +13,7 @@ from contextlib import closing
 import pandas as pd
 import pytest
 
-from tw_autogen.kernel import LocalKernel
-from tw_autogen.kernel.guest import Describer
+from tw_autogen.kernel import Describer, LocalKernel
 
 GERMAN = "Datum;Region;Umsatz;Menge\n2024-01-01;Köln;1.234,50;3\n2024-01-02;Düren;99,90;1\n"
 FTC = """Reports by Type,,

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.guest.bridge import SOURCE
 from tw_autogen.kernel.guest.checkpoint import FOLDER
+from tw_autogen.kernel.guest.report_marks import SOURCE
 
 SECONDS = 60.0
 CHARS = 1000

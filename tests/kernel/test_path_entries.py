@@ -98,7 +98,8 @@ import sys
 from tw_autogen import open_session
 from tw_autogen.hosts.conversable import register_plugins
 from tw_autogen.kernel import KernelSettings, LocalKernel
-late = {"jupyter_client.session", "httpx", "pandas"}
+late = {"jupyter_client.session", "httpx", "pandas", "pydantic", "anyio", "tw_autogen.role.taskweaver.api"}
+late |= {f"tw_autogen.{name}" for name in ("kernel.gateway_kernel", "session.export", "hosts.conversable.agent")}
 print(sorted(late & set(sys.modules)))
 sys.path.insert(0, sys.argv[1])
 LocalKernel(sys.argv[1], settings=KernelSettings(fork=False, warm=0)).close()

@@ -15,8 +15,9 @@ import IPython
 import pytest
 
 from tests.kernel.test_problem_deaths import until
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel, first_server
 from tw_autogen.kernel.environment_variables import clean_environment
+from tw_autogen.kernel.first_server import begin_fork_server
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.pool import KernelPool, begin_warm_pool
 
@@ -272,6 +273,29 @@ def test_a_server_that_nobody_needs_ends_by_itself():
         assert not pool._pools
 
 
+def test_the_first_kernel_comes_from_the_server_that_was_begun_for_it_and_has_pandas(tmp_path):
+    settings = KernelSettings(preload=("pandas", "graphlib"), warm=0)
+    begin_fork_server(settings)
+    (begun,) = first_server._first.values()
+    with KernelPool() as pool, LocalKernel(tmp_path, settings=settings, pool=pool) as kernel:
+        loaded = kernel.execute("import sys\n'pandas' in sys.modules", seconds=60).result
+
+        assert server_of(pool) is begun.server
+    assert loaded == "True"
+    assert begun.server._process.poll() is not None
+
+
+def test_a_server_that_was_begun_with_other_settings_is_ended():
+    begin_fork_server(KernelSettings(preload=("decimal", "numpy"), warm=0))
+    (begun,) = first_server._first.values()
+    with KernelPool() as pool:
+        pool.prepare(replace(LIGHT, warm=0))
+
+        assert begun.server._process.poll() is not None
+        assert not begun.folder.exists()
+        assert not first_server._first
+
+
 def test_a_server_that_is_made_while_the_pool_closes_is_ended(monkeypatch):
     made, begins = [], threading.Event()
 
@@ -319,7 +343,7 @@ def test_no_kernel_is_kept_ready_where_none_is_wanted(tmp_path):
 
 OWNER = """
 import sys
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel, first_server
 from tw_autogen.kernel.pool import default_pool
 settings = KernelSettings(preload=())
 default_pool().wait(settings)
@@ -363,7 +387,7 @@ def test_no_descriptor_and_no_folder_is_left_behind(pool, tmp_path):
 
 FORKED = """
 import os
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel, first_server
 from tw_autogen.kernel.pool import default_pool
 settings = KernelSettings(preload=())
 default_pool().wait(settings)

@@ -8,12 +8,12 @@ import sys
 import threading
 
 import click
-from rich.console import Console
-from rich.syntax import Syntax
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.cli.event_printer import EventPrinter
+from tw_autogen.cli.terminal import code_block
 from tw_autogen.escaped_text import visible
 
 if sys.platform != "win32":
@@ -143,7 +143,7 @@ def forget_typed() -> None:
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
-def _shown(proposal: Proposal) -> Syntax | Text:
+def _shown(proposal: Proposal) -> RenderableType:
     if proposal.kind not in _LANGUAGES:
         return Text(proposal.shown)
-    return Syntax(proposal.shown, _LANGUAGES[proposal.kind], background_color="default", word_wrap=True)
+    return code_block(proposal.shown, _LANGUAGES[proposal.kind])

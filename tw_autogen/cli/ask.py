@@ -9,19 +9,24 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from tw_autogen.cli.chat import Chat
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file
 from tw_autogen.cli.one_shot import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped_input import checked_question, read_data, read_question
 from tw_autogen.escaped_text import shortened
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.settings import Setting
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
+
+if TYPE_CHECKING:
+    from tw_autogen.cli import chat
+else:
+    chat = LazyModule("tw_autogen.cli.chat")  # one question needs none
 
 _STDIN = "-"
 _SHOWN_CHARS = 80
@@ -104,7 +109,7 @@ def _exists(text: str) -> bool:
 def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:
     if output_format != "text" or quiet:
         raise click.UsageError("--output-format and --quiet belong to one question: give it with -p")
-    return Chat(options, paths).run()
+    return chat.Chat(options, paths).run()
 
 
 def _existing(name: str, project: Path | None) -> Path:

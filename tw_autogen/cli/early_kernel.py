@@ -1,27 +1,36 @@
-"""`begin_fork_server`: start the process that forks kernels while the rest of the command line is imported."""
+"""`begin_early`: start the process that forks kernels while the rest of the command line is imported."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 
-from tw_autogen.kernel import KernelSettings, LocalKernel
+import click
 
-_HELP = ("-h", "--help")
+from tw_autogen.cli.options import ASK_OPTIONS
+from tw_autogen.kernel import KernelSettings, begin_fork_server
+
 _SETTINGS = "kernel."
 _VARIABLES = "TW_AUTOGEN_KERNEL"
 
 
-def begin_fork_server(arguments: Sequence[str]) -> None:
-    """Begin to start what the first kernel is forked from, with the defaults; return at once.
+def begin_early(arguments: Sequence[str]) -> None:
+    """Start what the first kernel is forked from, with the defaults; return at once.
 
     It runs none of a folder's files, and settings are read later: where a file sets another interpreter or sandbox, its
-    kernel comes from a server of its own. Where the arguments or the environment set that, nothing is started.
+    kernel comes from a server of its own. Nothing is started where the arguments or the environment set that, or name
+    a kernel of the user's, and where the arguments are wrong: the command itself says so.
 
     Args:
-        arguments: Of the command line.
+        arguments: Of `tw-autogen chat`, without its name.
     """
-    if not any(one in _HELP or one.startswith(_SETTINGS) or f"={_SETTINGS}" in one for one in arguments) and not any(
-        name.upper().startswith(_VARIABLES) for name in os.environ
-    ):
-        LocalKernel.prepare(KernelSettings(warm=0))
+    if any(name.upper().startswith(_VARIABLES) for name in os.environ):
+        return
+    files = click.Argument(["files"], nargs=-1)
+    chat = click.Command("chat", params=[*ASK_OPTIONS, files], add_help_option=False)
+    try:
+        said = chat.make_context("chat", list(arguments)).params
+    except click.ClickException:
+        return
+    if said["attach"] is None and not any(one.lstrip().startswith(_SETTINGS) for one in said["sets"]):
+        begin_fork_server(KernelSettings())

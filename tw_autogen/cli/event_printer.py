@@ -10,13 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.syntax import Syntax
 from rich.text import Text
 
 from tw_autogen.cli.live_footer import LiveFooter
 from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
-from tw_autogen.cli.terminal import clean, link, markdown, marks
+from tw_autogen.cli.terminal import clean, highlighted, link, markdown, marks
 from tw_autogen.conversation import AttachmentType, Plan, Status
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import (
@@ -196,9 +195,8 @@ class EventPrinter:
         thought = clean(_without_code(self._grown.pop("thought", ""), event.code)).strip()
         if thought:
             self._print(Text(thought))
-        highlighted = Syntax("", "python", theme="ansi_dark").highlight(visible(event.code).expandtabs(4).strip("\n"))
-        highlighted.rstrip()
-        for line in highlighted.split("\n"):
+        code = highlighted(visible(event.code).expandtabs(4).strip("\n"), self._console)
+        for line in code.split("\n"):
             self._print(Text.assemble((f"{self._marks.code} ", "dim"), line))
         for finding in event.findings:
             self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))

@@ -19,8 +19,12 @@ from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     from rich import markdown as rich_markdown
+    from rich import syntax
 else:
     rich_markdown = LazyModule("rich.markdown")  # only an answer at a terminal needs it
+    syntax = LazyModule(  # code in color
+        "rich.syntax", also=("pygments.lexers.python", "pygments.lexers.shell", "pygments.styles.monokai")
+    )
 
 _OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -75,6 +79,30 @@ def console(stream: TextIO, *, color: bool = True) -> Console:
         emoji=False,
         markup=False,
     )
+
+
+def highlighted(code: str, console: Console) -> Text:
+    """Return Python code in color, or as it is where a console shows none.
+
+    Args:
+        code: Without tabs and escape sequences.
+        console: Where it is to be shown.
+    """
+    if console.color_system is None:
+        return Text(code)
+    shown = syntax.Syntax("", "python", theme="ansi_dark").highlight(code)
+    shown.rstrip()
+    return shown
+
+
+def code_block(code: str, language: str) -> syntax.Syntax:
+    """Return code in color that wraps at the edge of a console.
+
+    Args:
+        code: Without escape sequences.
+        language: `python` or `bash`.
+    """
+    return syntax.Syntax(code, language, background_color="default", word_wrap=True)
 
 
 def is_dumb() -> bool:

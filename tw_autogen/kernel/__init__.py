@@ -3,18 +3,24 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.kernel.attached_kernel import AttachedKernel
-from tw_autogen.kernel.container_kernel import ContainerKernel
-from tw_autogen.kernel.gateway_kernel import GatewayKernel
-from tw_autogen.kernel.guest.folder_listing import size_words
-from tw_autogen.kernel.kernel import Artifact, Execution, FileDescriber, Kernel, Loadable, Log, Variable
-from tw_autogen.kernel.local_kernel import LocalKernel
-from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.lazy_module import lazy_face
+
+if TYPE_CHECKING:
+    from tw_autogen.kernel.attached_kernel import AttachedKernel
+    from tw_autogen.kernel.container_kernel import ContainerKernel
+    from tw_autogen.kernel.first_server import begin_fork_server
+    from tw_autogen.kernel.gateway_kernel import GatewayKernel
+    from tw_autogen.kernel.guest.describe import Describer
+    from tw_autogen.kernel.guest.folder_listing import size_words
+    from tw_autogen.kernel.kernel import Artifact, Execution, FileDescriber, Kernel, Loadable, Log, Variable
+    from tw_autogen.kernel.local_kernel import LocalKernel
+    from tw_autogen.kernel.settings import KernelSettings
 
 __all__ = [
     "Artifact",
     "AttachedKernel",
     "ContainerKernel",
+    "Describer",
     "Execution",
     "FileDescriber",
     "GatewayKernel",
@@ -24,17 +30,32 @@ __all__ = [
     "LocalKernel",
     "Log",
     "Variable",
+    "begin_fork_server",
     "size_words",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
-    __getattr__ = old_names(
+    __getattr__ = lazy_face(
         __name__,
         {
-            "OnOutput": "tw_autogen.kernel.kernel.OnOutput",
-            "Plugin": "tw_autogen.kernel.guest.plugin.Plugin",
-            "PluginContext": "tw_autogen.kernel.guest.plugin_context.PluginContext",
-            "register_plugin": "tw_autogen.kernel.guest.plugin.register_plugin",
-            "test_plugin": "tw_autogen.plugin.test_plugin",
+            "attached_kernel": ("AttachedKernel",),
+            "container_kernel": ("ContainerKernel",),
+            "first_server": ("begin_fork_server",),
+            "gateway_kernel": ("GatewayKernel",),
+            "guest.describe": ("Describer",),
+            "guest.folder_listing": ("size_words",),
+            "kernel": ("Artifact", "Execution", "FileDescriber", "Kernel", "Loadable", "Log", "Variable"),
+            "local_kernel": ("LocalKernel",),
+            "settings": ("KernelSettings",),
         },
+        old_names(
+            __name__,
+            {
+                "OnOutput": "tw_autogen.kernel.kernel.OnOutput",
+                "Plugin": "tw_autogen.kernel.guest.plugin.Plugin",
+                "PluginContext": "tw_autogen.kernel.guest.plugin_context.PluginContext",
+                "register_plugin": "tw_autogen.kernel.guest.plugin.register_plugin",
+                "test_plugin": "tw_autogen.plugin.test_plugin",
+            },
+        ),
     )

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.guest.bridge import QUIET, SOURCE
 from tw_autogen.kernel.guest.host_calls import MARK
 from tw_autogen.kernel.guest.output_capture import Clipped
+from tw_autogen.kernel.guest.report_marks import QUIET, SOURCE
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.kernel_process import Process

@@ -8,7 +8,6 @@ session's folders, and then applies the same profile to itself. Tried on Linux w
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.client import KernelHandle
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment_variables import clean_environment, kernel_environment
+from tw_autogen.kernel.first_server import SUPERVISED
 from tw_autogen.kernel.folder_ownership import OWNERSHIP, hand_over
 from tw_autogen.kernel.guest_bundle import call_expression, install_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, make_stand_in_folders
@@ -29,9 +29,6 @@ from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed, Supervi
 from tw_autogen.kernel.sandbox_levels import failed, levels_to_try, plan, standing, stood, told, user_for, words
 from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
 from tw_autogen.kernel.settings import KernelSettings
-
-SUPERVISED = sys.platform.startswith("linux")
-"""Where kernels have a supervisor, and a fork server may make them; elsewhere they are plain processes."""
 
 _LaunchSupervised = Callable[[dict[str, Any], int, Sequence[int]], SupervisedProcess]
 """Takes the request, as `launcher.supervisor.attend` does, and the descriptors of the log and the sockets."""

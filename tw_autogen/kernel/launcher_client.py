@@ -196,7 +196,8 @@ class ForkServer:
         python: The interpreter.
         environment: Its environment variables.
         level: The wall that its kernels will have.
-        modules: What it imports.
+        modules: What it imports when no kernel is asked for.
+        at_once: What it imports before it forks the first one.
         log: Takes what it writes; it is not there yet.
 
     Raises:
@@ -204,13 +205,21 @@ class ForkServer:
     """
 
     def __init__(
-        self, python: str, environment: Mapping[str, str], *, level: str, modules: Sequence[str], log: Path
+        self,
+        python: str,
+        environment: Mapping[str, str],
+        *,
+        level: str,
+        modules: Sequence[str],
+        at_once: Sequence[str] = (),
+        log: Path,
     ) -> None:
         self.level = level
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, log.open("xb") as written:
-                self._process = _launch(python, environment, "many", theirs, [level, *modules], written.fileno())
+                rest = [level, ",".join(at_once), *modules]
+                self._process = _launch(python, environment, "many", theirs, rest, written.fileno())
         except BaseException:
             self._control.close()
             raise
@@ -294,7 +303,7 @@ class ForkServer:
         """End it; kernels that it has forked go on."""
         self._control.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.2)
+            self._process.wait(0.2 if self.loaded else 0.0)  # while it imports it notices nothing
         self._process.kill()
         self._process.wait()
 

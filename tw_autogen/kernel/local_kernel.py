@@ -192,15 +192,6 @@ class LocalKernel(LiveKernel):
         return f"local kernel, {process}, {self._live.walls}"
 
     @staticmethod
-    def prepare(settings: KernelSettings) -> None:
-        """Begin to start what kernels with such settings are forked from; return at once.
-
-        Args:
-            settings: Where they differ from those of the kernel, it is not used, and ends after `warm_seconds`.
-        """
-        default_pool().prepare(settings)
-
-    @staticmethod
     def check_settings(settings: KernelSettings, folder: Path | None = None) -> None:
         """Refuse settings with which no kernel starts, before one is needed.
 

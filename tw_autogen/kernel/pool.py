@@ -14,11 +14,17 @@ from pathlib import Path
 from tw_autogen.closing import Closing
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.environment_variables import clean_environment, matcher, variables
+from tw_autogen.kernel.first_server import (
+    SUPERVISED,
+    StartingServer,
+    server_key,
+    start_server,
+    take_first_server,
+)
 from tw_autogen.kernel.folder_ownership import OWNERSHIP
 from tw_autogen.kernel.guest_bundle import call_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders
-from tw_autogen.kernel.kernel_start import SUPERVISED, StartedKernel, start
+from tw_autogen.kernel.kernel_start import StartedKernel, start
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed
 from tw_autogen.kernel.sandbox_levels import failed, levels_to_try, standing
@@ -33,7 +39,6 @@ if "pandas" in __import__("sys").modules:
 """It makes no variable."""
 
 
-_FIXED = ("PYTHON*", "LD_*", "OMP_*", "OPENBLAS*", "MKL_*", "NUMEXPR_*", "CUDA*", "LC_*", "LANG", "PATH", "VIRTUAL_ENV")
 _MOST_SERVERS = 4
 _MOST_READY = 4
 _HELLO_SECONDS = 120.0
@@ -173,27 +178,14 @@ def begin_warm_pool(settings: KernelSettings) -> WarmPool:
         OSError: the server can't be started.
         SandboxError: no sandbox can be set up.
     """
+    if SUPERVISED and settings.fork:
+        return _warm_pool(settings, start_server(settings))
     level = next(levels_to_try(settings)) if SUPERVISED else standing(settings)
-    forks = SUPERVISED and settings.fork
-    if forks and level == BUBBLEWRAP:
-        raise KernelError("kernels behind bubblewrap are not forked")
-    folder = temporary_folder("tw-server-")
-    server = None
-    if forks:
-        environment = clean_environment(os.environ, allowed=settings.environment)
-        log = folder / "log"
-        try:
-            server = ForkServer(settings.python, environment, level=level, modules=settings.preload, log=log)
-        except BaseException:
-            remove_folder(folder)
-            raise
-    return WarmPool(settings, level, server, folder)
+    return WarmPool(settings, level, None, temporary_folder("tw-server-"))
 
 
-def server_key(settings: KernelSettings) -> object:
-    """Return all that a server is made with."""
-    fixed = sorted(variables(os.environ, matcher(_FIXED)).items())
-    return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
+def _warm_pool(settings: KernelSettings, begun: StartingServer) -> WarmPool:
+    return WarmPool(settings, begun.level, begun.server, begun.folder)
 
 
 def kernel_key(settings: KernelSettings) -> tuple[object, bool, tuple[int, ...]]:
@@ -234,6 +226,8 @@ class KernelPool(Closing):
         wanted = kernel_key(settings)
         key = wanted[0]
         with self._change:
+            if key not in self._pools and (first := take_first_server(key)) is not None:
+                self._pools[key] = _warm_pool(settings, first)
             if key in self._pools:
                 self._pools[key].used = time.monotonic()
             elif time.monotonic() < self._failed.get(key, 0.0) + _PAUSE_SECONDS:

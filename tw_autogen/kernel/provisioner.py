@@ -16,8 +16,9 @@ from traitlets import Dict
 
 from tw_autogen.errors import ConfigError, KernelStartError, nearest
 from tw_autogen.kernel.connection import Connection
+from tw_autogen.kernel.first_server import SUPERVISED
 from tw_autogen.kernel.kernel_folders import KernelFolders
-from tw_autogen.kernel.kernel_start import SUPERVISED, StartedKernel
+from tw_autogen.kernel.kernel_start import StartedKernel
 from tw_autogen.kernel.path_policy import check_granted, refuse_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool

@@ -199,6 +199,7 @@ def _user_number_count() -> int:
 _SECONDS = 10.0
 _HERE = Path(sandbox_probe.__file__).parent
 _known: set[tuple[str, str]] = set()
+_trying = threading.Lock()
 
 
 def standing(settings: KernelSettings) -> str:
@@ -213,7 +214,8 @@ def standing(settings: KernelSettings) -> str:
     for level in levels_to_try(settings):
         if level == OFF or (level, settings.python) in _known:
             return level
-        why = _try(level, settings)
+        with _trying:  # a second thread waits for what the first one finds
+            why = "" if (level, settings.python) in _known else _try(level, settings)
         if not why:
             stood(level, settings)
             return level

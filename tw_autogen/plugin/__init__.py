@@ -4,19 +4,22 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.guest import Plugin, PluginContext, plugin, register_plugin, test_plugin
-from tw_autogen.plugin.callable_plugins import Parameters, Returns, as_model, callable_plugin
-from tw_autogen.plugin.check import Flaw, check_files
-from tw_autogen.plugin.folder import inner_folder, is_name, plugin_files, read_folder
-from tw_autogen.plugin.host_plugin import HostPlugin
-from tw_autogen.plugin.listing import Listed, files_of_plugins, listed_plugins, project_plugins
-from tw_autogen.plugin.parameter_schema import check_arguments, is_table, json_schema
-from tw_autogen.plugin.plugin_finder import PluginWanted, find_plugins
-from tw_autogen.plugin.plugin_tests import PluginTests
-from tw_autogen.plugin.plugin_writer import write_plugin
-from tw_autogen.plugin.settings import McpApproval, PluginSettings
-from tw_autogen.plugin.spec import Parameter, PluginSpec, read_spec
+from tw_autogen.lazy_module import lazy_face
 from tw_autogen.safe_folder import private_folder
 from tw_autogen.sqlite_reader import read_sqlite
+
+if TYPE_CHECKING:
+    from tw_autogen.plugin.callable_plugins import Parameters, Returns, as_model, callable_plugin
+    from tw_autogen.plugin.check import Flaw, check_files
+    from tw_autogen.plugin.folder import inner_folder, is_name, plugin_files, read_folder
+    from tw_autogen.plugin.host_plugin import HostPlugin
+    from tw_autogen.plugin.listing import Listed, files_of_plugins, listed_plugins, project_plugins
+    from tw_autogen.plugin.parameter_schema import check_arguments, is_table, json_schema
+    from tw_autogen.plugin.plugin_finder import PluginWanted, find_plugins
+    from tw_autogen.plugin.plugin_tests import PluginTests
+    from tw_autogen.plugin.plugin_writer import write_plugin
+    from tw_autogen.plugin.settings import McpApproval, PluginSettings
+    from tw_autogen.plugin.spec import Parameter, PluginSpec, read_spec
 
 __all__ = [
     "Flaw",
@@ -56,32 +59,48 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
-    __getattr__ = old_names(
+    __getattr__ = lazy_face(
         __name__,
         {
-            "check_imports": "tw_autogen.plugin.import_check.check_imports",
-            "check_source": "tw_autogen.plugin.plugin_finder.check_source",
-            "choose": "tw_autogen.code_interpreter.plugin_ranking.select_plugins",
-            "Chosen": "tw_autogen.code_interpreter.plugin_ranking.SelectedPlugins",
-            "Enabled": "tw_autogen.code_interpreter.plugin_ranking.Enabled",
-            "installed_plugins": "tw_autogen.plugin.entry_points.installed_plugins",
-            "looked_up": "tw_autogen.code_interpreter.unseen_plugin_calls.looked_up",
-            "LOOKUP": "tw_autogen.code_interpreter.unseen_plugin_calls.LOOKUP",
-            "Missing": "tw_autogen.plugin.import_check.Missing",
-            "missing_imports": "tw_autogen.plugin.import_check.missing_imports",
-            "names_used": "tw_autogen.code_interpreter.names_used",
-            "NO_DEFAULT": "tw_autogen.plugin.spec.NO_DEFAULT",
-            "rank": "tw_autogen.code_interpreter.plugin_ranking.rank_plugins",
-            "read_entry": "tw_autogen.plugin.entry_points.read_entry",
-            "read_functions": "tw_autogen.plugin.decorated_functions.read_functions",
-            "renamed_parameters": "tw_autogen.plugin.plugin_finder.renamed_parameters",
-            "renamings": "tw_autogen.plugin.plugin_finder.renamed_parameters",
-            "run_plugin_tests": "tw_autogen.kernel.guest.run_plugin_tests",
-            "selects": "tw_autogen.code_interpreter.plugin_ranking.needs_selection",
-            "task_type": "tw_autogen.code_interpreter.task_type.task_type",
-            "TASK_TYPES": "tw_autogen.code_interpreter.task_type.TASK_TYPES",
-            "texts_of": "tw_autogen.code_interpreter.plugin_ranking.texts_of",
-            "Trial": "PluginTests",
-            "unclear_calls": "tw_autogen.code_interpreter.unseen_plugin_calls.unclear_calls",
+            "callable_plugins": ("Parameters", "Returns", "as_model", "callable_plugin"),
+            "check": ("Flaw", "check_files"),
+            "folder": ("inner_folder", "is_name", "plugin_files", "read_folder"),
+            "host_plugin": ("HostPlugin",),
+            "listing": ("Listed", "files_of_plugins", "listed_plugins", "project_plugins"),
+            "parameter_schema": ("check_arguments", "is_table", "json_schema"),
+            "plugin_finder": ("PluginWanted", "find_plugins"),
+            "plugin_tests": ("PluginTests",),
+            "plugin_writer": ("write_plugin",),
+            "settings": ("McpApproval", "PluginSettings"),
+            "spec": ("Parameter", "PluginSpec", "read_spec"),
         },
+        old_names(
+            __name__,
+            {
+                "check_imports": "tw_autogen.plugin.import_check.check_imports",
+                "check_source": "tw_autogen.plugin.plugin_finder.check_source",
+                "choose": "tw_autogen.code_interpreter.plugin_ranking.select_plugins",
+                "Chosen": "tw_autogen.code_interpreter.plugin_ranking.SelectedPlugins",
+                "Enabled": "tw_autogen.code_interpreter.plugin_ranking.Enabled",
+                "installed_plugins": "tw_autogen.plugin.entry_points.installed_plugins",
+                "looked_up": "tw_autogen.code_interpreter.unseen_plugin_calls.looked_up",
+                "LOOKUP": "tw_autogen.code_interpreter.unseen_plugin_calls.LOOKUP",
+                "Missing": "tw_autogen.plugin.import_check.Missing",
+                "missing_imports": "tw_autogen.plugin.import_check.missing_imports",
+                "names_used": "tw_autogen.code_interpreter.names_used",
+                "NO_DEFAULT": "tw_autogen.plugin.spec.NO_DEFAULT",
+                "rank": "tw_autogen.code_interpreter.plugin_ranking.rank_plugins",
+                "read_entry": "tw_autogen.plugin.entry_points.read_entry",
+                "read_functions": "tw_autogen.plugin.decorated_functions.read_functions",
+                "renamed_parameters": "tw_autogen.plugin.plugin_finder.renamed_parameters",
+                "renamings": "tw_autogen.plugin.plugin_finder.renamed_parameters",
+                "run_plugin_tests": "tw_autogen.kernel.guest.run_plugin_tests",
+                "selects": "tw_autogen.code_interpreter.plugin_ranking.needs_selection",
+                "task_type": "tw_autogen.code_interpreter.task_type.task_type",
+                "TASK_TYPES": "tw_autogen.code_interpreter.task_type.TASK_TYPES",
+                "texts_of": "tw_autogen.code_interpreter.plugin_ranking.texts_of",
+                "Trial": "PluginTests",
+                "unclear_calls": "tw_autogen.code_interpreter.unseen_plugin_calls.unclear_calls",
+            },
+        ),
     )

@@ -9,22 +9,26 @@ import inspect
 import keyword
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_type_hints
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.annotation import spelled
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of
 from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.variable_names import name_problem
 
+if TYPE_CHECKING:
+    import pydantic
+else:
+    pydantic = LazyModule("pydantic")
+
 Parameters = Sequence[Parameter] | Mapping[str, Any]
 """Parameters; or, by name, a type (`int`, `"list[str]"`) or words that describe it (`"how many rows"`)."""
 
-Returns = Parameters | type[BaseModel] | None
+Returns: TypeAlias = "Parameters | type[pydantic.BaseModel] | None"
 
 
 def callable_plugin(
@@ -82,7 +86,7 @@ def callable_plugin(
         taken = _given(parameters)
         _check_given(function, name, taken)
     called = run_through(function)
-    if isinstance(returns, type) and issubclass(returns, BaseModel):
+    if isinstance(returns, type) and issubclass(returns, pydantic.BaseModel):
         called = _checked(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)
     else:
@@ -114,7 +118,7 @@ def function_plugin(function: Callable[..., Any]) -> PluginSpec:
     return replace(spec, **kept)
 
 
-def as_model(value: Any, kind: type[BaseModel]) -> BaseModel:
+def as_model(value: Any, kind: type[pydantic.BaseModel]) -> pydantic.BaseModel:
     """Read a value as a pydantic model: a dictionary, JSON text, or an instance.
 
     Args:
@@ -128,12 +132,12 @@ def as_model(value: Any, kind: type[BaseModel]) -> BaseModel:
         if isinstance(value, str | bytes):
             return kind.model_validate_json(value)
         return kind.model_validate(value)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['msg']}" for one in error.errors())
         raise ValueError(f"the result is no {kind.__name__}: {wrong}") from error
 
 
-def fields_of(kind: type[BaseModel]) -> str:
+def fields_of(kind: type[pydantic.BaseModel]) -> str:
     """Return a model's fields in words: `{'price': float, 'currency': str}`."""
     hints = get_type_hints(kind)
     return "{" + ", ".join(f"{name!r}: {spelled(hints[name])}" for name in kind.model_fields) + "}"
@@ -212,7 +216,7 @@ async def _awaited(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def _checked(function: Callable[..., Any], kind: type[BaseModel]) -> Callable[..., Any]:
+def _checked(function: Callable[..., Any], kind: type[pydantic.BaseModel]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return as_model(function(*args, **kwargs), kind).model_dump(mode="json")

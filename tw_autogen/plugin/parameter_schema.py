@@ -6,12 +6,16 @@ import ast
 import re
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.annotation import NO_EXPRESSION
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+
+if TYPE_CHECKING:
+    import pydantic
+else:
+    pydantic = LazyModule("pydantic")
 
 _TABLE = re.compile(r"\b(DataFrame|Series)\b")
 _TABLE_NOTE = "the name of a CSV, Parquet or JSON file in the working folder that holds the table"
@@ -59,26 +63,26 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
     """
     try:
         model = _model(spec)(**given)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
         names = ", ".join(one.name for one in spec.parameters) or "none"
         raise ValueError(f"{spec.name}: {wrong}. Its arguments: {names}") from error
     return {name: getattr(model, name) for name in model.model_fields_set}
 
 
-def _model(spec: PluginSpec) -> type[BaseModel]:
+def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {}
     for one in spec.parameters:
         kind, known = _type(one.type)
         notes = [one.description, "" if known else f"type: {one.type}", _TABLE_NOTE if is_table(one) else ""]
         about = "; ".join(note for note in notes if note) or None
         if one.required:
-            fields[one.name] = (kind, Field(description=about))
+            fields[one.name] = (kind, pydantic.Field(description=about))
         else:
             default = None if one.default is NO_DEFAULT else one.default
             maybe = kind if default is not None else Union[kind, None]  # noqa: UP007 - made from values
-            fields[one.name] = (maybe, Field(default, description=about))
-    return create_model(f"{spec.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+            fields[one.name] = (maybe, pydantic.Field(default, description=about))
+    return pydantic.create_model(f"{spec.name}_arguments", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
 
 
 def _type(words: str) -> tuple[Any, bool]:

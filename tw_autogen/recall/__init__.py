@@ -3,15 +3,18 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.recall.chat_history import ChatHistory
-from tw_autogen.recall.conversation_files import read_conversation
-from tw_autogen.recall.definition_prompt import DefinitionPrompt
-from tw_autogen.recall.documents import DocumentIndex, Passage
-from tw_autogen.recall.examples import keep_example, read_examples
-from tw_autogen.recall.lesson_writer import Learner
-from tw_autogen.recall.lessons import Experience, read_experiences, write_experience
-from tw_autogen.recall.recall import Recall, add_examples
-from tw_autogen.recall.settings import RecallSettings
+from tw_autogen.lazy_module import lazy_face
+
+if TYPE_CHECKING:
+    from tw_autogen.recall.chat_history import ChatHistory
+    from tw_autogen.recall.conversation_files import read_conversation
+    from tw_autogen.recall.definition_prompt import DefinitionPrompt
+    from tw_autogen.recall.documents import DocumentIndex, Passage
+    from tw_autogen.recall.examples import keep_example, read_examples
+    from tw_autogen.recall.lesson_writer import Learner
+    from tw_autogen.recall.lessons import Experience, read_experiences, write_experience
+    from tw_autogen.recall.recall import Recall, add_examples
+    from tw_autogen.recall.settings import RecallSettings
 
 __all__ = [
     "ChatHistory",
@@ -31,23 +34,37 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
-    __getattr__ = old_names(
+    __getattr__ = lazy_face(
         __name__,
         {
-            "cleaned_example": "tw_autogen.recall.examples.cleaned_example",
-            "collect_experience": "tw_autogen.recall.lessons.collect_experience",
-            "compress": "tw_autogen.recall.history_compression.compress",
-            "distill": "tw_autogen.recall.lesson_writer.distill",
-            "Example": "tw_autogen.recall.examples.Example",
-            "fitting_examples": "tw_autogen.recall.examples.select_examples",
-            "fitting_experiences": "tw_autogen.recall.lessons.select_experiences",
-            "load_examples": "read_examples",
-            "lived_experience": "tw_autogen.recall.lessons.collect_experience",
-            "remember": "add_examples",
-            "select_examples": "tw_autogen.recall.examples.select_examples",
-            "select_experiences": "tw_autogen.recall.lessons.select_experiences",
-            "Talk": "ChatHistory",
-            "without_paths": "tw_autogen.recall.new_text_files.without_paths",
-            "write_example": "tw_autogen.recall.examples.write_example",
+            "chat_history": ("ChatHistory",),
+            "conversation_files": ("read_conversation",),
+            "definition_prompt": ("DefinitionPrompt",),
+            "documents": ("DocumentIndex", "Passage"),
+            "examples": ("keep_example", "read_examples"),
+            "lesson_writer": ("Learner",),
+            "lessons": ("Experience", "read_experiences", "write_experience"),
+            "recall": ("Recall", "add_examples"),
+            "settings": ("RecallSettings",),
         },
+        old_names(
+            __name__,
+            {
+                "cleaned_example": "tw_autogen.recall.examples.cleaned_example",
+                "collect_experience": "tw_autogen.recall.lessons.collect_experience",
+                "compress": "tw_autogen.recall.history_compression.compress",
+                "distill": "tw_autogen.recall.lesson_writer.distill",
+                "Example": "tw_autogen.recall.examples.Example",
+                "fitting_examples": "tw_autogen.recall.examples.select_examples",
+                "fitting_experiences": "tw_autogen.recall.lessons.select_experiences",
+                "load_examples": "read_examples",
+                "lived_experience": "tw_autogen.recall.lessons.collect_experience",
+                "remember": "add_examples",
+                "select_examples": "tw_autogen.recall.examples.select_examples",
+                "select_experiences": "tw_autogen.recall.lessons.select_experiences",
+                "Talk": "ChatHistory",
+                "without_paths": "tw_autogen.recall.new_text_files.without_paths",
+                "write_example": "tw_autogen.recall.examples.write_example",
+            },
+        ),
     )

@@ -3,50 +3,53 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
-from tw_autogen.session.answer_files import AnswerFiles, Saved
-from tw_autogen.session.assembly import (
-    PluginsWanted,
-    check_plugins,
-    checked_opening,
-    open_kernel,
-    open_session,
-    open_team,
-)
-from tw_autogen.session.budget import IdleTimer, count_asked
-from tw_autogen.session.compaction import compact_session
-from tw_autogen.session.earlier_session import read_events
-from tw_autogen.session.event_journal import read_journal, rounds_of
-from tw_autogen.session.export import FORMATS, export_session
-from tw_autogen.session.mentioned_files import files_not_made
-from tw_autogen.session.notebook import write_notebook
-from tw_autogen.session.program import Parameter, Program
-from tw_autogen.session.project import Project, example_files, is_project, read_project
-from tw_autogen.session.request_inputs import FilesWanted, several
-from tw_autogen.session.role_seats import (
-    KernelWanted,
-    ModelWanted,
-    PolicyWanted,
-    RolesWanted,
-    RoleWanted,
-    Seat,
-    checked_policy,
-    policy_of,
-    role_name,
-)
-from tw_autogen.session.session import Session
-from tw_autogen.session.session_fork import fork_session
-from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
-from tw_autogen.session.trust_review import Review, refuse_link, trust_lines
-from tw_autogen.session.workspace import (
-    PastSession,
-    past_sessions,
-    prune_refusal_reason,
-    prune_sessions,
-    remove_session,
-    session_folder,
-)
+from tw_autogen.lazy_module import lazy_face
+
+if TYPE_CHECKING:
+    from tw_autogen.session.answer import AGENT_DESCRIPTION, USER, Answer
+    from tw_autogen.session.answer_files import AnswerFiles, Saved
+    from tw_autogen.session.assembly import (
+        PluginsWanted,
+        check_plugins,
+        checked_opening,
+        open_kernel,
+        open_session,
+        open_team,
+    )
+    from tw_autogen.session.budget import IdleTimer, count_asked
+    from tw_autogen.session.compaction import compact_session
+    from tw_autogen.session.earlier_session import read_events
+    from tw_autogen.session.event_journal import read_journal, rounds_of
+    from tw_autogen.session.export import FORMATS, export_session
+    from tw_autogen.session.mentioned_files import files_not_made
+    from tw_autogen.session.notebook import write_notebook
+    from tw_autogen.session.program import Parameter, Program
+    from tw_autogen.session.project import Project, example_files, is_project, read_project
+    from tw_autogen.session.request_inputs import FilesWanted, several
+    from tw_autogen.session.role_seats import (
+        KernelWanted,
+        ModelWanted,
+        PolicyWanted,
+        RolesWanted,
+        RoleWanted,
+        Seat,
+        checked_policy,
+        policy_of,
+        role_name,
+    )
+    from tw_autogen.session.session import Session
+    from tw_autogen.session.session_fork import fork_session
+    from tw_autogen.session.settings import SessionSettings
+    from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
+    from tw_autogen.session.trust_review import Review, refuse_link, trust_lines
+    from tw_autogen.session.workspace import (
+        PastSession,
+        past_sessions,
+        prune_refusal_reason,
+        prune_sessions,
+        remove_session,
+        session_folder,
+    )
 
 __all__ = [
     "AGENT_DESCRIPTION",
@@ -106,27 +109,76 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
-    __getattr__ = old_names(
+    __getattr__ = lazy_face(
         __name__,
         {
-            "Landing": "AnswerFiles",
-            "answer_text": "tw_autogen.session.Answer.markdown",
-            "AnswerKey": "tw_autogen.hosts.open_conversations.AnswerKey",
-            "asked_role": "tw_autogen.hosts.agent_role.asked_role",
-            "check_roles": "tw_autogen.session.assembly.check_roles",
-            "checked_models": "tw_autogen.session.role_seats.checked_models",
-            "CONTINUE": "tw_autogen.hosts.partner_conversation.CONTINUE",
-            "Conversation": "tw_autogen.hosts.partner_conversation.Conversation",
-            "Conversations": "tw_autogen.hosts.open_conversations.Conversations",
-            "failure_text": "tw_autogen.errors.RoundError.in_words",
-            "files_of": "tw_autogen.session.Answer.files_markdown",
-            "idle_seconds": "tw_autogen.hosts.open_conversations.idle_seconds",
-            "Journal": "tw_autogen.session.event_journal.Journal",
-            "keep_example": "tw_autogen.recall.keep_example",
-            "Learner": "tw_autogen.recall.Learner",
-            "Line": "tw_autogen.hosts.partner_conversation.Line",
-            "profile_value": "tw_autogen.session.request_descriptions.profile_value",
-            "Reply": "tw_autogen.hosts.partner_conversation.Reply",
-            "Seconds": "tw_autogen.session.answer.Seconds",
+            "answer": ("AGENT_DESCRIPTION", "USER", "Answer"),
+            "answer_files": ("AnswerFiles", "Saved"),
+            "assembly": (
+                "PluginsWanted",
+                "check_plugins",
+                "checked_opening",
+                "open_kernel",
+                "open_session",
+                "open_team",
+            ),
+            "budget": ("IdleTimer", "count_asked"),
+            "compaction": ("compact_session",),
+            "earlier_session": ("read_events",),
+            "event_journal": ("read_journal", "rounds_of"),
+            "export": ("FORMATS", "export_session"),
+            "mentioned_files": ("files_not_made",),
+            "notebook": ("write_notebook",),
+            "program": ("Parameter", "Program"),
+            "project": ("Project", "example_files", "is_project", "read_project"),
+            "request_inputs": ("FilesWanted", "several"),
+            "role_seats": (
+                "KernelWanted",
+                "ModelWanted",
+                "PolicyWanted",
+                "RolesWanted",
+                "RoleWanted",
+                "Seat",
+                "checked_policy",
+                "policy_of",
+                "role_name",
+            ),
+            "session": ("Session",),
+            "session_fork": ("fork_session",),
+            "settings": ("SessionSettings",),
+            "settings_sources": ("ROOMS", "read_logged", "read_settings", "review_folder"),
+            "trust_review": ("Review", "refuse_link", "trust_lines"),
+            "workspace": (
+                "PastSession",
+                "past_sessions",
+                "prune_refusal_reason",
+                "prune_sessions",
+                "remove_session",
+                "session_folder",
+            ),
         },
+        old_names(
+            __name__,
+            {
+                "Landing": "AnswerFiles",
+                "answer_text": "tw_autogen.session.Answer.markdown",
+                "AnswerKey": "tw_autogen.hosts.open_conversations.AnswerKey",
+                "asked_role": "tw_autogen.hosts.agent_role.asked_role",
+                "check_roles": "tw_autogen.session.assembly.check_roles",
+                "checked_models": "tw_autogen.session.role_seats.checked_models",
+                "CONTINUE": "tw_autogen.hosts.partner_conversation.CONTINUE",
+                "Conversation": "tw_autogen.hosts.partner_conversation.Conversation",
+                "Conversations": "tw_autogen.hosts.open_conversations.Conversations",
+                "failure_text": "tw_autogen.errors.RoundError.in_words",
+                "files_of": "tw_autogen.session.Answer.files_markdown",
+                "idle_seconds": "tw_autogen.hosts.open_conversations.idle_seconds",
+                "Journal": "tw_autogen.session.event_journal.Journal",
+                "keep_example": "tw_autogen.recall.keep_example",
+                "Learner": "tw_autogen.recall.Learner",
+                "Line": "tw_autogen.hosts.partner_conversation.Line",
+                "profile_value": "tw_autogen.session.request_descriptions.profile_value",
+                "Reply": "tw_autogen.hosts.partner_conversation.Reply",
+                "Seconds": "tw_autogen.session.answer.Seconds",
+            },
+        ),
     )

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tw_autogen.kernel import Execution, Loadable, Variable
-from tw_autogen.kernel.guest import Describer
+from tw_autogen.kernel import Describer, Execution, Loadable, Variable
 
 Answer = Execution | str | BaseException
 """What came of a cell; text is a result without anything printed; an exception is raised by `execute`."""

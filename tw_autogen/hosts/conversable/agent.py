@@ -6,41 +6,37 @@ import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tw_autogen.approval import Approve
 from tw_autogen.closing import Closing
-from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
-from tw_autogen.events import Handler
-from tw_autogen.hosts.conversable.human_approval import approval_by
-from tw_autogen.hosts.conversable.inner_messages import InnerTalk
+from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.loop_stream import on_loop
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply
-from tw_autogen.hosts.conversable.model import HostModel, refuse_settings
 from tw_autogen.hosts.conversable.running_reply import note_conversation
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
-from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
-from tw_autogen.hosts.partner_conversation import Conversation
-from tw_autogen.planner import Planner
-from tw_autogen.plugin import PluginSpec
-from tw_autogen.plugin.mcp import McpWanted
-from tw_autogen.session import (
-    AGENT_DESCRIPTION,
-    FilesWanted,
-    KernelWanted,
-    ModelWanted,
-    PluginsWanted,
-    PolicyWanted,
-    RolesWanted,
-    Session,
-    SessionSettings,
-    checked_opening,
-    open_session,
-    read_settings,
-    several,
-)
-from tw_autogen.settings import Settings
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from tw_autogen.approval import Approve
+    from tw_autogen.events import Handler
+    from tw_autogen.hosts.conversable import session_parts as parts
+    from tw_autogen.hosts.open_conversations import Conversations
+    from tw_autogen.hosts.partner_conversation import Conversation
+    from tw_autogen.plugin import PluginSpec
+    from tw_autogen.plugin.mcp import McpWanted
+    from tw_autogen.session import (
+        FilesWanted,
+        KernelWanted,
+        ModelWanted,
+        PluginsWanted,
+        PolicyWanted,
+        RolesWanted,
+        Session,
+    )
+    from tw_autogen.settings import Settings
+else:
+    parts = LazyModule("tw_autogen.hosts.conversable.session_parts")
 
 
 class TaskWeaverAgent(SpeakingAgent, Closing):
@@ -104,19 +100,19 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         trust: bool = False,
         **host: Any,
     ) -> None:
-        super().__init__(name, *args, does=AGENT_DESCRIPTION, **host)
+        super().__init__(name, *args, does=parts.AGENT_DESCRIPTION, **host)
         self._model = model
         self._role_llm_config = dict(role_llm_config or {})
         if self._role_llm_config and self.client is None:
             raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
         for role, config in self._role_llm_config.items():
             refuse_settings(f"{name}, role_llm_config of {role}", config)
-        files = tuple(Path(one).absolute() for one in several(files))
+        files = tuple(Path(one).absolute() for one in parts.several(files))
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
-        read = read_settings(self._settings, project=project, trust=trust)
+        read = parts.read_settings(self._settings, project=project, trust=trust)
         opening = functools.partial(
-            open_session,
+            parts.open_session,
             model=model,
             roles=roles,
             plugins=plugins,
@@ -128,7 +124,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             mcp_servers=mcp_servers,
             trust=trust,
         )
-        self._open = checked_opening(opening, read)
+        self._open = parts.checked_opening(opening, read)
         self._plugins: tuple[PluginSpec, ...] = self._open.keywords["plugins"]
         self._approve: Approve | None = self._open.keywords["approve"]
         self._read, self._files = read, files
@@ -186,8 +182,8 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         self._talks = self._new_talks()
 
     def _new_talks(self) -> Conversations[Conversation]:
-        most_open = self._read.read("session", SessionSettings).most_open
-        return Conversations(_starter(weakref.ref(self), self._read, self._files), most_open=most_open)
+        most_open = self._read.read("session", parts.SessionSettings).most_open
+        return parts.Conversations(_starter(weakref.ref(self), self._read, self._files), most_open=most_open)
 
     def _plugins_of(self) -> Sequence[PluginSpec]:
         return self._plugins
@@ -215,24 +211,24 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
     def _opened(self, partner: Any) -> Session:
         """Open a session whose parts hold this agent weakly: forgotten with open sessions it still ends."""
         me, seen_by = weakref.proxy(self), _weak(partner)
-        talk = InnerTalk(lambda: me.is_silent(seen_by()))
+        talk = parts.InnerTalk(lambda: me.is_silent(seen_by()))
         model: ModelWanted = self._model
         if model is None:
-            names = {Planner.name, CodeInterpreter.name, *self._role_llm_config}
+            names = {parts.Planner.name, parts.CodeInterpreter.name, *self._role_llm_config}
             model = {
-                name: HostModel(
+                name: parts.HostModel(
                     me, speaker=functools.partial(talk.speaker, name), llm_config=self._role_llm_config.get(name)
                 )
                 for name in names
             }
-            model[""] = HostModel(me, speaker=functools.partial(talk.speaker, self.name))
+            model[""] = parts.HostModel(me, speaker=functools.partial(talk.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
         return self._open(
             model=model,
             plugins=self._plugins,
             handlers=(talk, *self._handlers),
             settings=settings,
-            approve=self._approve or approval_by([me]),
+            approve=self._approve or parts.approval_by([me]),
         )
 
 
@@ -242,8 +238,8 @@ def _starter(
     """Return what begins a conversation with a partner."""
 
     def start(partner: Any) -> Conversation:
-        age = idle_seconds(read, endless=partner is None or hasattr(partner, "groupchat"))
-        return Conversation(_maker(agent, partner), files, idle_seconds=age)
+        age = parts.idle_seconds(read, endless=partner is None or hasattr(partner, "groupchat"))
+        return parts.Conversation(_maker(agent, partner), files, idle_seconds=age)
 
     return start
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tw_autogen.hosts.open_conversations import AnswerKey
-from tw_autogen.hosts.partner_conversation import Line
-from tw_autogen.session import Answer
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from tw_autogen.hosts import partner_conversation
+    from tw_autogen.hosts.open_conversations import AnswerKey
+    from tw_autogen.session import Answer
+else:
+    partner_conversation = LazyModule("tw_autogen.hosts.partner_conversation")
 
 Message = Mapping[str, Any]
 
@@ -64,7 +69,7 @@ def images_of(message: Message) -> tuple[str, ...]:
     return tuple(url for url in found if url)
 
 
-def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -> list[Line]:
+def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -> list[partner_conversation.Line]:
     """Return a chat as lines: what has words or images, and is no system message.
 
     Args:
@@ -82,9 +87,9 @@ def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -
     return found
 
 
-def _lines(messages: Sequence[Message], names: Collection[str] | None) -> list[Line]:
+def _lines(messages: Sequence[Message], names: Collection[str] | None) -> list[partner_conversation.Line]:
     lines = [
-        Line(text_of(one), _is_own(one, names), str(one.get("name") or ""), images_of(one))
+        partner_conversation.Line(text_of(one), _is_own(one, names), str(one.get("name") or ""), images_of(one))
         for one in messages
         if one.get("role") != "system"
     ]

@@ -6,8 +6,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tw_autogen.errors import ConfigError, ModelError
+from tw_autogen.errors import ModelError
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
+from tw_autogen.hosts.conversable.llm_config import config_of_roles
 from tw_autogen.model import (
     Completion,
     ModelRequest,
@@ -17,32 +18,6 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
-
-_STREAMING = frozenset({"stream", "stream_options", "parallel_tool_calls"})
-"""Settings without effect on an answer's words; calls of roles go without them."""
-
-_REFUSED = frozenset({"tools", "functions", "function_call", "tool_choice", "response_format", "stop", "n"})
-"""Settings of an agent's own talk, which would break what its roles say, or be without effect."""
-
-
-def refuse_settings(name: str, llm_config: Any) -> None:
-    """Refuse settings of an `llm_config` that would have no effect on an agent of ours, or a bad one.
-
-    Args:
-        name: The agent's.
-        llm_config: A dictionary, an object of the host's, or nothing.
-
-    Raises:
-        ConfigError: one is there; names it.
-    """
-    for entry in _entries(llm_config):
-        found = sorted(key for key in _REFUSED & set(entry) if entry[key] and (key, entry[key]) != ("n", 1))
-        if found:
-            raise ConfigError(
-                f"{name}: llm_config has {', '.join(found)}, which can't reach the roles behind this agent; leave it "
-                "out, give functions as plugins=[...], and ask for a form of the answer in words"
-            )
-
 
 _CHARGING = threading.Lock()
 """Held while what a call cost is added to an agent's sums: several chats of one agent may end a call at once."""
@@ -122,7 +97,7 @@ class HostModel(RequestModel):
         if type(client) is not wrapper:
             return client
         if self._derived is None or self._derived[0] is not client:
-            self._derived = (client, wrapper(**_for_roles(self._llm_config or self._agent.llm_config)))
+            self._derived = (client, wrapper(**config_of_roles(self._llm_config or self._agent.llm_config)))
         derived = self._derived[1]
         if not self._llm_config:  # clients of the user's own making are registered with the agent's wrapper only
             for at, config in enumerate(client._config_list):
@@ -139,28 +114,6 @@ class HostModel(RequestModel):
             for kind in ("total_usage_summary", "actual_usage_summary"):
                 setattr(mine, kind, _sum(getattr(mine, kind, None), getattr(client, kind)))
             client.clear_usage_summary()
-
-
-def _entries(llm_config: Any) -> list[dict[str, Any]]:
-    """Return the settings as dictionaries: the common ones, then those of each entry of `config_list`."""
-    if not llm_config:
-        return []
-    plain = dict(llm_config.model_dump() if hasattr(llm_config, "model_dump") else llm_config)
-    listed = plain.pop("config_list", None) or ()
-    return [plain, *(dict(one.model_dump() if hasattr(one, "model_dump") else one) for one in listed)]
-
-
-def _for_roles(llm_config: Any) -> dict[str, Any]:
-    """Return an `llm_config` as the client of our roles takes it."""
-    entries = _entries(llm_config)
-    left_out = _STREAMING | _REFUSED
-    kept, *listed = (
-        {key: value for key, value in one.items() if key not in left_out and value is not None} for one in entries
-    )
-    if listed:
-        kept["config_list"] = listed
-    kept.setdefault("cache_seed", None)  # the oldest lineage takes a missing one for "cache on disk"
-    return kept
 
 
 def _sum(mine: Mapping[str, Any] | None, more: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
-from tw_autogen.hosts.partner_conversation import Conversation
+if TYPE_CHECKING:
+    from tw_autogen.hosts.partner_conversation import Conversation
 
 
 class RunningReply:

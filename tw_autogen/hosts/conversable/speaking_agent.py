@@ -9,19 +9,25 @@ import inspect
 import logging
 from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import ConfigError, HostError, nearest
 from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.conversable.autogen_import import import_autogen, installed
+from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.loop_stream import streamed
 from tw_autogen.hosts.conversable.messages import ServiceAnswer, key_of
-from tw_autogen.hosts.conversable.model import refuse_settings
 from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply
-from tw_autogen.hosts.open_conversations import Conversations
-from tw_autogen.hosts.partner_conversation import Conversation
 from tw_autogen.hosts.worker_threads import on_thread
-from tw_autogen.plugin import PluginSpec, callable_plugin
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from tw_autogen import plugin
+    from tw_autogen.hosts.open_conversations import Conversations
+    from tw_autogen.hosts.partner_conversation import Conversation
+    from tw_autogen.plugin import PluginSpec
+else:
+    plugin = LazyModule("tw_autogen.plugin")
 
 ConversableAgent: Any = import_autogen().ConversableAgent
 Messages = list[dict[str, Any]]
@@ -197,7 +203,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             about = description or getattr(function, "description", None) or getattr(function, "_description", None)
             source = getattr(function, "func", function)
             if callable(source) and (about or source.__doc__):  # otherwise the host refuses it
-                spec = callable_plugin(source, name=known_as, description=about)
+                spec = plugin.callable_plugin(source, name=known_as, description=about)
                 self._set_plugins([*(one for one in before if one.name != spec.name), spec])
             token = _REGISTERING.set(True)
             try:

@@ -7,7 +7,6 @@ It is also the only definition of what a plugin's author writes against: `Plugin
 
 from .artifacts import TooLarge
 from .codec import untransferable_reason
-from .describe import Describer
 from .pip_install import install_words
 from .plugin import (
     Plugin,
@@ -23,7 +22,6 @@ from .plugin import (
 from .plugin_context import Made, PluginContext
 
 __all__ = [
-    "Describer",
     "Made",
     "Plugin",
     "PluginContext",

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any
 
-from .bridge import SOURCE
 from .codec import Codec
 from .host_calls import HostCallError, HostCalls
 from .remote_files import FILES, PIECE, HostFiles, RemoteTableStore
+from .report_marks import SOURCE
 from .traceback_text import kind_of, own_words
 from .variable_summary import describe
 

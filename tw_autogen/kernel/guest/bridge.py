@@ -28,16 +28,14 @@ from .output_capture import FdCapture, LimitedStream
 from .pip_install import INSTALL, Packages
 from .plugin import PluginProblem, install_names
 from .remote_files import PIECE, RunOnce, set_up_remote_session
+from .report_marks import QUIET, SOURCE
 from .sandbox_hints import Hints
 from .tamper_guard import Guard, Interrupts, pack_tolerantly, reply_on_error, suppress_messages, suppress_status
 from .traceback_text import Cells, kind_of, own_words, short_warning, trace
 
-SOURCE = "tw_autogen"
 _LAST_OUTPUT = "last_output"
 _LONG_OUTPUT_CHARS = 4000
 """What a cell printed, with its result, is kept as the variable `last_output` if it is longer than this."""
-QUIET = "quiet"
-"""In a report: no output comes behind this reply, and no `idle`."""
 
 
 class Bridge:

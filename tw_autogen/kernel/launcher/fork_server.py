@@ -39,8 +39,9 @@ def main(arguments: Sequence[str]) -> None:
 
     Args:
         arguments: `many`, `one`, or `first` for one that is behind the wall already; the socket's number; the wall's
-            level; for `many` the names of modules to import, else the numbers of the kernel's listening sockets, with
-            that of `wanted_mounts` behind them for `first`.
+            level; for `many` the names of modules to import at once, with commas between, and of those to import when
+            no kernel is asked for; else the numbers of the kernel's listening sockets, with that of `wanted_mounts`
+            behind them for `first`.
     """
     how, number, level, *rest = arguments
     channel = socket.socket(fileno=int(number))
@@ -64,7 +65,8 @@ def main(arguments: Sequence[str]) -> None:
         load()
         supervise(channel, request, sockets)
     else:
-        _serve_many(channel, level, rest)
+        at_once, *modules = rest
+        _serve_many(channel, level, modules, at_once=[one for one in at_once.split(",") if one])
 
 
 def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
@@ -102,13 +104,15 @@ def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
         tell(channel, kind="failed", why=why, wall=not refused)
 
 
-def _serve_many(control: socket.socket, level: str, modules: Sequence[str]) -> None:
+def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, at_once: Sequence[str]) -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)  # supervisors are its children, though another process has forked them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # and the system buries them by itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     load()
     seccomp.prepare()
     _known_folders()  # once, before any kernel waits
+    for name in at_once:
+        _import(name)
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), path=_dated_path())
     left, loaded = list(modules), False

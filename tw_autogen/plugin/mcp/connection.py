@@ -12,14 +12,18 @@ from concurrent.futures import Future
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
-
-import anyio
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.private_files import open_private
 from tw_autogen.safe_folder import SafeFolder
+
+if TYPE_CHECKING:
+    import anyio
+else:
+    anyio = LazyModule("anyio", also=("anyio._backends._asyncio",))
 
 INSTALL = 'pip install "tw-autogen[mcp]"'
 _LAST_BYTES = 2000

@@ -7,13 +7,12 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
-
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.approval import Approve
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError, McpServerError
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.call_gate import ASK_SECONDS, Gate
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.mcp.connection import Connection, sdk
@@ -22,6 +21,11 @@ from tw_autogen.plugin.mcp.tool import Call, Tell, tool_spec
 from tw_autogen.plugin.settings import McpApproval
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.private_files import make_private_folder
+
+if TYPE_CHECKING:
+    from anyio import from_thread
+else:
+    from_thread = LazyModule("anyio.from_thread")
 
 _GRACE_SECONDS = 15.0
 _MARGIN_SECONDS = 5.0
@@ -65,7 +69,7 @@ class McpServers(Closing):
         self._asking = threading.Lock()
         make_private_folder(folder)
         self._closing = contextlib.ExitStack()
-        portal = self._closing.enter_context(start_blocking_portal())
+        portal = self._closing.enter_context(from_thread.start_blocking_portal())
         self._kept = [
             _RestartingServer(
                 one, folder / f"{number}-{identifier(one.name, 'server')}.log", portal, start_seconds, call_seconds
@@ -120,7 +124,12 @@ class _RestartingServer:
     """One MCP server process, restarted at most once in a row."""
 
     def __init__(
-        self, server: McpServer, log: Path, portal: BlockingPortal, start_seconds: float, call_seconds: float
+        self,
+        server: McpServer,
+        log: Path,
+        portal: from_thread.BlockingPortal,
+        start_seconds: float,
+        call_seconds: float,
     ) -> None:
         self.server = server
         self.tools: tuple[Mapping[str, Any], ...] = ()

@@ -8,22 +8,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.conversation import Memory, Post
 from tw_autogen.errors import ConfigError, RoleSpecError
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model import ChatModel
 from tw_autogen.role.role import Role, Turn
 from tw_autogen.role.role_source import line_in, load_source
 from tw_autogen.role.spec import Given, RoleSpec, check_entry, hints_of, refuse_unknown
-from tw_autogen.role.taskweaver import api
-from tw_autogen.role.taskweaver.imports import MODULES, ROOT, RoleImports
-from tw_autogen.role.taskweaver.memory import UNKNOWN
-from tw_autogen.role.taskweaver.memory import Memory as TheirMemory
-from tw_autogen.role.taskweaver.memory import Post as TheirPost
 from tw_autogen.settings import PROJECT_FILE
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 from tw_autogen.yaml_files import read_mapping
+
+if TYPE_CHECKING:
+    from tw_autogen.role.taskweaver import api, imports
+    from tw_autogen.role.taskweaver import memory as their
+else:  # only a role in this form needs them
+    api = LazyModule("tw_autogen.role.taskweaver.api")
+    imports = LazyModule("tw_autogen.role.taskweaver.imports")
+    their = LazyModule("tw_autogen.role.taskweaver.memory")
 
 SUFFIX = ".role.yaml"
 _KEYS = ("name", "alias", "module", "intro")
@@ -74,15 +78,15 @@ class AdaptedRole(Role):
         if any(one.kind is one.VAR_KEYWORD for one in takes.values()):
             wanted["prompt_log_path"] = offered["prompt_log_path"]
         try:
-            answer = self.theirs.reply(TheirMemory(memory), **wanted)
+            answer = self.theirs.reply(their.Memory(memory), **wanted)
         finally:
             self._emitter.turn = None
-        if not isinstance(answer, TheirPost):
+        if not isinstance(answer, their.Post):
             raise RoleSpecError(
                 f"reply() gave {type(answer).__name__}, not a Post: end it with `return post_proxy.end()`",
                 path=self._path,
             )
-        if answer.send_to == UNKNOWN:
+        if answer.send_to == their.UNKNOWN:
             answer.send_to = memory.last_post.send_from
         return answer.frozen().with_stated_plan()
 
@@ -162,16 +166,15 @@ class TaskWeaverRoleSpec(RoleSpec):
     def _class(self) -> type[api.Role]:
         """Load the Python and return the class that the YAML names."""
         wanted = self.module.rpartition(".")[2]
-        imports = RoleImports(self.module, self._python)
+        found = imports.RoleImports(self.module, self._python)
         try:
-            module = load_source(self._python, builtins=imports.builtins)
+            module = load_source(self._python, builtins=found.builtins)
         except RoleSpecError as error:
-            problem, cause = imports.plain(error.problem), error.__cause__
-            missing = imports.plain(getattr(cause, "name", None) or "")
-            if isinstance(cause, ImportError) and missing.partition(".")[0] == ROOT:
-                problem += (
-                    f": that part of TaskWeaver has no counterpart here (there are {', '.join(MODULES)}); {_INSTEAD}"
-                )
+            problem, cause = found.plain(error.problem), error.__cause__
+            missing = found.plain(getattr(cause, "name", None) or "")
+            if isinstance(cause, ImportError) and missing.partition(".")[0] == imports.ROOT:
+                known = ", ".join(imports.MODULES)
+                problem += f": that part of TaskWeaver has no counterpart here (there are {known}); {_INSTEAD}"
             raise RoleSpecError(problem, path=self._python, line=error.line) from cause
         kind = vars(module).get(wanted)
         if not (inspect.isclass(kind) and issubclass(kind, api.Role)):

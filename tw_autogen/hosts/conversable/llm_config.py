@@ -1,0 +1,54 @@
+"""An agent's `llm_config`: what in it is refused, and what its roles are asked with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tw_autogen.errors import ConfigError
+
+_STREAMING = frozenset({"stream", "stream_options", "parallel_tool_calls"})
+"""Settings without effect on an answer's words; calls of roles go without them."""
+
+_REFUSED = frozenset({"tools", "functions", "function_call", "tool_choice", "response_format", "stop", "n"})
+"""Settings of an agent's own talk, which would break what its roles say, or be without effect."""
+
+
+def refuse_settings(name: str, llm_config: Any) -> None:
+    """Refuse settings of an `llm_config` that would have no effect on an agent of ours, or a bad one.
+
+    Args:
+        name: The agent's.
+        llm_config: A dictionary, an object of the host's, or nothing.
+
+    Raises:
+        ConfigError: one is there; names it.
+    """
+    for entry in _entries(llm_config):
+        found = sorted(key for key in _REFUSED & set(entry) if entry[key] and (key, entry[key]) != ("n", 1))
+        if found:
+            raise ConfigError(
+                f"{name}: llm_config has {', '.join(found)}, which can't reach the roles behind this agent; leave it "
+                "out, give functions as plugins=[...], and ask for a form of the answer in words"
+            )
+
+
+def _entries(llm_config: Any) -> list[dict[str, Any]]:
+    """Return the settings as dictionaries: the common ones, then those of each entry of `config_list`."""
+    if not llm_config:
+        return []
+    plain = dict(llm_config.model_dump() if hasattr(llm_config, "model_dump") else llm_config)
+    listed = plain.pop("config_list", None) or ()
+    return [plain, *(dict(one.model_dump() if hasattr(one, "model_dump") else one) for one in listed)]
+
+
+def config_of_roles(llm_config: Any) -> dict[str, Any]:
+    """Return an `llm_config` as the client of our roles takes it."""
+    entries = _entries(llm_config)
+    left_out = _STREAMING | _REFUSED
+    kept, *listed = (
+        {key: value for key, value in one.items() if key not in left_out and value is not None} for one in entries
+    )
+    if listed:
+        kept["config_list"] = listed
+    kept.setdefault("cache_seed", None)  # the oldest lineage takes a missing one for "cache on disk"
+    return kept
