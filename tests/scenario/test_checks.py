@@ -1,5 +1,6 @@
 """Each check, where it holds and where it doesn't; and what a wrong scenario.yaml says."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -206,6 +207,33 @@ def test_a_wrong_scenario_is_an_error_that_names_file_key_and_neighbour(tmp_path
 
     with pytest.raises(ScenarioError, match=problem):
         read_scenario(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["needs", "lacks"])
+@pytest.mark.parametrize("name", ["canary.inner", "canary.", ".canary", "canary.__main__.x", "a canary", "../a", ""])
+def test_a_module_that_can_only_be_found_by_an_import_is_refused(tmp_path, monkeypatch, key, name):
+    (tmp_path / "packages" / "canary").mkdir(parents=True)
+    (tmp_path / "packages" / "canary" / "__init__.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    (tmp_path / "scenario.yaml").write_text(f"{GOOD}{key}: [yaml, {name!r}]\n", encoding="utf-8")
+
+    with pytest.raises(ScenarioError, match=rf"{key}\.1: expected a top-level module, such as `sklearn`, got '"):
+        read_scenario(tmp_path)
+
+    (tmp_path / "scenario.yaml").write_text(f"{GOOD}{key}: [canary]\n", encoding="utf-8")
+    scenario = read_scenario(tmp_path)
+    dotted = replace(scenario, needs=("canary.inner",), lacks=())
+    assert (scenario.hindrance, dotted.hindrance) == (
+        {"needs": "", "lacks": "is about what happens without canary, which is installed here"}[key],
+        "",
+    )
+    assert "canary" not in sys.modules
+
+
+def test_the_module_that_runs_is_found_though_it_may_have_no_spec(tmp_path):
+    (tmp_path / "scenario.yaml").write_text(f"{GOOD}needs: [__main__]\n", encoding="utf-8")
+
+    assert read_scenario(tmp_path).hindrance == ""
 
 
 def test_a_scenario_is_read(tmp_path):
