@@ -116,6 +116,58 @@ def test_a_check_holds_where_it_should_and_says_in_a_line_where_it_does_not(evid
         raise AssertionError(found[0])
 
 
+@pytest.mark.parametrize(
+    ("check", "problem"),
+    [
+        ({"file": {"name": "large.bin", "contains": "done"}}, "expected the file large.bin, found the files"),
+        (
+            {"file": {"name": ["nowhere.txt", "large.bin"]}},
+            "expected the file nowhere.txt or large.bin, found the files",
+        ),
+        ({"same_content": ["large.bin", "note.txt"]}, "expected text in large.bin, found the files"),
+        ({"table": {"name": "large.bin", "rows": 2}}, "expected the table large.bin, found the files"),
+    ],
+)
+def test_a_file_beyond_the_limit_is_named_and_not_read(evidence, tmp_path, check, problem):
+    with open(tmp_path / "large.bin", "wb") as file:
+        file.truncate((16 << 20) + 1)
+
+    (found,) = read_expectation(check, rounds=1).problems(evidence)
+
+    assert problem in found
+    assert "large.bin (larger than 16 MB: not read)" in found
+
+
+def test_the_list_of_files_is_short_whatever_names_there_are(evidence, tmp_path):
+    for number in range(400):
+        (tmp_path / f"{number}{'n' * 190}").touch()
+    for number in range(3):
+        (tmp_path / f"long-{number}-{'n' * 220}").touch()
+
+    (found,) = read_expectation({"file": "nowhere.txt"}, rounds=1).problems(evidence)
+
+    assert 4000 < len(found) < 4200
+    assert "long-" not in found
+
+
+@pytest.mark.parametrize(
+    ("content", "check", "problem"),
+    [
+        ("a,b\n" + "x" * 200_000 + ",2\n", {"rows": 1}, "expected a CSV file, found field larger than field limit"),
+        ("a,b\n" + "1,2\n" * 9, {"values": {"b": [2.0]}}, "expected in 'b' the numbers '2.0', found '2, 2, 2"),
+        (",".join("c" * 3000) + "\n", {"columns": ["a"]}, "expected the columns a, found c, c"),
+        ("a,b\n" + "1,2\n" * 9, {"rows": 8}, "expected 8 rows, found 9"),
+    ],
+)
+def test_a_table_that_is_not_as_expected_is_named_in_a_line(evidence, tmp_path, content, check, problem):
+    (tmp_path / "odd.csv").write_text(content, encoding="utf-8")
+
+    (found,) = read_expectation({"table": {"name": "odd.csv", **check}}, rounds=1).problems(evidence)
+
+    assert problem in found
+    assert len(found) < 1200
+
+
 def told(folder, answer, stop):
     """A round in which the Planner has said this at once."""
     here = Round("q")
