@@ -4,6 +4,7 @@ import base64
 import contextlib
 import ctypes
 import errno
+import inspect
 import io
 import os
 import socket
@@ -28,7 +29,7 @@ from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder_ownership import USERS, FolderOwnership, hand_over
 from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
-from tw_autogen.safe_folder import SafeFolder, open_unlinked, remove_folder
+from tw_autogen.safe_folder import SafeFolder, open_unlinked, read_unlinked, remove_folder
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import _picture
 from tw_autogen.session.event_journal import JOURNAL
@@ -489,6 +490,11 @@ def test_a_file_over_the_limit_is_an_error(inside):
         assert caught.value.errno == errno.EFBIG
         with pytest.raises(OSError, match="larger than 4 bytes"):
             folder.copy_out("it", inside.parent / "copy", limit_bytes=4)
+
+
+@pytest.mark.parametrize("read", [SafeFolder.read_file, read_unlinked])
+def test_whoever_reads_a_whole_file_says_how_much_it_may_be(read):
+    assert inspect.signature(read).parameters["limit_bytes"].default is inspect.Parameter.empty
 
 
 def test_a_copy_keeps_holes_and_replaces_a_link_instead_of_following_it(inside, outside):

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 from click.testing import CliRunner
 
 from tests.cli.test_chat import chat  # noqa: F401 - a fixture
 from tw_autogen.cli import main
+from tw_autogen.safe_folder import SafeFolder, remove_folder
 from tw_autogen.session import open_session
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
@@ -265,6 +267,31 @@ def test_folders_in_folders_are_copied_with_a_session_up_to_a_hundred(asked, tmp
     copy = tmp_path / ".tw" / "sessions" / copied.stdout.strip() / "files"
     assert (copy / "/".join("d" * 99) / "a.txt").read_text(encoding="utf-8") == "deep"
     assert "nested more than 100 deep" in refused.stderr
+
+
+def test_names_of_files_in_deep_folders_take_little_memory_while_a_session_is_copied(asked, tmp_path):
+    number, levels = 1000, 60
+    here = os.open(tmp_path / ".tw" / "sessions" / asked / "files", os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d" * 250, dir_fd=here)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    for one in range(number):
+        os.close(os.open(str(one), os.O_CREAT, dir_fd=here))
+    os.close(here)
+
+    tracemalloc.start()
+    try:
+        copied = CliRunner().invoke(main, ["sessions", "fork", asked])
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    with SafeFolder(tmp_path / ".tw" / "sessions" / copied.stdout.strip() / "files") as copy:
+        assert sum(entry.is_file and len(entry.name) > levels * 250 for entry in copy.walk()) == number
+    assert peak_bytes < number * levels * 250 / 2
+    remove_folder(tmp_path / ".tw")
 
 
 def unknown(folder, asked):

@@ -1,5 +1,6 @@
 """Each check, where it holds and where it doesn't; and what a wrong scenario.yaml says."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -115,6 +116,58 @@ def test_a_check_holds_where_it_should_and_says_in_a_line_where_it_does_not(evid
         raise AssertionError(found[0])
 
 
+@pytest.mark.parametrize(
+    ("check", "problem"),
+    [
+        ({"file": {"name": "large.bin", "contains": "done"}}, "expected the file large.bin, found the files"),
+        (
+            {"file": {"name": ["nowhere.txt", "large.bin"]}},
+            "expected the file nowhere.txt or large.bin, found the files",
+        ),
+        ({"same_content": ["large.bin", "note.txt"]}, "expected text in large.bin, found the files"),
+        ({"table": {"name": "large.bin", "rows": 2}}, "expected the table large.bin, found the files"),
+    ],
+)
+def test_a_file_beyond_the_limit_is_named_and_not_read(evidence, tmp_path, check, problem):
+    with open(tmp_path / "large.bin", "wb") as file:
+        file.truncate((16 << 20) + 1)
+
+    (found,) = read_expectation(check, rounds=1).problems(evidence)
+
+    assert problem in found
+    assert "large.bin (larger than 16 MB: not read)" in found
+
+
+def test_the_list_of_files_is_short_whatever_names_there_are(evidence, tmp_path):
+    for number in range(400):
+        (tmp_path / f"{number}{'n' * 190}").touch()
+    for number in range(3):
+        (tmp_path / f"long-{number}-{'n' * 220}").touch()
+
+    (found,) = read_expectation({"file": "nowhere.txt"}, rounds=1).problems(evidence)
+
+    assert 4000 < len(found) < 4200
+    assert "long-" not in found
+
+
+@pytest.mark.parametrize(
+    ("content", "check", "problem"),
+    [
+        ("a,b\n" + "x" * 200_000 + ",2\n", {"rows": 1}, "expected a CSV file, found field larger than field limit"),
+        ("a,b\n" + "1,2\n" * 9, {"values": {"b": [2.0]}}, "expected in 'b' the numbers '2.0', found '2, 2, 2"),
+        (",".join("c" * 3000) + "\n", {"columns": ["a"]}, "expected the columns a, found c, c"),
+        ("a,b\n" + "1,2\n" * 9, {"rows": 8}, "expected 8 rows, found 9"),
+    ],
+)
+def test_a_table_that_is_not_as_expected_is_named_in_a_line(evidence, tmp_path, content, check, problem):
+    (tmp_path / "odd.csv").write_text(content, encoding="utf-8")
+
+    (found,) = read_expectation({"table": {"name": "odd.csv", **check}}, rounds=1).problems(evidence)
+
+    assert problem in found
+    assert len(found) < 1200
+
+
 def told(folder, answer, stop):
     """A round in which the Planner has said this at once."""
     here = Round("q")
@@ -206,6 +259,33 @@ def test_a_wrong_scenario_is_an_error_that_names_file_key_and_neighbour(tmp_path
 
     with pytest.raises(ScenarioError, match=problem):
         read_scenario(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["needs", "lacks"])
+@pytest.mark.parametrize("name", ["canary.inner", "canary.", ".canary", "canary.__main__.x", "a canary", "../a", ""])
+def test_a_module_that_can_only_be_found_by_an_import_is_refused(tmp_path, monkeypatch, key, name):
+    (tmp_path / "packages" / "canary").mkdir(parents=True)
+    (tmp_path / "packages" / "canary" / "__init__.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    (tmp_path / "scenario.yaml").write_text(f"{GOOD}{key}: [yaml, {name!r}]\n", encoding="utf-8")
+
+    with pytest.raises(ScenarioError, match=rf"{key}\.1: expected a top-level module, such as `sklearn`, got '"):
+        read_scenario(tmp_path)
+
+    (tmp_path / "scenario.yaml").write_text(f"{GOOD}{key}: [canary]\n", encoding="utf-8")
+    scenario = read_scenario(tmp_path)
+    dotted = replace(scenario, needs=("canary.inner",), lacks=())
+    assert (scenario.hindrance, dotted.hindrance) == (
+        {"needs": "", "lacks": "is about what happens without canary, which is installed here"}[key],
+        "",
+    )
+    assert "canary" not in sys.modules
+
+
+def test_the_module_that_runs_is_found_though_it_may_have_no_spec(tmp_path):
+    (tmp_path / "scenario.yaml").write_text(f"{GOOD}needs: [__main__]\n", encoding="utf-8")
+
+    assert read_scenario(tmp_path).hindrance == ""
 
 
 def test_a_scenario_is_read(tmp_path):

@@ -722,6 +722,26 @@ def test_each_plugin_that_runs_outside_the_sandbox_is_shown_by_name(here, place)
     ]
 
 
+@pytest.mark.parametrize("kind", ["yaml", "py"])
+def test_large_files_of_plugins_are_named_and_not_read_before_the_folder_is_trusted(here, kind):
+    host = {
+        "yaml": "name: {0}\ndescription: d\nruns_in: host\ncode: impl\n",
+        "py": "from tw_autogen.plugin import plugin\n\n@plugin(runs_in='host')\ndef {0}() -> int:\n    'Pull.'\n",
+    }[kind]
+    write(here, **{HOSTILE: {"session.max_posts": 20}, "plugins/impl.py": ""})
+    write(here, **{f"plugins/small.{kind}": host.format("small")})
+    write(here, **{f"plugins/large.{kind}": host.format("large") + "#" * 64_000})
+    for number in range(6):
+        write(here, **{f"plugins/z{number}.{kind}": host.format(f"z{number}") + "#" * 50_000})
+
+    wants = [want.does for want in review_folder().wants if want.name == "plugins"]
+
+    assert not [words for words in wants if words.startswith("large: ")]
+    assert [words.partition(":")[0] for words in wants[1:7]] == ["small", "z0", "z1", "z2", "z3", "z4"]
+    assert wants[7].startswith(f"plugins/large.{kind}, plugins/z5.{kind}: too large to be read before you trust it")
+    assert f"large.{kind}" in trust_lines(review_folder().settings, "--trust")[0]
+
+
 def test_a_folder_that_wants_more_than_anybody_reads_is_not_asked_about(here):
     write(here, **{HOSTILE: {"kernel.sandbox": "off", **{f"role.r{number}.k": 1 for number in range(900)}}})
     for number in range(900):

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from tw_autogen.cli.options import Options
 from tw_autogen.cli.trust_prompt import HOW
+from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError
 from tw_autogen.recall import keep_example
-from tw_autogen.session import SessionSettings, read_journal, read_settings, rounds_of, trust_lines
-
-_JOURNAL = "events.jsonl"
+from tw_autogen.session import read_events, read_settings, rounds_of, session_folder, trust_lines
 
 
 @click.group("example")
@@ -28,27 +28,23 @@ def command() -> None:
     "--out", "out_path", type=click.Path(path_type=Path), help="The file; default: <session>-<role>.yaml here."
 )
 def from_session(session: str, role: str, out_path: Path | None) -> None:
-    """Write a cleaned example from SESSION: its folder, or its name in the workspace.
+    """Write a cleaned example from SESSION: its name, how that begins, or its folder.
 
     What the role read and wrote is kept; ids, failed rounds, places on this machine and secrets are not. Read it before
     you use it, and put it into the folder that `recall.planner_examples` or `recall.code_examples` names.
     """
     folder = _folder(session)
     path = out_path or Path(f"{folder.name}-{role.lower()}.yaml")
-    rounds = rounds_of(read_journal(folder / _JOURNAL))
+    rounds = rounds_of(read_events(folder))
     click.echo(keep_example(rounds, path, role, private=[str(folder / "files"), str(folder)]))
 
 
 def _folder(session: str) -> Path:
-    """Find a session's folder."""
+    """Find a session's folder; an error is preceded by what a folder that is not trusted wanted, as a workspace."""
     settings = read_settings()
-    workspace = Path(settings.read("session", SessionSettings).workspace)
-    given = Path(session)
-    for folder in (given.parent if given.name == _JOURNAL else given, workspace / session):
-        if (folder / _JOURNAL).is_file():
-            return folder.resolve()
-    known = sorted(one.parent.name for one in workspace.glob(f"*/{_JOURNAL}"))
-    for line in trust_lines(settings, HOW):
-        click.echo(line, err=True)
-    there = f"; in {workspace}: {', '.join(known[-5:])}" if known else f"; {workspace} holds none"
-    raise ConfigError(f"{session}: neither a session's folder nor the name of one{there}")
+    try:
+        return session_folder(session, workspace_of(Options(), settings).absolute())
+    except ConfigError:
+        for line in trust_lines(settings, HOW):
+            click.echo(line, err=True)
+        raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, PluginSpecError
@@ -38,13 +38,15 @@ def plugin_files(folder: Path) -> list[Path]:
     return list(_plugin_files(folder, needed=True))
 
 
-def _plugin_files(folder: Path, *, needed: bool) -> Iterator[Path]:
+def _plugin_files(
+    folder: Path, *, needed: bool, leave_out: Callable[[Path], bool] = lambda path: False
+) -> Iterator[Path]:
     """Yield the same one after the other, so that a file is parsed once by whoever reads it then."""
     inner = inner_folder(folder)
     files = _files(inner)
     is_empty = True
     for path in sorted(files, key=_is_python):
-        if not _is_python(path) or holds_functions(path):
+        if not leave_out(path) and (not _is_python(path) or holds_functions(path)):
             is_empty = False
             yield path
     if needed and is_empty and inner is folder:
@@ -70,7 +72,9 @@ def read_file(path: Path) -> tuple[PluginSpec, ...]:
     return read_functions(path) if path.suffix == SUFFIX else (read_spec(path),)
 
 
-def read_folder(folder: Path, *, needed: bool = True) -> Iterator[PluginSpec | ConfigError]:
+def read_folder(
+    folder: Path, *, needed: bool = True, leave_out: Callable[[Path], bool] = lambda path: False
+) -> Iterator[PluginSpec | ConfigError]:
     """Yield all plugins of a folder, also those that are not enabled, and for each file that is wrong what is wrong.
 
     A `@plugin` function that a YAML of its name stands for is that YAML's.
@@ -78,12 +82,13 @@ def read_folder(folder: Path, *, needed: bool = True) -> Iterator[PluginSpec | C
     Args:
         folder: As in `plugin_files`.
         needed: There must be some.
+        leave_out: Called once with each YAML and Python file before it is read: is it left out?
 
     Raises:
         PluginSpecError: there are none, and some are needed.
     """
     claimed: dict[str, list[PluginSpec]] = {}
-    for path in _plugin_files(folder, needed=needed):
+    for path in _plugin_files(folder, needed=needed, leave_out=leave_out):
         try:
             specs = read_file(path)
         except ConfigError as error:

@@ -150,7 +150,7 @@ class SafeFolder(Closing):
         """
         return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode=mode), "ab")
 
-    def read_file(self, name: str, *, limit_bytes: int | None = None) -> bytes:
+    def read_file(self, name: str, *, limit_bytes: int) -> bytes:
         """Read a whole file.
 
         Args:
@@ -468,12 +468,12 @@ def open_unlinked(path: Path | str) -> BinaryIO:
         return root.open_file(path.relative_to(path.anchor).as_posix())
 
 
-def read_unlinked(path: Path | str, *, limit_bytes: int | None = None) -> bytes:
+def read_unlinked(path: Path | str, *, limit_bytes: int) -> bytes:
     """Read a whole file by its absolute path, if no component of the path is a link.
 
     Args:
         path: Absolute.
-        limit_bytes: How much may be read; None: all.
+        limit_bytes: Of a longer file nothing is returned.
 
     Raises:
         OSError: as of `open_unlinked`; with `errno.EFBIG` if the file is longer than the limit.
@@ -490,19 +490,22 @@ def remove_folder(path: Path | str) -> None:
         os.rmdir(path)
 
 
-def read_limited(file: BinaryIO, limit_bytes: int | None, name: str) -> bytes:
+def read_limited(file: BinaryIO, limit_bytes: int, name: str) -> bytes:
     """Read an open file to its end.
 
     Args:
         file: Open for reading.
-        limit_bytes: How much may be read; None: all.
+        limit_bytes: How much may be read.
         name: For the error.
 
     Raises:
         OSError: with `errno.EFBIG`: it is longer than the limit.
     """
-    data = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
-    if limit_bytes is not None and len(data) > limit_bytes:
+    size = min(os.fstat(file.fileno()).st_size, limit_bytes)  # memory for a whole read is taken before it
+    data = file.read(size + 1)
+    if size < len(data) <= limit_bytes:  # it grew meanwhile
+        data += file.read(limit_bytes + 1 - len(data))
+    if len(data) > limit_bytes:
         raise _too_large(name, limit_bytes)
     return data
 

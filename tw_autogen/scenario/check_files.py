@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
+from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.scenario.check_parameters import Problems, Regex, Words, listing, row, short
+from tw_autogen.scenario.check_parameters import LARGEST_FILE_BYTES, Problems, Regex, Words, listing, row, short
+
+_HEADER_CHARS = 1000
+_SHOWN_CELLS = 100
 
 
 def file(folder: Path, name: Words, *, contains: Words | None = None, matches: Regex | None = None) -> Problems:
@@ -45,17 +50,14 @@ def same_content(folder: Path, names: Words) -> Problems:
         folder: The session's.
         names: Of the files, relative to the folder.
     """
-    texts = {
-        name: content.decode("utf-8", errors="replace").strip()
-        for name in names
-        if (content := _read(folder, name)) is not None
-    }
-    if missing := [name for name in names if not texts.get(name)]:
+    texts: dict[str, tuple[bytes, str]] = {}  # of each a digest and its beginning: scenarios name as many as they like
+    for name in names:
+        if text := (_read(folder, name) or b"").decode("utf-8", errors="replace").strip():
+            texts[name] = hashlib.sha256(text.encode()).digest(), short(text)
+    if missing := [name for name in names if name not in texts]:
         yield f"expected text in {', '.join(missing)}, found {listing(folder)}"
-    elif len(set(texts.values())) > 1:
-        yield "expected the same text in all, found " + ", ".join(
-            f"{one}: {short(text)}" for one, text in texts.items()
-        )
+    elif len({digest for digest, _ in texts.values()}) > 1:
+        yield "expected the same text in all, found " + ", ".join(f"{one}: {text}" for one, (_, text) in texts.items())
 
 
 def table(
@@ -82,26 +84,43 @@ def table(
         yield f"expected the table {name}, found {listing(folder)}"
         return
     text = content.decode("utf-8-sig", errors="replace")
-    lines = [line for line in csv.reader(io.StringIO(text, newline="")) if line]
-    header, body = tuple(lines[0]) if lines else (), lines[1:]
+    wanted = values or {}
+    cells: dict[str, list[str]] = {column: [] for column in wanted}  # as many as are compared or shown
+    header: tuple[str, ...] = ()
+    count = 0
+    try:
+        for line in filter(None, csv.reader(io.StringIO(text, newline=""))):
+            if not header:
+                header = tuple(line)
+                continue
+            count += 1
+            for column, numbers in wanted.items():
+                if column in header and len(cells[column]) <= max(len(numbers), _SHOWN_CELLS):
+                    at = header.index(column)
+                    cells[column].append(line[at] if at < len(line) else "")
+    except csv.Error as error:
+        yield f"{name}: expected a CSV file, found {error}"
+        return
     if columns is not None and header != columns:
-        yield f"{name}: expected the columns {', '.join(columns)}, found {', '.join(header) or 'none'}"
-    if rows is not None and len(body) != rows:
-        yield f"{name}: expected {rows} rows, found {len(body)}"
-    for column, wanted in (values or {}).items():
+        yield f"{name}: expected the columns {', '.join(columns)}, found {_named(header)}"
+    if rows is not None and count != rows:
+        yield f"{name}: expected {rows} rows, found {count}"
+    for column, numbers in wanted.items():
         if column not in header:
-            yield f"{name}: expected a column {column!r}, found {', '.join(header) or 'none'}"
-            continue
-        cells = [line[header.index(column)] if header.index(column) < len(line) else "" for line in body]
-        if not _same_numbers(cells, wanted, within):
-            yield f"{name}: expected in {column!r} the numbers {row(wanted)}, found {row(cells)}"
+            yield f"{name}: expected a column {column!r}, found {_named(header)}"
+        elif not _same_numbers(cells[column], numbers, within):
+            yield f"{name}: expected in {column!r} the numbers {row(numbers)}, found {row(cells[column])}"
+
+
+def _named(header: Sequence[str]) -> str:
+    return shortened(", ".join(header), _HEADER_CHARS) or "none"
 
 
 def _read(folder: Path, name: str) -> bytes | None:
-    """Return what is in a file of the session's folder; None if there is no plain file of that name."""
+    """Return what is in a file of the session's folder; None if it is missing, too large, or no plain file."""
     try:
         with SafeFolder(folder) as opened:
-            return opened.read_file(name)
+            return opened.read_file(name, limit_bytes=LARGEST_FILE_BYTES)
     except OSError:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,11 @@ from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.evidence import RoundEvidence
 
+LARGEST_FILE_BYTES = 16 << 20
+"""Of a file that a check reads."""
+_MOST_ENTRIES = 20_000
 _SHOWN_CHARS = 200
+_LISTED_CHARS = 4000
 
 
 def _as_list(value: Any) -> Any:
@@ -54,10 +59,18 @@ def span(rounds: Rounds) -> str:
 
 
 def listing(folder: Path) -> str:
-    """Name the files that are there."""
+    """Name the files that are there, with what is too large for a check.
+
+    Args:
+        folder: The session's. Of many entries the first ones are looked at; names beyond 200 characters are left out.
+    """
+    names = []
     with SafeFolder(folder) as opened:
-        names = sorted(one.name for one in opened.walk() if one.is_file)
-    return f"the files {', '.join(names)}" if names else "no file"
+        for one in itertools.islice(opened.walk(), _MOST_ENTRIES):
+            if one.is_file and len(one.name) <= _SHOWN_CHARS:
+                large = one.info.st_size > LARGEST_FILE_BYTES
+                names.append(f"{one.name} (larger than {LARGEST_FILE_BYTES >> 20} MB: not read)" if large else one.name)
+    return f"the files {shortened(', '.join(sorted(names)), _LISTED_CHARS)}" if names else "no file"
 
 
 def short(text: str) -> str:

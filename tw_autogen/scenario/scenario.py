@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -54,8 +55,8 @@ class Scenario:
         environment: Environment variables of the host while it runs: the secrets that code must not come by.
         settings: Dotted keys, such as `session.profile_chars`; a path that begins with `./` is from the folder.
         limits: What one round may take.
-        needs: Modules that code will import; it can't run where one isn't installed.
-        lacks: Modules that must not be there, because the task is about what happens then.
+        needs: Top-level modules that code will import; it can't run where one isn't installed.
+        lacks: Top-level modules that must not be there, because the task is about what happens then.
         judge: What a model is asked about a live run; reported apart, no check depends on it.
         learn: The name of the folder in which a recording keeps the lesson that the session teaches, which is worded
             after the last request; empty: none is.
@@ -98,8 +99,8 @@ class Scenario:
     @property
     def hindrance(self) -> str:
         """Why it can't run on this installation; empty if it can."""
-        missing = [name for name in self.needs if not find_spec(name)]
-        present = [name for name in self.lacks if find_spec(name)]
+        missing = [name for name in self.needs if not _is_installed(name)]
+        present = [name for name in self.lacks if _is_installed(name)]
         needs = f"needs {', '.join(missing)}, which is not installed here" if missing else ""
         lacks = f"is about what happens without {', '.join(present)}, which is installed here" if present else ""
         untaught = self.lessons and not (self.folder / self.lessons).is_dir()
@@ -155,6 +156,7 @@ def read_scenario(path: Path | str) -> Scenario:
         values["expect"] = tuple(_expectations(values["expect"], rounds=len(values["ask"])))
         values["limits"] = _limits(values.get("limits", {}))
         values["when_asked"] = read_rules(values.get("when_asked", []))
+        _check_modules(values)
         _check_settings(values.get("settings", {}))
         _check_learning(values)
     except ValueError as error:
@@ -197,6 +199,19 @@ def _limits(plain: Mapping[str, Any]) -> Limits:
         if key not in known:
             raise ValueError(f"limits: unknown key {key!r}{nearest(str(key), known)}")
     return Limits(**{key: fit(f"limits.{key}", value, known[key]) for key, value in plain.items()})
+
+
+def _check_modules(values: Mapping[str, Any]) -> None:
+    for key in ("needs", "lacks"):
+        for at, name in enumerate(values.get(key, ())):
+            if not name.isidentifier():  # to find a submodule, its package would have to be imported
+                raise ValueError(f"{key}.{at}: expected a top-level module, such as `sklearn`, got {name!r}")
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a top-level module is there; nothing is imported, also for a name with dots."""
+    top = module.partition(".")[0]
+    return sys.modules.get(top) is not None or find_spec(top) is not None
 
 
 def _check_settings(plain: Mapping[str, Any]) -> None:

@@ -35,7 +35,7 @@ if sys.platform != "win32":
 
 JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
-_LARGEST_BYTES = 256 << 20
+LARGEST_BYTES = 256 << 20
 
 _log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def read_journal(path: Path | str) -> Iterator[Event]:
         ValueError: a line before the last one is no event; names its number.
     """
     with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
-        lines = folder.read_file(Path(path).name, limit_bytes=_LARGEST_BYTES).removesuffix(b"\n").split(b"\n")
+        lines = folder.read_file(Path(path).name, limit_bytes=LARGEST_BYTES).removesuffix(b"\n").split(b"\n")
     for number, line in enumerate(lines, 1):
         try:
             event = event_from_dict(bounded_json.loads(line.decode("utf-8")))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import itertools
 import stat
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tw_autogen.conversation import new_id
@@ -17,7 +15,7 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
-from tw_autogen.session.event_journal import JOURNAL
+from tw_autogen.session.event_journal import JOURNAL, LARGEST_BYTES
 
 _MOST_LEVELS = 100
 
@@ -46,7 +44,8 @@ def fork_session(
     root = folder.parent / name
     try:
         with SafeFolder(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
-            journal = source.read_file(JOURNAL).replace(earlier.id.encode(), name.encode()) if words else b""
+            journal = source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES) if words else b""
+            journal = journal.replace(earlier.id.encode(), name.encode())
             target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
             target.make_folder(FILES)
             if source.has_entry(FILES):
@@ -65,26 +64,52 @@ def _copy_files(source: SafeFolder, target: SafeFolder, limit_mb: int) -> None:
     """Copy plain files and folders; links are left out.
 
     Raises:
-        OSError: an entry can't be read or written, or the files are larger than `limit_mb`.
+        OSError: an entry can't be read or written, folders are nested too deep, or the files are larger than
+            `limit_mb`.
     """
-    left = (limit_mb << 20) or sys.maxsize
-    entries = list(source.walk())
-    if (size := sum(one.info.st_size for one in entries if one.is_file)) > left:
+    limit_bytes = (limit_mb << 20) or sys.maxsize
+    size = 0
+    for entry in source.walk():  # no name is kept: code may have made a million, each of 16 000 characters
+        if entry.name.count("/") >= _MOST_LEVELS:
+            raise _too_deep()
+        size += entry.info.st_size if entry.is_file else 0
+    if size > limit_bytes:
         raise OSError(errno.EFBIG, f"its files have {size >> 20} MB; at most {limit_mb} are copied (kernel.disk_mb)")
-    if any(one.name.count("/") >= _MOST_LEVELS for one in entries):
-        raise OSError(errno.ENAMETOOLONG, f"its folders are nested more than {_MOST_LEVELS} deep")
-    for above, below in itertools.groupby(entries, key=lambda one: one.name.rpartition("/")[0]):
-        with _below(source, above) as those, _below(target, above) as copies:
-            for entry in below:
-                name = entry.name.rpartition("/")[2]
-                if entry.is_folder:
-                    copies.make_folder(name)
-                elif entry.is_file:
-                    with those.open_file(name) as file:
-                        copies.copy_in(file, name, mode=stat.S_IMODE(entry.info.st_mode) & 0o777, limit_bytes=left)
-                        left -= file.tell()
+    _copy_folder(source, target, left=limit_bytes, levels=_MOST_LEVELS)
 
 
-def _below(folder: SafeFolder, name: str) -> AbstractContextManager[SafeFolder]:
-    """Return a folder below one, or for no name that one itself, which stays open."""
-    return folder.open_folder(name) if name else contextlib.nullcontext(folder)
+def _copy_folder(source: SafeFolder, target: SafeFolder, *, left: int, levels: int) -> int:
+    """Copy one folder after the other, so that names of entries are relative to their own folder.
+
+    Args:
+        source: Open.
+        target: Open.
+        left: How many bytes may still be copied.
+        levels: How many levels of entries there may be, those of this folder included.
+
+    Returns:
+        How many bytes may be copied after this.
+
+    Raises:
+        OSError: as `_copy_files`.
+    """
+    folders = []
+    for entry in source.walk(enter=lambda name: False):
+        if not levels:
+            raise _too_deep()
+        if entry.is_folder:
+            folders.append(entry.name)
+        elif entry.is_file:
+            with source.open_file(entry.name) as file:
+                mode = stat.S_IMODE(entry.info.st_mode) & 0o777
+                target.copy_in(file, entry.name, mode=mode, limit_bytes=left)
+                left -= file.tell()
+    for name in folders:
+        target.make_folder(name)
+        with source.open_folder(name) as inner, target.open_folder(name) as copy:
+            left = _copy_folder(inner, copy, left=left, levels=levels - 1)
+    return left
+
+
+def _too_deep() -> OSError:
+    return OSError(errno.ENAMETOOLONG, f"its folders are nested more than {_MOST_LEVELS} deep")
