@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError, nearest_path
 from tw_autogen.kernel.guest import untransferable_reason
+from tw_autogen.named_folders import leads_out_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
 from tw_autogen.session.event_journal import JOURNAL
 from tw_autogen.variable_names import name_problem
@@ -93,11 +94,7 @@ def checked_inputs(
 def _leads_out(path: Path, distrusted: Path | None) -> str:
     if distrusted is None or _name_below(path, distrusted) != "":
         return ""
-    target = path.resolve()
-    return (
-        f"a link out of {distrusted}, which is not trusted, to {target}; name that file itself if you mean it, or "
-        "trust the folder (--trust, trust=True)"
-    )
+    return leads_out_reason(distrusted, path.resolve(), "file")
 
 
 def _name_below(path: Path, distrusted: Path) -> str | None:
