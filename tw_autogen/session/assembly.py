@@ -24,7 +24,7 @@ from tw_autogen.role import Role, as_role
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.project import Project, project_here, read_project
-from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, copy_in, several, working_names
+from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
 from tw_autogen.session.role_seats import (
     Kernels,
     KernelWanted,
@@ -284,10 +284,10 @@ def open_kernel(
     distrusted = distrusted_folder(read)
     sources = checked_inputs(files, variables or {}, distrusted=distrusted)
     place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
-    LocalKernel.check_folder(place, read.read("kernel", KernelSettings))
+    settings = read.read("kernel", KernelSettings)
+    LocalKernel.check_folder(place, settings)
     kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
-    for one, name in zip(sources, working_names(sources), strict=True):
-        copy_in(one, place, name, distrusted=distrusted)
+    place_inputs(sources, place, lambda path: False, distrusted=distrusted, limit_mb=settings.disk_mb)
     return kernel
 
 
