@@ -86,6 +86,7 @@ TABLE = {
     "tw_autogen/errors.py": "lists names beside a path that the user names, for messages",
     "tw_autogen/plugin/mcp/connection.py": "the user's list of servers, and their logs",
     "tw_autogen/plugin/plugin_writer.py": "the user's plugins",
+    "tw_autogen/named_folders.py": "reads the links of a path that the user names, none of them opened",
     "tw_autogen/private_files.py": "makes folders and files of the user's own; the cache folder",
     "tw_autogen/recall/history_compression.py": "prompts of the package",
     "tw_autogen/recall/documents.py": "the user's documents, examples and lessons",

@@ -17,7 +17,7 @@ from jupyter_client.provisioning import KernelProvisionerFactory
 
 from tests.kernel.test_limits import gone
 from tw_autogen.errors import KernelStartError, SandboxError
-from tw_autogen.kernel import KernelSettings
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.sandbox_levels import standing
 
@@ -199,6 +199,19 @@ def test_a_setting_that_is_none_is_told(spec, folder):
 def test_no_kernel_works_in_the_home_folder_among_keys_or_in_a_systems_folder(spec, folder):
     with pytest.raises(KernelStartError, match=f"{folder}: no kernel works here, because it is .*give it one of its"):
         KernelManager(kernel_name="walled").start_kernel(cwd=str(folder))
+
+
+@pytest.mark.parametrize("written", ["granted", "another kernel's"])
+def test_no_kernel_works_behind_a_link_that_code_could_have_made(spec, folder, tmp_path, written):
+    (tmp_path / "private").mkdir()
+    (folder / "part").symlink_to(tmp_path / "private")
+    if written == "granted":
+        spec(write=[str(folder)])
+    else:
+        LocalKernel(folder).close()
+
+    with pytest.raises(KernelStartError, match=f"over the link {folder}/part to {tmp_path}/private, and code could"):
+        KernelManager(kernel_name="walled").start_kernel(cwd=str(folder / "part"))
 
 
 _PLANT = """

@@ -163,3 +163,38 @@ def test_a_file_that_is_too_large_to_be_copied_is_refused_before_a_byte_of_it_is
         place_inputs([users / "data/big.csv"], folder, lambda path: mark)
 
     assert list(folder.iterdir()) == []
+
+
+SIZES = {
+    "together too long": (
+        {"a.csv": 700 << 10, "b.csv": 700 << 10},
+        1,
+        "'a.csv', 'b.csv': 2 MB together, and at most 1",
+    ),
+    "by length, not by what they take": ({f"{n}.csv": 1000 << 20 for n in range(5)}, 4096, "5000 MB together, .* 4096"),
+    "short enough": ({"a.csv": 500 << 10, "b.csv": 500 << 10}, 1, ""),
+    "no limit": ({"a.csv": 700 << 10, "b.csv": 700 << 10}, 0, ""),
+    "one that lies there already": ({"a.csv": 700 << 10, "own/b.csv": 700 << 10}, 1, ""),
+    "one that code reads at its place": ({"a.csv": 700 << 10, "big.csv": 60 << 20}, 1, ""),
+}
+
+
+@pytest.mark.parametrize("case", SIZES)
+def test_the_copies_for_one_request_are_bounded_together_before_the_first_is_made(tmp_path, case):
+    files, limit_mb, problem = SIZES[case]
+    own = tmp_path / "own"
+    own.mkdir()
+    for name, size in files.items():
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+    before = sorted(own.iterdir())
+    paths = checked_inputs([tmp_path / name for name in files], {})
+
+    if problem:
+        with pytest.raises(ConfigError, match=rf"{problem} MB \(kernel\.disk_mb\) are copied .*give fewer"):
+            place_inputs(paths, own, lambda path: False, limit_mb=limit_mb)
+        assert sorted(own.iterdir()) == before
+    else:
+        placed = place_inputs(paths, own, lambda path: path.name == "big.csv", limit_mb=limit_mb)
+        assert [one.name for one in placed] == [Path(name).name for name in files]
+        assert all(one.parent == own for one in placed if one.name != "big.csv")

@@ -643,7 +643,7 @@ def test_a_link_does_not_lead_a_session_out_of_a_folder_that_is_not_trusted(here
     with pytest.raises(ConfigError, match=r"\.tw/sessions is a link out of this folder, to .*; say where sessions"):
         open_session(ScriptedModel([]), kernel=FakeKernel())
     assert not (tmp_path / "sessions").exists()
-    open_session(ScriptedModel([]), kernel=FakeKernel(), folder=".tw/sessions").close()
+    open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "sessions").close()
 
 
 def test_what_another_one_left_in_a_folder_is_not_resumed_unasked(tmp_path):

@@ -18,10 +18,12 @@ from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.host_calls import HostFunctions
 from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.kernel_process import check_open_files
+from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
 from tw_autogen.kernel.recovery import Recovery
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import WakeupSocket
+from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
 
 _UNREADABLE = (AttributeError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
@@ -38,18 +40,22 @@ class LiveKernel(Closing):
     Args:
         folder: Where its files lie; None: a temporary one, removed by `close`.
         settings: Limits, interpreter, environment.
+
+    Raises:
+        ConfigError: a link that code could have made leads to the folder.
     """
 
     def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
+        self._settings = settings or KernelSettings()
         if folder is None:
             self.folder = temporary_folder("tw-kernel-")
             self._made = folder_identity(self.folder)
             weakref.finalize(self, remove_same, self.folder, self._made)
         else:
-            self.folder = real_path(folder)
+            confined = self._settings.sandbox != OFF
+            self.folder = named_folder(folder, writable=self._settings.write) if confined else real_path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
         self._owns_folder = folder is None
-        self._settings = settings or KernelSettings()
         self._pinned = PinnedPaths(self.folder, self._settings)
         KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
         check_open_files(self.folder)

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,7 +16,8 @@ from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.safe_folder import KERNEL_FOLDERS, is_protected
+from tw_autogen.named_folders import link_of_code, named_folder
+from tw_autogen.safe_folder import is_protected
 
 _SYSTEM = (
     "/bin",
@@ -84,17 +85,22 @@ def _holds_temporary_files(folder: Path) -> bool:
     return any(is_below(os.path.realpath(one), str(folder)) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp"))
 
 
-def refuse_folder(folder: Path, settings: KernelSettings) -> None:
+def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
     """Refuse to let code work in a folder that holds more than its own: it may read and write all of it.
 
     Args:
         folder: Where a kernel is to work, with all in it its own; as root, it changes owner until the kernel is closed.
+            As the user names it: its links are looked at.
         settings: Without a sandbox nothing is refused, because code may do what this user may do anyway.
 
+    Returns:
+        The folder, absolute and without links.
+
     Raises:
-        ConfigError: names the folder, why, and what to do.
+        ConfigError: names the folder, why, and what to do: it holds too much, or is reached over a link that code
+            could have made.
     """
-    folder = folder.resolve()
+    folder = folder.resolve() if settings.sandbox == OFF else named_folder(folder, writable=settings.write)
     if settings.sandbox != OFF and (why := too_broad_reason(folder)):
         raise ConfigError(
             f"{folder}: no kernel works here, because it is {why}, and code may read and write all of its kernel's "
@@ -102,6 +108,7 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> None:
         )
     if settings.sandbox != OFF and _holds_temporary_files(folder):
         raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
+    return folder
 
 
 def closed_reason(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
@@ -191,7 +198,7 @@ def check_granted(
         for one in paths:
             if not Path(one).expanduser().exists():
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
-            if settings.sandbox != OFF and (link := _link_of_code(Path(one).expanduser(), settings)):
+            if settings.sandbox != OFF and (link := link_of_code(Path(one).expanduser(), settings.write)):
                 raise ConfigError(
                     f"kernel.{key}: {one} can't be granted: it leads over the link {link}, which code could make; "
                     "name the folder that you mean, or remove the link"
@@ -209,36 +216,6 @@ def check_granted(
             if folder and (why := shut_off_reason(folder, Path(one).expanduser(), settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
     return kept
-
-
-def _link_of_code(granted: Path, settings: KernelSettings) -> str:
-    """Return the link in a folder that code can write over which a path leads out of that folder; empty if none."""
-    writable = {os.path.realpath(Path(one).expanduser()) for one in settings.write} | set(map(str, KERNEL_FOLDERS))
-    target = os.path.realpath(granted)
-    for link in _links(os.path.abspath(granted)):
-        place = os.path.dirname(link)
-        if any(is_below(place, one) and not is_below(target, one) for one in writable):
-            return link
-    return ""
-
-
-def _links(path: str) -> Iterator[str]:
-    """Return the links over which an absolute path leads, each with its real folder; some of a path in circles."""
-    drive, rest = os.path.splitdrive(path)
-    here, left, most = drive + os.sep, rest.split(os.sep), 64
-    while left and most:
-        name = left.pop(0)
-        step = os.path.join(here, name)
-        if name == os.pardir:
-            here = os.path.dirname(here)
-        elif os.path.islink(step):
-            yield step
-            most -= 1
-            target = os.readlink(step)
-            here = drive + os.sep if os.path.isabs(target) else here
-            left = [*target.split(os.sep), *left]
-        elif name not in ("", os.curdir):
-            here = step
 
 
 def _protected(

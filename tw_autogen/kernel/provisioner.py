@@ -23,6 +23,7 @@ from tw_autogen.kernel.path_policy import check_granted, refuse_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import KERNEL_FOLDERS
 
 _LOOK_SECONDS = 0.05
 
@@ -68,20 +69,21 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         """Start a kernel; give where it listens.
 
         Raises:
-            KernelStartError: it does not start; it would work in the home folder, among keys, or in a system's folder;
-                or it is granted what is not there, or closed to it.
+            KernelStartError: it does not start; it would work in the home folder, among keys, in a system's folder,
+                or over a link that code could have made; or it is granted what is not there, or closed to it.
             SandboxError: no wall can stand.
         """
         settings = _settings(self.settings)
-        pinned = self._pinned or PinnedPaths(Path(kwargs.get("cwd") or Path.cwd()).resolve(), settings)
-        pinned.check()
-        self._cwd = pinned.folder
+        self._cwd = self._pinned.folder if self._pinned else Path(kwargs.get("cwd") or Path.cwd())
         try:
-            refuse_folder(self._cwd, settings)
+            self._cwd = refuse_folder(self._cwd, settings)
+            pinned = self._pinned or PinnedPaths(self._cwd, settings)
+            pinned.check()
             kept = check_granted(settings, self._cwd, known=pinned.known())
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
         settings = pinned.granted()
+        KERNEL_FOLDERS.update((self._cwd, *map(Path, settings.write)))
         if self._cwd.is_dir():
             self._pinned = pinned
         given = kwargs.get("env") or {}

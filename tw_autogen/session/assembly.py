@@ -25,7 +25,7 @@ from tw_autogen.role import Role, as_role
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.project import Project, project_here, read_project
-from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, copy_in, several, working_names
+from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
 from tw_autogen.session.role_seats import (
     Kernels,
     KernelWanted,
@@ -46,7 +46,7 @@ from tw_autogen.session.role_seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
-from tw_autogen.session.trust_review import distrusted_folder, refuse_link
+from tw_autogen.session.trust_review import chosen_folder, distrusted_folder
 from tw_autogen.session.workspace import ignore_in_git, session_folder
 from tw_autogen.settings import Settings
 from tw_autogen.shipped_folders import shipped_folder
@@ -203,11 +203,9 @@ def open_team(
             policy_of(seat, read)
     options = read.read("session", SessionSettings)
     session_id = earlier.id if earlier else new_id("session")
-    root = earlier.folder if earlier else (Path(folder or options.workspace) / session_id).resolve()
-    if folder is None and earlier is None:
-        refuse_link(read, root)
-        if read.origin("session.workspace") == Settings.DEFAULT:
-            ignore_in_git(root.parent)
+    root = earlier.folder if earlier else chosen_folder(read, folder) / session_id
+    if folder is None and earlier is None and read.origin("session.workspace") == Settings.DEFAULT:
+        ignore_in_git(root.parent)
     # What was made is closed again if a later part can't be made.
     with compared_with(read.files), keep_private_folder(root), ExitStack() as undo:
         opened: list[Session] = []
@@ -283,18 +281,16 @@ def open_kernel(
         approve: Asked for packages.
 
     Raises:
-        ConfigError: a file or name is wrong, or no kernel works in such a folder.
+        ConfigError: a file or name is wrong, or no kernel works in such a folder; as of `chosen_folder`.
         SandboxError: no sandbox can stand around the code here.
     """
     distrusted = distrusted_folder(read)
     sources = checked_inputs(files, variables or {}, distrusted=distrusted)
-    place = Path(folder or Path(read.read("session", SessionSettings).workspace, new_id(name))).resolve()
-    LocalKernel.check_folder(place, read.read("kernel", KernelSettings))
-    if folder is None:
-        refuse_link(read, place)
+    place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
+    settings = read.read("kernel", KernelSettings)
+    LocalKernel.check_folder(place, settings)
     kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
-    for one, name in zip(sources, working_names(sources), strict=True):
-        copy_in(one, place, name, distrusted=distrusted)
+    place_inputs(sources, place, lambda path: False, distrusted=distrusted, limit_mb=settings.disk_mb)
     return kernel
 
 

@@ -103,7 +103,7 @@ class NamedFiles:
                     return real if os.access(real, os.R_OK) and self._show(real) else None
                 if here is None or brought is None or brought[0] != _stamp(info):
                     with users.open_file(relative) as source:
-                        own.copy_in(source, plain, mode=_WRITABLE)
+                        own.copy_in(source, plain, mode=_WRITABLE, limit_bytes=LARGE_BYTES)
                     self._brought[plain] = (_stamp(info), _stamp(own.info(plain)))
         return self._folder / plain
 

@@ -6,12 +6,15 @@ import errno
 import os
 import reprlib
 import stat
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from tw_autogen.errors import ConfigError, nearest_path
+from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
+from tw_autogen.named_folders import leads_out_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
 from tw_autogen.session.event_journal import JOURNAL
 from tw_autogen.variable_names import name_problem
@@ -93,11 +96,7 @@ def checked_inputs(
 def _leads_out(path: Path, distrusted: Path | None) -> str:
     if distrusted is None or _name_below(path, distrusted) != "":
         return ""
-    target = path.resolve()
-    return (
-        f"a link out of {distrusted}, which is not trusted, to {target}; name that file itself if you mean it, or "
-        "trust the folder (--trust, trust=True)"
-    )
+    return leads_out_reason(distrusted, path.resolve(), "file")
 
 
 def _name_below(path: Path, distrusted: Path) -> str | None:
@@ -156,6 +155,7 @@ def place_inputs(
     *,
     distrusted: Path | None = None,
     show_granted: Callable[[Path], bool] = lambda path: False,
+    limit_mb: int = KernelSettings.disk_mb,
 ) -> list[Path]:
     """Copy files read-only into a folder, but for large ones that code can read at their own place.
 
@@ -165,25 +165,40 @@ def place_inputs(
         show: Lets code read a file at its own place, and returns whether it can.
         distrusted: As in `checked_inputs`; whoever made it may change what a name there means, at any time.
         show_granted: The same as `show` for files in `distrusted`, if code can read their folder already.
+        limit_mb: What the copies may have together, counted by length, since holes in a file take room in its copy;
+            0: no limit.
 
     Returns:
         For each file the path that code opens: the copy, or the file itself, absolute.
 
     Raises:
-        ConfigError: as of `copy_in`.
+        ConfigError: the copies would be larger, and nothing is copied; or as of `copy_in`.
     """
-    placed = []
+    placed: list[Path] = []
+    sizes: dict[str, int] = {}
     for path, name in zip(paths, working_names(paths), strict=True):
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             size = os.fstat(given.fileno()).st_size
         known = distrusted is None or _name_below(path, distrusted) is None
-        large = size > LARGE_BYTES and not _below_a_kernel(path) and not _is_below(path, folder)
-        placed.append(
-            real
-            if large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
-            else copy_in(path, folder, name, distrusted=distrusted)
+        here = _name_in(path, folder)
+        large = size > LARGE_BYTES and not _below_a_kernel(path) and not here
+        shown = large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
+        placed.append(real if shown else folder / name)
+        if not shown:
+            sizes[name] = 0 if here == name else size
+            if sizes[name] > _LARGEST_COPY_BYTES:  # a sparse one may take no time to make
+                raise _not_copied(path, OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
+    left = (limit_mb << 20) or sys.maxsize
+    if (total := sum(sizes.values())) > left:
+        raise ConfigError(
+            f"{', '.join(map(repr, sizes))}: {-(-total >> 20)} MB together, and at most {limit_mb} MB (kernel.disk_mb) "
+            "are copied into the working folder for one request; give fewer, or let code read them at their place "
+            "(kernel.read)"
         )
+    for path, target in zip(paths, placed, strict=True):
+        if target.name in sizes and target == folder / target.name:
+            left -= _copy(path, folder, target.name, distrusted, min(left, _LARGEST_COPY_BYTES))
     return placed
 
 
@@ -206,11 +221,16 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None
             `opened_as_given`.
     """
     name = name or path.name
-    target = folder / name
+    _copy(path, folder, name, distrusted, _LARGEST_COPY_BYTES)
+    return folder / name
+
+
+def _copy(path: Path, folder: Path, name: str, distrusted: Path | None, limit_bytes: int) -> int:
+    """Copy as `copy_in`, at most so many bytes; return how many."""
     with SafeFolder(folder) as opened:
         if opened.name_of(path) == name:
             opened_as_given(path, folder, distrusted=distrusted).close()
-            return target
+            return 0
         try:
             if stat.S_ISDIR(opened.info(name).st_mode):
                 raise ConfigError(f"{path}: can't be put into the working folder, which has a folder {name!r}")
@@ -218,16 +238,19 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None
             pass
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             try:
-                if os.fstat(given.fileno()).st_size > _LARGEST_COPY_BYTES:  # a sparse one may take no time to make
+                if os.fstat(given.fileno()).st_size > limit_bytes:
                     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-                opened.copy_in(given, name, mode=_READ_ONLY, limit_bytes=_LARGEST_COPY_BYTES)
+                opened.copy_in(given, name, mode=_READ_ONLY, limit_bytes=limit_bytes)
             except OSError as error:
                 if error.errno not in (errno.EFBIG, errno.EPERM, errno.EACCES):
                     raise
-                hint = f"; let code read it at its place: kernel.read=[{str(path.parent)!r}]"
-                more = hint if error.errno == errno.EFBIG else ""
-                raise ConfigError(f"{path}: can't be put into the working folder: {error.strerror}{more}") from error
-    return target
+                raise _not_copied(path, error) from error
+            return given.tell()
+
+
+def _not_copied(path: Path, error: OSError) -> ConfigError:
+    hint = f"; let code read it at its place: kernel.read=[{str(path.parent)!r}]" if error.errno == errno.EFBIG else ""
+    return ConfigError(f"{path}: can't be put into the working folder: {error.strerror}{hint}")
 
 
 def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None) -> BinaryIO:
@@ -258,9 +281,9 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None)
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
 
-def _is_below(path: Path, folder: Path) -> bool:
+def _name_in(path: Path, folder: Path) -> str:
     with SafeFolder(folder) as opened:
-        return bool(opened.name_of(path))
+        return opened.name_of(path)
 
 
 def _below_a_kernel(path: Path) -> Path | None:

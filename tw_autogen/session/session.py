@@ -36,10 +36,11 @@ from tw_autogen.events import (
 )
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
+from tw_autogen.named_folders import named_folder
 from tw_autogen.private_files import keep_private_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
-from tw_autogen.safe_folder import real_path, remove_folder, temporary_folder
+from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
@@ -79,7 +80,7 @@ class Session(NotebookAccess, Closing):
         earlier: The session that is gone on with, in its folder; None: a new one.
 
     Raises:
-        ConfigError: there is no role, or two have the same name.
+        ConfigError: there is no role, two have the same name, or `folder` is reached over a link of code's.
         SessionBusyError: a process has the earlier session open.
 
     One thread at a time; `interrupt()` may come from any.
@@ -128,7 +129,7 @@ class Session(NotebookAccess, Closing):
         self._why_closed = ""
         self._set: dict[str, Any] = {}
         self._temporary = None if folder else temporary_folder("tw-session-")
-        root = real_path(folder or self._temporary or Path())
+        root = named_folder(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
         self.folder = self._team.folders[0] if self._team.folders else root / FILES
         make_private_folder(self.folder)

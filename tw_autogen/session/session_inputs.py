@@ -98,6 +98,7 @@ class SessionInputs:
             self._grants.show,
             distrusted=self._distrusted,
             show_granted=self._grants.show_granted,
+            limit_mb=self._grants.settings.disk_mb,
         )
         return Brought(tuple(placed), tuple(found.missing), found.note)
 

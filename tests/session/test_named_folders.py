@@ -1,0 +1,142 @@
+"""Folders that the user names for kernels and sessions lead over no link that code, or a stranger, has made."""
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.errors import ConfigError
+from tw_autogen.hosts.conversable import KernelCodeExecutor
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.testing import FakeKernel, ScriptedModel
+
+
+def kernel(folder, **settings):
+    with LocalKernel(folder, settings=KernelSettings(**settings)) as opened:
+        return opened.folder
+
+
+def executor(folder, *, trust=False, **settings):
+    settings = {f"kernel.{key}": value for key, value in settings.items()}
+    with KernelCodeExecutor(folder=folder, trust=trust, settings=settings) as opened:
+        return opened.work_dir
+
+
+def session(folder, *, trust=False, **settings):
+    settings = {f"kernel.{key}": value for key, value in settings.items()}
+    roles, code = "code_interpreter", FakeKernel()
+    with open_session(ScriptedModel([]), roles=roles, kernel=code, folder=folder, trust=trust, settings=settings) as it:
+        return it.journal.parent.parent
+
+
+def workspace(folder, *, trust=False, **settings):
+    settings = {f"kernel.{key}": value for key, value in settings.items()} | {"session.workspace": str(folder)}
+    with KernelCodeExecutor(trust=trust, settings=settings) as opened:
+        return opened.work_dir.parent
+
+
+OPENED = {"kernel": kernel, "executor": executor, "session": session, "workspace": workspace}
+LINKS = {
+    "the last": ({"work/part": "../private"}, "work/part", "work/part"),
+    "one above": ({"work/way": "../private"}, "work/way/new", "work/way"),
+    "the second of two": ({"work/way": "../private", "own": "work/way"}, "own/new", "work/way"),
+    "one above a folder left again": ({"work/way": "../private/inner"}, "work/way/../new", "work/way"),
+    "one that leads nowhere yet": ({"work/part": "../private/missing"}, "work/part", "work/part"),
+    "one that stays": ({"work/part": "stays"}, "work/part", ""),
+    "one of the user's above": ({"own": "work"}, "own/stays", ""),
+}
+
+
+@pytest.fixture
+def place(here):
+    place = here.parent / "place"
+    for one in ("work/stays", "private/inner"):
+        (place / one).mkdir(parents=True)
+    for one in (here.parent, *here.parent.rglob("*")):
+        one.chmod(0o777)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("way", "case", "written"),
+    [("kernel", case, written) for case in LINKS for written in ("closed", "granted")]
+    + [(way, "the last", "closed") for way in OPENED if way != "kernel"],
+)
+def test_a_folder_is_not_opened_over_a_link_that_code_could_have_made(place, way, case, written):
+    links, named, led = LINKS[case]
+    kernel(place / "work") if written == "closed" else kernel(place / "other", write=(str(place / "work"),))
+    for name, target in links.items():
+        (place / name).symlink_to(target)
+
+    if not led:
+        assert OPENED[way](place / named) == place / "work/stays"
+        return
+    with pytest.raises(ConfigError, match=rf"over the link {place / led} to .*/private.*code could make.*remove the"):
+        OPENED[way](place / named)
+    assert not [one for one in (place / "private").rglob("*") if one.name != "inner"]
+
+
+@pytest.mark.parametrize("way", OPENED)
+def test_a_folder_that_this_kernels_own_code_may_write_leads_over_no_link_either(place, way):
+    (place / "work/part").symlink_to("../private")
+
+    with pytest.raises(ConfigError, match="code could make that link"):
+        OPENED[way](place / "work/part", write=[str(place / "work")])
+
+
+def test_without_a_sandbox_links_are_followed_as_before(place):
+    kernel(place / "work")
+    (place / "work/part").symlink_to("../private")
+
+    assert kernel(place / "work/part", sandbox="off") == place / "private"
+
+
+BROUGHT = {
+    "a link": ({"coding": "../private"}, "coding", True),
+    "below a link": ({"way": "../private"}, "way/new", True),
+    "a link that leads nowhere yet": ({"coding": "../private/missing"}, "coding", True),
+    "a link that stays": ({"coding": "real"}, "coding", False),
+    "the folder itself": ({"coding": "."}, "coding", False),
+    "no link": ({}, "real", False),
+    "a folder elsewhere": ({}, "../private", False),
+    "over a link elsewhere": ({"../way": "private"}, "../way", False),
+    "over a link above": ({"../way": "here"}, "../way/real", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "case"),
+    [("session", case) for case in BROUGHT]
+    + [(way, case) for way in ("executor", "workspace") for case in ("a link", "below a link", "a link that stays")],
+)
+def test_of_an_untrusted_folder_no_link_out_of_it_is_followed(here, way, case):
+    (here.parent / "private").mkdir()
+    (here / "real").mkdir()
+    links, named, refused = BROUGHT[case]
+    for name, target in links.items():
+        (here / name).symlink_to(target)
+    target = (here / named).resolve()
+
+    if refused:
+        words = rf"{named}.*: a link out of {here}, which is not trusted, to {target}.*name that folder itself.*--trust"
+        with pytest.raises(ConfigError, match=words):
+            OPENED[way](named)
+        with pytest.raises(ConfigError, match=words):
+            OPENED[way](here / named) if way != "workspace" else OPENED[way](f"./{named}")
+        assert not list((here.parent / "private").iterdir())
+        assert OPENED[way](target) == target
+    else:
+        assert OPENED[way](named) == target
+
+
+@pytest.mark.parametrize("way", ["executor", "session", "workspace"])
+def test_in_a_trusted_folder_links_are_the_users_own(here, way):
+    (here.parent / "private").mkdir()
+    (here / "coding").symlink_to("../private")
+
+    assert OPENED[way]("coding", trust=True) == here.parent / "private"
+
+
+def test_a_whole_path_in_the_users_settings_is_followed_wherever_they_start(here):
+    (here.parent / "large").mkdir()
+    (here / "sessions").symlink_to("../large")
+
+    assert workspace(here / "sessions") == here.parent / "large"

@@ -1,0 +1,104 @@
+"""Folders that a user names: resolved without a link that code, or whoever made a folder, may have put there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path
+
+_MOST_LINKS = 64
+
+
+def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Path | None = None) -> Path:
+    """Return a folder that the user names as an absolute path without links; it need not exist.
+
+    Each link is read once, and what it says is both checked and followed: exchanging it meanwhile leads nowhere else.
+    In a kept folder, where links are never followed, the path stays as it is.
+
+    Args:
+        path: Absolute, or relative to the current folder.
+        writable: Folders that code can write to besides those of `KERNEL_FOLDERS`.
+        distrusted: A folder that somebody else may have made; None: there is none.
+
+    Raises:
+        ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`; names the link, where
+            it leads, and what to do.
+    """
+    if kept_path(path):
+        return Path(os.path.abspath(path))
+    target, links = _walked(path)
+    if link := _link_out(target, links, _writable(writable)):
+        raise ConfigError(
+            f"{path} leads over the link {link} to {target}, and code could make that link; name the folder that you "
+            "mean, or remove the link"
+        )
+    if distrusted is not None and _link_out(target, links, [os.path.realpath(distrusted)]):
+        raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, 'folder')}")
+    return Path(target)
+
+
+def link_of_code(path: Path | str, writable: Iterable[str] = ()) -> str:
+    """Return the link in a folder that code can write to over which a path leads out of that folder; empty if none.
+
+    Args:
+        path: Absolute, or relative to the current folder.
+        writable: As in `named_folder`.
+    """
+    target, links = _walked(path)
+    return _link_out(target, links, _writable(writable))
+
+
+def leads_out_reason(distrusted: Path, target: Path | str, what: str) -> str:
+    """Return in words why a link out of a folder that is not trusted is not followed, and what to do.
+
+    Args:
+        distrusted: The folder.
+        target: Where the link leads.
+        what: `file` or `folder`.
+    """
+    return (
+        f"a link out of {distrusted}, which is not trusted, to {target}; name that {what} itself if you mean it, or "
+        "trust the folder (--trust, trust=True)"
+    )
+
+
+def _writable(besides: Iterable[str]) -> set[str]:
+    return {os.path.realpath(os.path.expanduser(one)) for one in besides} | set(map(str, KERNEL_FOLDERS))
+
+
+def _link_out(target: str, links: Sequence[str], folders: Iterable[str]) -> str:
+    """Return the first link that lies in one of the folders, while the target lies outside of that folder."""
+    if not links:
+        return ""
+    left = [one for one in folders if not _is_in(target, one)]
+    return next((link for link in links if any(_is_in(os.path.dirname(link), one) for one in left)), "")
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _walked(path: Path | str) -> tuple[str, list[str]]:
+    """Return where a path leads, and the links on the way, each with its real folder; some of a path in circles."""
+    drive, rest = os.path.splitdrive(os.path.join(os.getcwd(), path))
+    here, left, links = drive + os.sep, rest.split(os.sep), list[str]()
+    while left:
+        name = left.pop(0)
+        step = os.path.join(here, name)
+        if name == os.pardir:
+            here = os.path.dirname(here)
+        elif name not in ("", os.curdir):
+            try:
+                target = os.readlink(step) if len(links) < _MOST_LINKS else ""
+            except OSError:  # no link, or nothing there
+                target = ""
+            if target:
+                links.append(step)
+                here = drive + os.sep if os.path.isabs(target) else here
+                left = [*target.split(os.sep), *left]
+            else:
+                here = step
+    return here if os.name == "posix" else os.path.realpath(path), links
