@@ -266,7 +266,7 @@ class LocalAttachedProcess(AttachedProcess):
         self.how = self.how or how
 
     def interrupt(self) -> None:
-        """Send SIGINT to a process that is surely the kernel's; ask the kernel otherwise (ipykernel 6.2 or newer)."""
+        """Send SIGINT to a process that is surely the kernel's; ask the kernel otherwise (ipykernel 6.9 or newer)."""
         if self._descriptor < 0:
             self._request_interrupt()
             return

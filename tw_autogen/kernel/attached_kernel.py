@@ -58,11 +58,11 @@ class AttachedKernel(LiveKernel):
     The code sees the notebook's variables, works in the notebook's folder, and leaves its variables for the user's next
     cell. Each cell waits for a person's approval, whatever any setting says, unless `approval` says otherwise here.
     Sandbox, limits of memory and disk, undoing of cells, checkpoints and plugins that run in the kernel don't exist
-    here. No hook of IPython is replaced; `close` removes our modules and served functions, and ends nothing. Works with
-    ipykernel 6 or newer on Python 3.9 or newer.
+    here. No hook of IPython is replaced; `close` removes our modules and served functions, and ends nothing. Several
+    may be attached to one kernel. Works with ipykernel 6 or newer on Python 3.9 or newer.
 
-    While a cell of the user runs, ours wait, at most `busy_seconds`; an interrupt reaches a cell of ours only. When the
-    user restarts or ends the kernel, the running cell ends with an error that says so.
+    While a cell of the user runs, ours wait, at most `busy_seconds`, also where they attach first; an interrupt reaches
+    a cell of ours only. When the user restarts or ends the kernel, the running cell ends with an error that says so.
 
     Args:
         target: The connection file of a kernel on this machine, or `URL#kernel_id` of a Jupyter server's kernel.
