@@ -4,9 +4,13 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -25,6 +29,12 @@ from tw_autogen.errors import (
     SettingsError,
 )
 from tw_autogen.kernel import AttachedKernel, Kernel, KernelSettings, Loadable
+from tw_autogen.kernel.attached_connection import LocalAttachedProcess, Target
+from tw_autogen.kernel.attached_kernel import AttachedRequest
+from tw_autogen.kernel.client import KernelClient, KernelHandle
+from tw_autogen.kernel.guest_bundle import install_expression
+from tw_autogen.kernel.host_calls import HostFunctions
+from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.session import open_session, read_settings
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
@@ -192,6 +202,157 @@ def test_a_cell_that_ignores_interrupts_is_left_running_and_the_kernel_lives(use
     assert user.manager.is_alive()
 
 
+@pytest.mark.parametrize("attached", [False, True], ids=["first", "again"])
+def test_closing_ends_the_wait_for_a_cell_of_the_users_and_nothing_runs_after_it(user, attached):
+    waits = threading.Event()
+    with (
+        ThreadPoolExecutor() as threads,
+        AttachedKernel(user.manager.connection_file, settings=QUICK, on_wait=lambda said: waits.set()) as kernel,
+    ):
+        if attached:
+            kernel.execute("1", seconds=SECONDS)
+        number = user.begin("import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: pass")
+        with (
+            AttachedKernel(user.manager.connection_file, busy_seconds=0.3) as other,
+            pytest.raises(KernelBusyError, match=r"within 0\.3 s: a cell of yours runs there"),
+        ):
+            other.execute("1", seconds=SECONDS)
+        running = threads.submit(kernel.execute, "after_close = 1", seconds=SECONDS)
+        assert waits.wait(30)
+        began = time.monotonic()
+        kernel.close()
+        assert time.monotonic() - began < 4
+        with pytest.raises(KernelStartError, match=r"the kernel is closed"):
+            running.result(5)
+        user.manager.interrupt_kernel()
+        assert user.end(number) == "ok"
+    assert user.run("print('after_close' in globals())") == "False\n"
+    assert "[]" in user.run(STATE)
+
+
+def test_closing_interrupts_a_cell_of_ours_and_leaves(user):
+    began = threading.Event()
+    code = "begun = 1\nimport time\nprint('begun', flush=True)\ntime.sleep(60)"
+    settings = KernelSettings(grace_seconds=3.0, end_unresponsive=False)
+    with (
+        ThreadPoolExecutor() as threads,
+        AttachedKernel(user.manager.connection_file, settings=settings) as kernel,
+    ):
+        running = threads.submit(kernel.execute, code, seconds=SECONDS, on_output=lambda *said: began.set())
+        assert began.wait(30)
+        kernel.close()
+        ran = running.result(0.1)
+
+    assert not ran.state_lost
+    assert ran.error.startswith("Stopped interrupted, by an interrupt; variables are kept.")
+    assert user.run("print(begun)") == "1\n"
+    assert "[]" in user.run(STATE)
+
+
+@pytest.fixture
+def stranger():
+    """Run a process that is no kernel, and whose command line names a connection file; return it."""
+    with subprocess.Popen([sys.executable, "-c", "input()", "kernel.json"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1, "own", "stranger"])
+def test_a_process_that_is_not_the_kernels_is_not_watched(number, stranger):
+    process = LocalAttachedProcess(Path("kernel.json"), lambda: None)
+    process.watch({"own": os.getpid(), "stranger": stranger.pid}.get(number, number))
+
+    assert process.pid == 0
+
+
+def test_no_process_is_interrupted_on_the_kernels_word(user, stranger):
+    asked = f"lambda: {stranger.pid} if sys._getframe(1).f_code.co_filename == '<string>' else real()"
+    user.run(f"import os, sys\nreal = os.getpid\nos.getpid = {asked}")
+    with AttachedKernel(user.manager.connection_file, settings=QUICK) as kernel:
+        ran = kernel.execute("import time\ntime.sleep(60)", seconds=0.5)
+    user.run("os.getpid = real")
+
+    assert ran.error.startswith("Stopped after 0.5 s, its time limit, by an interrupt; variables are kept.")
+    assert stranger.poll() is None
+
+
+def test_two_sessions_in_one_kernel_leave_each_other_alone(user):
+    with AttachedKernel(user.manager.connection_file, settings=QUICK) as first:
+        first.serve("who", lambda: "first")
+        first.serve("ask", lambda: "first")
+        assert first.execute("who(), ask()", seconds=SECONDS).result == "('first', 'first')"
+        with AttachedKernel(user.manager.connection_file, settings=QUICK) as second:
+            second.serve("ask", lambda: "second")
+            assert second.execute("ask()", seconds=SECONDS).result == "'second'"
+            assert first.execute("who(), ask()", seconds=SECONDS).result == "('first', 'first')"
+            assert "HostCallError" in user.run("ask()")
+        ran = first.execute("who(), ask()", seconds=SECONDS)
+        assert (ran.result, ran.error) == ("('first', 'first')", "")
+    assert user.run("print('ask' in globals(), 'who' in globals())") == "False False\n"
+    assert "[]" in user.run(STATE)
+
+
+def test_served_functions_are_there_again_after_a_reset(user, kernel):
+    kernel.serve("ask", lambda: "host")
+    kernel.execute("1", seconds=SECONDS)
+    user.run("%reset -f")
+    assert kernel.execute("ask()", seconds=SECONDS).result == "'host'"
+    kernel.execute("%reset -f", seconds=SECONDS)
+    assert kernel.execute("ask()", seconds=SECONDS).result == "'host'"
+
+
+def test_what_jupyter_drops_behind_a_failed_cell_is_sent_again(user, tmp_path):
+    wire, process = Target.parse(user.manager.connection_file).connect(tmp_path)
+    handle = KernelHandle(
+        wire,
+        process,
+        module="attached",
+        options={"owner": "test"},
+        request_type=AttachedRequest,
+        release=process.release,
+    )
+    wakeup = WakeupSocket()
+    client = KernelClient(tmp_path, settings=QUICK, handle=handle, served=HostFunctions(1 << 20), wakeup=wakeup)
+    try:
+        number = user.begin("import time\ntime.sleep(1)\n1 / 0")
+        answer = client.ask("put", name="given", value=client.codec.pack(5))
+        assert user.end(number) == "error"
+        assert "ok" in answer
+        number = user.begin("import time\ntime.sleep(1)\n1 / 0")
+        assert client.run("given += 1", seconds=SECONDS).reply["status"] == "ok"
+        assert user.end(number) == "error"
+        assert user.run("print(given)") == "6\n"
+        client.ask("leave")
+    finally:
+        client.end()
+        wakeup.close()
+
+
+def test_too_large_a_message_costs_its_own_output_only_and_that_is_said(user, kernel):
+    kernel.execute("1", seconds=SECONDS)
+    user.begin("print('A' * 70_000_000)")
+    ran = kernel.execute("print('ours')", seconds=SECONDS)
+    assert (ran.stdout, ran.logs) == ("ours\n", ())
+
+    ran = kernel.execute("print('A' * 70_000_000)\n5", seconds=SECONDS)
+    assert [(log.level, log.tag) for log in ran.logs] == [("warning", "output")]
+    assert "output of this cell was lost" in ran.logs[0].message
+    ran = kernel.execute("print('next')\n6", seconds=SECONDS)
+    assert (ran.stdout, ran.result, ran.logs) == ("next\n", "6", ())
+
+
+@pytest.mark.parametrize("python", ["python3.9", sys.executable])
+def test_our_end_in_the_kernel_is_imported_on_python_3_9(python):
+    script = f"{install_expression()}\n__import__('tw_guest.attached', fromlist=['attached']).start"
+    try:
+        subprocess.run([python, "-c", ""], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip(f"no {python} here")
+    ran = subprocess.run([python, "-"], input=script, capture_output=True, text=True)
+
+    assert ran.stderr == ""
+
+
 @pytest.mark.parametrize("how", ["killed", "restarted"])
 def test_the_end_of_the_users_kernel_is_an_error_in_plain_words(how):
     manager = KernelManager(kernel_name="python3")
@@ -219,9 +380,7 @@ def test_the_end_of_the_users_kernel_is_an_error_in_plain_words(how):
                 assert kernel.execute("6 * 7", seconds=SECONDS).result == "42"
             else:
                 with pytest.raises(KernelError, match=r"does not answer|did not answer"):
-                    AttachedKernel(manager.connection_file, settings=KernelSettings(start_seconds=1.0)).execute(
-                        "1", seconds=1.0
-                    )
+                    AttachedKernel(manager.connection_file, busy_seconds=1.0).execute("1", seconds=1.0)
     finally:
         user.client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -250,15 +409,19 @@ def test_what_needs_a_kernel_of_our_own_is_refused(kernel):
         ("no json", "is no connection file of a kernel"),
         ({"key": ""}, "the kernel's messages are not signed"),
         ({"ip": "192.0.2.7"}, r"runs on 192\.0\.2\.7; attach to it through its Jupyter server"),
+        ({"transport": "udp"}, "unknown transport 'udp'; known: tcp, ipc"),
+        ({"shell_port": 700000, "stdin_port": 0}, "no number of a port: shell_port 700000, stdin_port 0"),
+        ({"ip": "::1"}, r"did not answer within 0\.2 s"),
     ],
 )
 def test_a_bad_connection_file_is_an_error(tmp_path, content, problem):
-    whole = {"transport": "tcp", "ip": "127.0.0.1", "key": "k", "shell_port": 1, "iopub_port": 2, "stdin_port": 3}
+    ports = {f"{one}_port": at for at, one in enumerate(("shell", "iopub", "stdin", "control"), 1)}
+    whole = {"transport": "tcp", "ip": "127.0.0.1", "key": "k", **ports}
     file = tmp_path / "kernel.json"
     file.write_text(content if isinstance(content, str) else json.dumps({**whole, **content}))
 
-    with pytest.raises(KernelStartError, match=problem):
-        AttachedKernel(file).execute("1", seconds=1.0)
+    with pytest.raises(KernelError, match=problem):
+        AttachedKernel(file, busy_seconds=0.2).execute("1", seconds=1.0)
 
 
 @pytest.mark.parametrize(

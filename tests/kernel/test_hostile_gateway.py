@@ -9,7 +9,7 @@ import pytest
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel import GatewayKernel, KernelSettings
-from tw_autogen.kernel.gateway_client import Gateway
+from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 
 pytest.importorskip("websocket", reason="needs the extra `gateway`")
 
@@ -88,6 +88,18 @@ def test_the_token_follows_no_redirect_of_the_websocket(server):
 
     assert any(token == "token secret" for _, token in first.seen)
     assert other.seen == []
+
+
+def test_an_attach_that_fails_claims_no_start_of_a_kernel(server, tmp_path):
+    gateway = Gateway(server(lambda handler: handler.send_error(403)).url, "", None, tmp_path)
+    process = GatewayProcess(gateway, "k1")
+    try:
+        with pytest.raises(
+            KernelStartError, match=r"the Jupyter server http\S+ has the kernel, but opens no websocket"
+        ):
+            WebsocketWire(gateway, "k1", process, attached=True)
+    finally:
+        process.forget()
 
 
 def test_an_answer_that_comes_byte_for_byte_ends_in_time(server, tmp_path):

@@ -41,6 +41,17 @@ def test_output_without_end_is_cut_and_costs_nothing_but_its_time(kernel, code):
     works(kernel)
 
 
+def test_output_comes_again_after_a_message_that_was_too_large_and_the_loss_is_said(kernel):
+    keep(kernel)
+    code = "from comm import create_comm\nmade = create_comm(target_name='x', data={'a': 'A' * 70_000_000})"
+    assert run(kernel, code, seconds=30, within=8).ok
+    cut = run(kernel, "print('cut')", seconds=30, within=8)
+    assert ["output of this cell was lost" in log.message for log in cut.logs] == [True]
+    whole = run(kernel, "print('whole')", seconds=30, within=8)
+    assert (whole.stdout, whole.logs) == ("whole\n", ())
+    works(kernel)
+
+
 def test_prints_that_are_flushed_cost_little_more_than_others_and_arrive_while_the_cell_runs(kernel):
     heard, arrived = [], threading.Event()
 

@@ -6,10 +6,12 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import zmq
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError, KernelStartError
@@ -26,7 +28,13 @@ else:
 
 _URL = ("http://", "https://")
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
+_CHANNELS = ("shell", "iopub", "stdin", "control")
+_LAST_PORT = 65535
 _FILE_BYTES = 64 << 10
+_LINGER_MS = 1000
+"""How long what was sent last is still sent after `close`."""
+_FILE_OPTIONS = ("-f", "--f", "--IPKernelApp.connection_file")
+"""How ipykernel's command line names the connection file."""
 _CALL_SECONDS = 10.0
 _UNRESPONSIVE = "the cell did not react to an interrupt and still runs in your kernel"
 
@@ -99,7 +107,8 @@ class Target:
             KernelStartError: the file can't be read, or the server doesn't answer, or has no such kernel.
         """
         if self.file is not None:
-            return FileConnection(read_connection_file(self.file, folder)), LocalAttachedProcess()
+            wire = FileConnection(read_connection_file(self.file, folder))
+            return wire, LocalAttachedProcess(self.file, wire.interrupt)
         gateway = Gateway(self.url, self.token, None, folder)
         try:
             status, said = gateway.call("GET", "api/kernels", seconds=_CALL_SECONDS)
@@ -133,13 +142,18 @@ def read_connection_file(path: Path, folder: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             info = bounded_json.loads(file.read(_FILE_BYTES))
-        ports = {f"{one}_port": int(info[f"{one}_port"]) for one in ("shell", "iopub", "stdin")}
+        ports = {f"{one}_port": int(info[f"{one}_port"]) for one in _CHANNELS}
         info = {"transport": str(info["transport"]), "ip": str(info["ip"]), "key": str(info["key"]), **ports}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise KernelStartError(f"{path} is no connection file of a kernel: {error!r}", folder=folder) from error
     if not info["key"]:
         raise KernelStartError(f"{path}: the kernel's messages are not signed (`key` is empty)", folder=folder)
-    if info["transport"] != "ipc" and info["ip"] not in _LOCAL:
+    if info["transport"] not in ("tcp", "ipc"):
+        raise KernelStartError(f"{path}: unknown transport {info['transport']!r}; known: tcp, ipc", folder=folder)
+    wrong = [f"{one} {port}" for one, port in ports.items() if not 0 < port <= _LAST_PORT]
+    if wrong and info["transport"] == "tcp":
+        raise KernelStartError(f"{path}: no number of a port: {', '.join(wrong)}", folder=folder)
+    if info["transport"] == "tcp" and info["ip"] not in _LOCAL:
         raise KernelStartError(
             f"{path}: the kernel runs on {info['ip']}; attach to it through its Jupyter server (URL#kernel_id)",
             folder=folder,
@@ -156,15 +170,26 @@ class FileConnection(Connection):
 
     def __init__(self, info: Mapping[str, Any]) -> None:
         self.info = dict(info)
+        if ":" in info["ip"] and info["transport"] == "tcp":
+            self.info["ip"] = f"[{info['ip']}]"
         key = info["key"].encode()
         self.session = session.Session(key=key, signature_scheme="hmac-sha256", username="tw")
         self._reader = Reader(key)
         self._connect()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+        self._control = self._open(context, zmq.DEALER, None, "control")
+
+    def interrupt(self) -> None:
+        """Ask the kernel to interrupt its running cell, as Jupyter's protocol has it."""
+        with contextlib.suppress(zmq.Again):
+            while True:
+                self._control.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
+        self.session.send(self._control, "interrupt_request", {})
 
     def close(self) -> None:
-        """Close the sockets."""
-        for one in self.sources:
-            one.close(linger=0)
+        """Close the sockets; what was sent still goes out."""
+        for one in (*self.sources, self._control):
+            one.close(linger=_LINGER_MS)
 
 
 class AttachedProcess(Process):
@@ -188,20 +213,42 @@ class AttachedProcess(Process):
 
 
 class LocalAttachedProcess(AttachedProcess):
-    """The process behind a connection file; on this machine."""
+    """The process behind a connection file; on this machine, but perhaps in a container.
 
-    def __init__(self) -> None:
+    Args:
+        file: The connection file.
+        request_interrupt: Interrupts the running cell without a signal.
+    """
+
+    def __init__(self, file: Path, request_interrupt: Callable[[], None]) -> None:
+        self._file = file
+        self._request_interrupt = request_interrupt
         self.pid = 0
         self.death: int | None = None  # looked at often: `end` has to be noticed as well as its own end
         self.how = ""
         self._descriptor = -1
 
     def watch(self, pid: int) -> None:
-        """Watch a process."""
-        self.pid = pid
-        if hasattr(os, "pidfd_open"):
-            with contextlib.suppress(OSError):
-                self._descriptor = os.pidfd_open(pid)
+        """Watch a process, if it is the kernel's: the number is what code there says, perhaps of another namespace.
+
+        Elsewhere than on Linux it is looked at only, and no signal is sent to it.
+        """
+        if pid <= 1 or pid == os.getpid():
+            return
+        if sys.platform != "linux":
+            self.pid = pid if _exists(pid) else 0
+            return
+        with contextlib.suppress(OSError):
+            self._descriptor = os.pidfd_open(pid)
+        try:
+            known = self._descriptor >= 0 and _is_kernel(pid, self._file.name)
+        except OSError:
+            known = False
+        if known:
+            self.pid = pid
+        elif self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def alive(self) -> bool:
         """Return whether it runs, and is still attached."""
@@ -212,24 +259,19 @@ class LocalAttachedProcess(AttachedProcess):
     def _runs(self) -> bool:
         if self._descriptor >= 0:
             return not wait_readable(self._descriptor, 0)
-        if sys.platform == "win32":  # there os.kill ends a process
-            return True
-        with contextlib.suppress(PermissionError):
-            try:
-                os.kill(self.pid, 0)
-            except ProcessLookupError:
-                return False
-        return True
+        return _exists(self.pid)
 
     def lose(self, how: str) -> None:
         """Note that it can't be reached."""
         self.how = self.how or how
 
     def interrupt(self) -> None:
-        """Send what Jupyter's interrupt button sends; nothing on Windows, where no signal does."""
-        if self.pid and self.alive() and sys.platform != "win32":
-            with contextlib.suppress(OSError):
-                os.kill(self.pid, signal.SIGINT)
+        """Send SIGINT to a process that is surely the kernel's; ask the kernel otherwise (ipykernel 6.9 or newer)."""
+        if self._descriptor < 0:
+            self._request_interrupt()
+            return
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGINT)
 
     def end(self) -> str:
         """Leave it, running; return why."""
@@ -242,6 +284,38 @@ class LocalAttachedProcess(AttachedProcess):
             os.close(self._descriptor)
             self._descriptor = -1
             self.lose("it was left")
+
+
+def _exists(pid: int) -> bool:
+    """Return whether there is such a process; True on Windows, where looking would end it."""
+    if sys.platform == "win32":
+        return True
+    with contextlib.suppress(PermissionError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+    return True
+
+
+def _is_kernel(pid: int, file_name: str) -> bool:
+    """Return whether a process of Linux is of our user and namespace, and was started with a connection file.
+
+    Args:
+        pid: Its number.
+        file_name: The file's, which Jupyter makes unique.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    proc = Path(f"/proc/{pid}")
+    words = os.fsdecode((proc / "cmdline").read_bytes()).split("\0")
+    pairs = [*zip(words, words[1:], strict=False), *(one.partition("=")[::2] for one in words)]
+    return (
+        any(option in _FILE_OPTIONS and os.path.basename(value) == file_name for option, value in pairs)
+        and proc.stat().st_uid == os.getuid()
+        and (proc / "ns/pid").readlink() == Path("/proc/self/ns/pid").readlink()
+    )
 
 
 class ServerAttachedProcess(GatewayProcess, AttachedProcess):

@@ -8,7 +8,8 @@ import contextlib
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +18,13 @@ from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelS
 from tw_autogen.kernel.attached_connection import AttachedProcess, Target
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
+from tw_autogen.kernel.fair_lock import LockTimeout
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest_bundle import PACKAGE, call_expression
 from tw_autogen.kernel.kernel import Artifact, Execution, Loadable, Log, Variable
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.kernel.transport import Poller, Wire
+from tw_autogen.kernel.transport import Poller, Wire, await_kernel_info
 
 _log = logging.getLogger(__name__)
 _ANSI = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
@@ -33,9 +35,17 @@ _ASK_SECONDS = 2.0
 """How often it is asked whether it is free."""
 _LOOK_SECONDS = 1.0
 """How long it is waited for after a failed cell, to look at its variables."""
+_LEAVE_SECONDS = 1.0
+"""How long the removal of what is ours is waited for."""
+_OUTPUT_SECONDS = 0.5
+"""How long output of a request may trail behind its reply before the line counts as cut."""
+_READ_SECONDS = 0.1
+"""How long messages of one channel are read before the clock is looked at."""
+_MOST_TRIES = 10
+"""How often a request is sent that a failed cell of the user's has made Jupyter drop."""
 _MOST_SHOWN = 50
 _PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/svg+xml": "svg"}
-_HELLO = '{"op": "hello"}'
+_HELLO, _LEAVE = '{"op": "hello"}', '{"op": "leave"}'
 _INTERRUPTED = "Interrupted in the notebook by its user, or by a restart there."
 _AFTER_LOSS = (
     "If it was restarted or ended, its variables are lost. The next cell goes to the kernel that answers there then."
@@ -48,11 +58,11 @@ class AttachedKernel(LiveKernel):
     The code sees the notebook's variables, works in the notebook's folder, and leaves its variables for the user's next
     cell. Each cell waits for a person's approval, whatever any setting says, unless `approval` says otherwise here.
     Sandbox, limits of memory and disk, undoing of cells, checkpoints and plugins that run in the kernel don't exist
-    here. No hook of IPython is replaced; `close` removes our modules and served functions, and ends nothing. Works with
-    ipykernel 6 or newer on Python 3.9 or newer.
+    here. No hook of IPython is replaced; `close` removes our modules and served functions, and ends nothing. Several
+    may be attached to one kernel. Works with ipykernel 6 or newer on Python 3.9 or newer.
 
-    While a cell of the user runs, ours wait, at most `busy_seconds`; an interrupt reaches a cell of ours only. When the
-    user restarts or ends the kernel, the running cell ends with an error that says so.
+    While a cell of the user runs, ours wait, at most `busy_seconds`, also where they attach first; an interrupt reaches
+    a cell of ours only. When the user restarts or ends the kernel, the running cell ends with an error that says so.
 
     Args:
         target: The connection file of a kernel on this machine, or `URL#kernel_id` of a Jupyter server's kernel.
@@ -88,6 +98,8 @@ class AttachedKernel(LiveKernel):
         self.approval = approval
         known = settings or KernelSettings()
         super().__init__(folder, settings=replace(known, rollback_on_error=False, checkpoint_seconds=0.0))
+        self._heard = False
+        self._owner = uuid.uuid4().hex
         self._busy_seconds = busy_seconds
         self._on_wait = on_wait or _log.warning
         self._wire: Wire
@@ -138,6 +150,18 @@ class AttachedKernel(LiveKernel):
         """
         raise KernelError("folders are not listed in a notebook's kernel", folder=self.folder)
 
+    def close(self) -> None:
+        """Leave the kernel; a running cell of ours is interrupted first, and given `grace_seconds` to end.
+
+        A cell of the user's is not waited for: what we have put into the kernel is removed after it.
+        """
+        self._closed = True
+        if self._live is not None and self._executing:
+            self._stop_at_close(self._live)
+        with contextlib.suppress(LockTimeout), self._turns.take(self._settings.grace_seconds + 2 * _LEAVE_SECONDS):
+            pass  # the thread that ran the cell has left the kernel
+        super().close()
+
     def kill(self) -> None:
         """Interrupt the running cell: the user's kernel is never ended."""
         self.interrupt()
@@ -153,10 +177,17 @@ class AttachedKernel(LiveKernel):
     def _place(self, process: str) -> str:
         return f"attached to the kernel {self.target}, {process}, no sandbox, approval {self.approval}"
 
+    def _stop_at_close(self, live: KernelClient) -> str:
+        running = self._running
+        if running is not None:
+            running.insist()
+        self._wakeup.wake()
+        return ""
+
     def _open(self) -> KernelHandle:
         self._wire, self._process = self.target.connect(self.folder)
         try:
-            language = (self._await_free(self._settings.start_seconds).get("language_info") or {}).get("name")
+            language = (self._await_free(self._busy_seconds).get("language_info") or {}).get("name")
             if language != "python":
                 raise KernelStartError(f"the kernel {self.target} runs {language!r}, not Python", folder=self.folder)
             if self.target.file:
@@ -169,6 +200,7 @@ class AttachedKernel(LiveKernel):
             self._wire,
             self._process,
             release=self._process.release,
+            options={"owner": self._owner},
             files=FileTransfer(self.folder, _TABLE_BYTES, most_in_all=self._settings.disk_mb << 20),
             module="attached",
             expressions={"tw": call_expression("answer", _HELLO, module="attached")},
@@ -186,18 +218,27 @@ class AttachedKernel(LiveKernel):
         live = super()._ready(replay_failure=replay_failure)
         try:
             self._await_free(self._busy_seconds)
+            self._check_output()
         except KernelStartError:  # it ended meanwhile
+            if self._closed:
+                raise
             self._loss = f"The notebook's kernel is attached no more: {self._process.end()}."
             self._end()
             return super()._ready(replay_failure=replay_failure)
         return live
 
     def _end(self) -> None:
-        live = self._live
-        if live is not None and live.process.alive():
-            with contextlib.suppress(KernelError):
-                live.ask("leave")
+        """Leave the kernel; the request to remove what is ours waits there for a cell of the user's, we don't."""
+        if self._live is not None:
+            number = self._live.tell("leave")
+            if self._live.process.alive():
+                self._await_reply(number, _LEAVE_SECONDS)
         super()._end()
+
+    def _before_cell(self, live: KernelClient) -> list[Log]:
+        if self._served.docs():
+            live.tell("restore")
+        return []
 
     def _after_cell(self, live: KernelClient, outcome: RawResult) -> list[Log]:
         outcome.report["artifacts"] = self._saved(outcome.shown)
@@ -216,6 +257,17 @@ class AttachedKernel(LiveKernel):
     def _lost_state_execution(self) -> Execution:
         loss, self._loss = self._loss, ""
         return Execution(False, error=f"{loss} This cell was not run. {_AFTER_LOSS}", state_lost=True)
+
+    def _check_output(self) -> None:
+        """Connect iopub again if it was cut, as by a large message of the user's cell; the kernel is free."""
+        if self._heard:
+            return
+        until = time.monotonic() + _OUTPUT_SECONDS
+        while time.monotonic() < until:
+            if self._wire.await_output():
+                return
+        self._wire.reconnect_output()
+        await_kernel_info(self._wire, self._process.alive, _OUTPUT_SECONDS)
 
     def _look_after(self, live: KernelClient, outcome: RawResult) -> None:
         """Leave a kernel that gave no reply: it was restarted, or its user interrupted what asks."""
@@ -256,19 +308,20 @@ class AttachedKernel(LiveKernel):
         poller = Poller(self._wire, self._process, self._wakeup)
         executing, self._executing = self._executing, True  # so that an interrupt reaches the wait
         try:
+            self._heard = False
             numbers, asked = {self._wire.request_kernel_info()}, began
             while (left := began + seconds - time.monotonic()) > 0:
                 woken = poller.wait(int(min(left, 0.1) * 1000) + 1)
+                if self._closed:
+                    raise KernelStartError("the kernel is closed", folder=self.folder)
                 if woken.rung:
                     raise KernelBusyError("the wait for the notebook's kernel was interrupted", folder=self.folder)
                 if not self._process.alive():
                     raise KernelStartError(f"the notebook's kernel: {self._process.how}", folder=self.folder)
-                while self._wire.receive("iopub") is not None:
-                    pass  # of cells of the user, whose output is theirs
-                while (message := self._wire.receive("shell")) is not None:
-                    if message["parent_header"].get("msg_id") in numbers:
-                        return dict(message["content"])
-                if time.monotonic() - asked > _ASK_SECONDS:  # what was sent during a restart is lost
+                reply = self._take_reply(numbers)
+                if reply and reply.get("status") != "aborted":
+                    return reply
+                if reply or time.monotonic() - asked > _ASK_SECONDS:  # what was sent during a restart is lost
                     numbers.add(self._wire.request_kernel_info())
                     asked = time.monotonic()
                 if says and time.monotonic() - began > _SAY_SECONDS:
@@ -286,32 +339,57 @@ class AttachedKernel(LiveKernel):
         )
 
     def _read_pid(self) -> int:
-        """Return the number of the kernel's process.
+        """Return the number of the kernel's process, as code there says; 0 if it says none.
 
         Raises:
-            KernelStartError: it does not say.
+            KernelStartError: the kernel does not answer.
         """
-        request = self._wire.request("", expressions={"pid": "__import__('os').getpid()"}, silent=True)
         until = time.monotonic() + self._settings.start_seconds
+        while (left := until - time.monotonic()) > 0:
+            request = self._wire.request("", expressions={"pid": "__import__('os').getpid()"}, silent=True)
+            reply = self._await_reply(request, left)
+            if reply and reply.get("status") != "aborted":
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    return int(reply["user_expressions"]["pid"]["data"]["text/plain"])
+                return 0
+        raise KernelStartError(f"the kernel {self.target} does not answer", folder=self.folder)
+
+    def _await_reply(self, request: str, seconds: float) -> dict[str, Any] | None:
+        """Return the content of a request's reply; None if it does not come in time."""
+        until = time.monotonic() + seconds
         poller = Poller(self._wire, self._process, self._wakeup)
         try:
             while (left := until - time.monotonic()) > 0:
                 poller.wait(int(min(left, 0.1) * 1000) + 1)
-                while self._wire.receive("iopub") is not None:
-                    pass
-                while (message := self._wire.receive("shell")) is not None:
-                    if message["parent_header"].get("msg_id") == request:
-                        with contextlib.suppress(KeyError, TypeError, ValueError):
-                            return int(message["content"]["user_expressions"]["pid"]["data"]["text/plain"])
+                if reply := self._take_reply({request}):
+                    return reply
         finally:
             poller.close()
-        raise KernelStartError(f"the kernel {self.target} does not answer", folder=self.folder)
+        return None
+
+    def _take_reply(self, requests: Container[str]) -> dict[str, Any] | None:
+        """Return the content of the reply to one of these requests, if it is there; output is the user's, and dropped.
+
+        Args:
+            requests: Their ids.
+        """
+        until = time.monotonic() + _READ_SECONDS
+        while (message := self._wire.receive("iopub")) is not None and time.monotonic() < until:
+            self._heard = self._heard or message["parent_header"].get("msg_id") in requests
+        until = time.monotonic() + _READ_SECONDS
+        while (message := self._wire.receive("shell")) is not None:
+            if message["parent_header"].get("msg_id") in requests:
+                return dict(message["content"])
+            if time.monotonic() > until:
+                break
+        return None
 
 
 class AttachedRequest(ExecuteRequest):
     """One request in a kernel that others use too: takes its own messages only, and interrupts nothing else."""
 
     _begun = False
+    _tries = 1
     _result: str | None = None
 
     def wait(self) -> RawResult:
@@ -358,9 +436,21 @@ class AttachedRequest(ExecuteRequest):
     def _read_reply(self) -> None:
         super()._read_reply()
         reply = self.outcome.reply or {}
+        if reply.get("status") == "aborted" and self._tries < _MOST_TRIES and not self.outcome.stopped:
+            self._send_again()
+            return
         said = (reply.get("user_expressions") or {}).values()
         if any(str(one.get("evalue")) == f"No module named {PACKAGE!r}" for one in said):
             self.outcome.died = self.outcome.died or self._left("it was restarted")
+
+    def _send_again(self) -> None:
+        """Send the request again: a cell of the user's failed, and Jupyter drops what waits behind such a cell."""
+        self._tries += 1
+        self.outcome.reply, self.outcome.report = None, {}
+        self._idle = self._begun = False
+        self._give_up_at = self._drained_by = float("inf")
+        self._deadline = time.monotonic() + self._seconds
+        self._request = self._send()
 
     def _stop(self, why: str, *, ends: bool = True) -> None:
         if self.outcome.reply is not None or self._idle:
@@ -369,6 +459,8 @@ class AttachedRequest(ExecuteRequest):
             super()._stop(why, ends=ends)
             return
         self.outcome.stopped = why
+        leave = call_expression("answer", _LEAVE, module="attached")
+        self._connection.request("", expressions={"a": leave}, silent=True)
         self.outcome.died = self._left("this cell waits behind one of yours, and will still run after it")
 
     def _watch_clock(self) -> None:

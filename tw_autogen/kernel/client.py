@@ -143,8 +143,8 @@ class KernelClient:
             on_output: Called with stream and text as they come; None: nobody listens.
         """
         self._handle.watch()
-        request = self._connection.request(code, expressions=self._handle.expressions)
-        return self._running(request, seconds, on_output, self._crash_output)
+        send = functools.partial(self._connection.request, code, expressions=self._handle.expressions)
+        return self._running(send, seconds, on_output, self._crash_output)
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask the bridge in the kernel; give its answer.
@@ -178,10 +178,9 @@ class KernelClient:
         text = json.dumps({"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS})
         self._evaluate("answer", text, _FINISH_SECONDS + _HELLO_SECONDS)
 
-    def tell(self, op: str, **fields: Any) -> None:
-        """Ask the bridge to do something before the next cell; its answer is not waited for."""
-        expression = self._call("answer", json.dumps({"op": op, **fields}))
-        self._connection.request("", expressions={"a": expression}, silent=True)
+    def tell(self, op: str, **fields: Any) -> str:
+        """Ask the bridge to do something before the next cell; return the request's id, its answer is not awaited."""
+        return self._sender({"a": self._call("answer", json.dumps({"op": op, **fields}))})()
 
     @property
     def uid(self) -> int:
@@ -215,8 +214,8 @@ class KernelClient:
         bundle = "None" if self._handle.bundled else install_expression()
         start = self._call("start", json.dumps(options))
         hello = self._call("answer", json.dumps({"op": "hello"}))
-        request = self._connection.request("", expressions={"a": bundle, "b": start, "c": hello}, silent=True)
-        outcome = self._running(request, self._settings.start_seconds).wait()
+        send = self._sender({"a": bundle, "b": start, "c": hello})
+        outcome = self._running(send, self._settings.start_seconds).wait()
         self._check(outcome, self._settings.start_seconds)
         error = _first_error(outcome.reply or {})
         if error or "ok" not in outcome.report:
@@ -229,9 +228,7 @@ class KernelClient:
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
     def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
-        expression = self._call(function, argument)
-        request = self._connection.request("", expressions={"a": expression}, silent=True)
-        outcome = self._running(request, seconds).wait()
+        outcome = self._running(self._sender({"a": self._call(function, argument)}), seconds).wait()
         self._check(outcome, seconds)
         if self._handle.files is None or "file" not in outcome.report:
             return outcome.report
@@ -241,6 +238,9 @@ class KernelClient:
         except (OSError, ValueError) as error:
             raise KernelError(f"the kernel's answer can't be read: {error}", folder=self._folder) from error
         return answer if isinstance(answer, dict) else {}
+
+    def _sender(self, expressions: Mapping[str, str]) -> Callable[[], str]:
+        return functools.partial(self._connection.request, "", expressions=expressions, silent=True)
 
     def _call(self, function: str, argument: str) -> str:
         return call_expression(function, argument, module=self._handle.module)
@@ -262,7 +262,7 @@ class KernelClient:
 
     def _running(
         self,
-        request: str,
+        send: Callable[[], str],
         seconds: float,
         on_output: OnOutput | None = None,
         crash_output: Callable[[str, str], str] = lambda stream, request: "",
@@ -270,7 +270,7 @@ class KernelClient:
         return self._handle.request_type(
             self._connection,
             self.process,
-            request,
+            send,
             seconds=seconds,
             grace_seconds=self._settings.grace_seconds,
             ends_unresponsive=self._settings.end_unresponsive,

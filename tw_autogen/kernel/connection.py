@@ -333,6 +333,13 @@ class Connection:
         """Wait a moment for a message on iopub; tell whether one is there."""
         return bool(self.iopub.poll(_MOMENT_MS, zmq.POLLIN))
 
+    def reconnect_output(self) -> None:
+        """Connect iopub again: zmq does not, where a message over the limit of one part has cut the line."""
+        place = self.iopub.get_string(zmq.LAST_ENDPOINT)
+        with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
+            self.iopub.disconnect(place)
+        self.iopub.connect(place)
+
     def await_reply(self) -> None:
         """Wait a moment for a message on shell."""
         self.shell.poll(_MOMENT_MS, zmq.POLLIN)
@@ -375,6 +382,7 @@ class Connection:
         one.setsockopt(zmq.SNDHWM, 0)
         one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_PART)
         one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
+        one.setsockopt(zmq.IPV6, int(":" in info["ip"]))
         if kind == zmq.SUB:
             one.setsockopt(zmq.SUBSCRIBE, b"")
         else:

@@ -15,11 +15,14 @@ from tw_autogen.kernel.guest.report_marks import QUIET, SOURCE
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.kernel_process import Process
-from tw_autogen.kernel.transport import Channel, Poller, Wire
+from tw_autogen.kernel.transport import Channel, Poller, Wire, await_kernel_info
 
 _MORE_CHARS = 10_000
 _DRAIN_SECONDS = 2.0
 """How long output may trail behind the reply, and a reply behind `idle`."""
+
+_RECONNECT_SECONDS = 0.5
+"""How long it is waited for output after iopub was connected again."""
 
 _LONGEST_DRAIN_SECONDS = 30.0
 """How long it is read in all, as long as some comes."""
@@ -44,6 +47,7 @@ class RawResult:
         died: How the process ended; empty if it lives.
         killed: The process was ended because an interrupt did not help.
         heard: Something came on iopub, so that its subscription stands.
+        output_lost: The line on which output comes was cut before the end; it is connected again.
         shown: What the cell displayed, by MIME type; of kernels without our hooks only.
         host_seconds: Time spent in host calls.
         seconds: Time in all.
@@ -57,18 +61,19 @@ class RawResult:
     died: str = ""
     killed: bool = False
     heard: bool = False
+    output_lost: bool = False
     shown: list[dict[str, Any]] = field(default_factory=list)
     host_seconds: float = 0.0
     seconds: float = 0.0
 
 
 class ExecuteRequest:
-    """One request that was sent.
+    """One request, sent when this is made.
 
     Args:
         connection: Where its messages come from.
         process: What is interrupted and killed.
-        request: Its id.
+        send: Sends it; returns its id.
         seconds: Its time limit, without the time of host calls.
         grace_seconds: From an interrupt until the kill.
         ends_unresponsive: Kill also after an interrupt of another thread's; otherwise the time limit stays, and `kill`.
@@ -84,7 +89,7 @@ class ExecuteRequest:
         self,
         connection: Wire,
         process: Process,
-        request: str,
+        send: Callable[[], str],
         *,
         seconds: float,
         grace_seconds: float,
@@ -97,7 +102,8 @@ class ExecuteRequest:
     ) -> None:
         self._connection = connection
         self._process = process
-        self._request = request
+        self._send = send
+        self._request = send()
         self._grace = grace_seconds
         self._ends = ends_unresponsive
         self._waiting = waiting
@@ -141,6 +147,10 @@ class ExecuteRequest:
             self.outcome.host_seconds = self._calls.spent_seconds
         return self.outcome
 
+    def insist(self) -> None:
+        """End the process also if an interrupt of another thread's does not help."""
+        self._ends = True
+
     def kill(self) -> None:
         """End the process, from any thread; `wait` returns soon after."""
         self.outcome.killed = True
@@ -166,6 +176,14 @@ class ExecuteRequest:
                     pass
                 self.outcome.died = self._process.end()
                 self._read_crash_output()
+        if self.outcome.reply is not None and not (self._idle or self.outcome.died):
+            self._reconnect_output()
+
+    def _reconnect_output(self) -> None:
+        """Connect iopub again: no `idle` came behind the reply, as after a message over the limit of one."""
+        self._idle = self.outcome.output_lost = True
+        self._connection.reconnect_output()
+        await_kernel_info(self._connection, self._process.alive, _RECONNECT_SECONDS)
 
     def _over(self) -> bool:
         if self.outcome.died:

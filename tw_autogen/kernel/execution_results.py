@@ -64,6 +64,11 @@ def not_undone(report: dict[str, Any]) -> Iterator[Log]:
         yield Log("warning", ROLLBACK, f"{name} may still be changed by the failed cell{reason}")
 
 
+def _lost_output(outcome: RawResult) -> list[Log]:
+    text = "output of this cell was lost: it, or one before it, sent more than 64 MB at once. Print or show less"
+    return [Log("warning", "output", text)] if outcome.output_lost else []
+
+
 def rows(report: dict[str, Any], key: str, width: int) -> list[list[str]]:
     """Return a report's rows as texts, bounded together; what is no row, because code wrote it, is left out.
 
@@ -126,7 +131,7 @@ def execution_of(
         result=None if result is None else clip(str(result), settings.result_chars + MARK_CHARS),
         stdout=outcome.stdout.text(),
         stderr=outcome.stderr.text(),
-        logs=(*(Log(*one) for one in rows(report, "logs", 3)), *said, *not_undone(report)),
+        logs=(*(Log(*one) for one in rows(report, "logs", 3)), *said, *_lost_output(outcome), *not_undone(report)),
         artifacts=tuple(_artifacts(report, folder, settings.max_artifacts)),
         variables=variables,
         error="" if ok else error_text(outcome, lost=lost),

@@ -27,8 +27,11 @@ class FairLock:
         self._line: deque[tuple[object, threading.Event]] = deque()
 
     @contextlib.contextmanager
-    def take(self) -> Iterator[None]:
+    def take(self, seconds: float | None = None) -> Iterator[None]:
         """Wait for a turn and keep it.
+
+        Args:
+            seconds: How long to wait at most; None: as for all callers.
 
         Raises:
             LockTimeout: the caller is inside the running turn, as a host call of its cell is; or it took too long.
@@ -42,7 +45,7 @@ class FairLock:
             self._line.append((turn, mine))
             self._next()
         try:
-            if not mine.wait(self._seconds):
+            if not mine.wait(self._seconds if seconds is None else seconds):
                 raise LockTimeout
             before = _INSIDE.set((*inside, turn))
             try:

@@ -312,7 +312,8 @@ class WebsocketWire:
             if not isinstance(error, OSError | websocket.WebSocketException):
                 raise
             raise KernelStartError(
-                f"gateway {gateway.url} starts a kernel, but opens no websocket to it ({error}). "
+                f"{'the Jupyter server' if attached else 'gateway'} {gateway.url} "
+                f"{'has the' if attached else 'starts a'} kernel, but opens no websocket to it ({error}). "
                 "Let proxies between here and there pass websockets",
                 folder=gateway.folder,
             ) from error
@@ -342,6 +343,9 @@ class WebsocketWire:
         """Wait a moment for a message on iopub; tell whether one is there."""
         with self._lock:
             return self._lock.wait_for(lambda: bool(self._inbox["iopub"]), _MOMENT_SECONDS)
+
+    def reconnect_output(self) -> None:
+        """Do nothing: all channels are one line, which is lost as a whole."""
 
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""

@@ -137,7 +137,7 @@ class LiveKernel(Closing):
         with self._alone():
             self._served.add(name, function, seconds)
             if self._live is not None:
-                self._ask(self._ready(), "serve", name=name, doc=self._served.docs()[name])
+                self._serve(self._ready(), name, self._served.docs()[name])
 
     def put(self, name: str, value: Any) -> None:
         """Make a variable; see `Kernel.put`. JSON values are session variables too, which plugins read.
@@ -247,7 +247,7 @@ class LiveKernel(Closing):
         self._closed = True
         live = self._live
         if live is not None and self._executing:
-            live.process.end()  # the thread that waits for the cell sees it and cleans up
+            self._stop_at_close(live)  # the thread that waits for the cell sees it and cleans up
         with self._turns.take_if_free() as free:
             if free:
                 if self._live is not None and self._live.process.alive():
@@ -258,6 +258,10 @@ class LiveKernel(Closing):
             remove_same(self.folder, self._made)
 
     # What kinds of kernels define.
+
+    def _stop_at_close(self, live: KernelClient) -> str:
+        """Stop the cell that runs while the kernel is closed; return how the process ended, empty if it lives on."""
+        return live.process.end()
 
     def _place(self, process: str) -> str:
         """Return where code runs, given what is known of the process."""
@@ -321,12 +325,14 @@ class LiveKernel(Closing):
         except KernelError:
             return self._lost_state_execution()
         self._wakeup.drain()
+        if self._closed:
+            raise KernelStartError("the kernel is closed", folder=self.folder)
         if undo:
             live.undo_next(code)
         running = live.start_cell(code, seconds=seconds, on_output=on_output)
         self._executing, self._running, self._fresh = True, running, False
-        if cancelled is not None and cancelled.is_set():
-            self._wakeup.wake()  # an interrupt that came before this line found nothing that runs
+        if self._closed or (cancelled is not None and cancelled.is_set()):
+            self._wakeup.wake()  # what came before this line found nothing that runs
         try:
             outcome = running.wait()
         except BaseException:
@@ -335,7 +341,7 @@ class LiveKernel(Closing):
         finally:
             self._executing, self._running = False, None
         if self._closed and not outcome.died:  # a gateway interrupts a kernel before it ends it
-            outcome.died = live.process.end()
+            outcome.died = self._stop_at_close(live)
         self._note(outcome)
         if outcome.died:
             self._loss = ""  # told by this very result
@@ -374,7 +380,7 @@ class LiveKernel(Closing):
         self._end_live = weakref.finalize(self, live.end)
         try:
             for name, doc in self._served.docs().items():
-                self._ask(live, "serve", name=name, doc=doc)
+                self._serve(live, name, doc)
             for plugin in self._plugins.values():
                 self._load(live, plugin)
             for name, value in self._values.items():
@@ -443,7 +449,15 @@ class LiveKernel(Closing):
         answer = self._ask(live, "put", name=name, value=packed, session=not is_table(value))
         if "error" in answer:
             raise TypeError(answer["error"])
+        if "ok" not in answer:
+            raise KernelError(f"the kernel gave no answer when given {name!r}", folder=self.folder)
         return packed
+
+    def _serve(self, live: KernelClient, name: str, doc: str) -> None:
+        answer = self._ask(live, "serve", name=name, doc=doc)
+        if "ok" not in answer:
+            problem = answer.get("error") or "the kernel gave no answer"
+            raise KernelError(f"the function {name!r} could not be served: {problem}", folder=self.folder)
 
     def _put_back(self, live: KernelClient) -> None:
         """Make the variables again that `%reset` has removed with the cell's own: the host has promised them."""

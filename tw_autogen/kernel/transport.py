@@ -45,6 +45,10 @@ class Wire(Protocol):
         """Wait a moment for a message on iopub; tell whether one is there."""
         ...
 
+    def reconnect_output(self) -> None:
+        """Connect iopub again after it was cut."""
+        ...
+
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
         ...

@@ -1,7 +1,8 @@
 """The kernel's end of the bridge in a kernel that the user has open: no hook of IPython is replaced.
 
 Answers travel in the payload of `execute_reply`, as those of `bridge`; output, results and errors of cells are read by
-the host from the messages that any ipykernel sends.
+the host from the messages that any ipykernel sends. Several hosts may be attached at once, each with a session here.
+All that this module imports works on Python 3.9.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib.util
 import os
 import platform
 import sys
+import types
 from collections.abc import Mapping
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any
@@ -22,7 +24,7 @@ from .traceback_text import kind_of, own_words
 from .variable_summary import describe
 
 _MISSING = object()
-_ATTRIBUTE = "attached_session"
+_ATTRIBUTE = "attached_sessions"
 
 
 class AttachedSession:
@@ -30,12 +32,15 @@ class AttachedSession:
 
     Args:
         shell: IPython's shell.
+        sessions: Those of all hosts by the ids of their clients; this one is among them from `start` to `leave`.
+        owner: Identifies the host's kernel object, which gets another client when it attaches again.
         arrow: The host reads Arrow.
     """
 
-    def __init__(self, shell: Any, *, arrow: bool) -> None:
+    def __init__(self, shell: Any, sessions: dict[str, AttachedSession], *, owner: str, arrow: bool) -> None:
         self._shell = shell
-        self._client = self._client_of_request()
+        self._sessions = sessions
+        self.owner = owner
         files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
         arrow = arrow and importlib.util.find_spec("pyarrow") is not None
         self.codec = Codec(RemoteTableStore(files), arrow=arrow)
@@ -47,7 +52,7 @@ class AttachedSession:
         """Return the answer to a request of the host, with the user's variables.
 
         Args:
-            asked: `op` (hello, serve, put, get, leave) and its arguments.
+            asked: `op` (hello, serve, put, get, restore, leave) and its arguments.
         """
         try:
             answer = {"ok": getattr(self, f"_do_{asked['op']}")(asked)}
@@ -63,17 +68,16 @@ class AttachedSession:
         return answer
 
     def _ask(self, request: str) -> str:
-        """Carry a request to the host; only from a cell or request of the host's own: the user's go to the user."""
-        if self._client_of_request() != self._client:
+        """Carry a request to the host whose cell or request runs; in a cell of the user's it would reach the user.
+
+        The host is not always this session's: where two serve one name, the later function stands there for both.
+        """
+        if client_of_request(self._shell.kernel) not in self._sessions:
             raise HostCallError("this function works in cells of the agent only; the running cell is the user's")
         return str(self._shell.kernel.raw_input(request))
 
-    def _client_of_request(self) -> str:
-        kernel = self._shell.kernel
-        parent = kernel.get_parent("shell") if hasattr(kernel, "get_parent") else kernel._parent_header
-        return str(parent.get("header", {}).get("session", ""))
-
     def _do_hello(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        self._restore_functions()
         arrow = self.codec.arrow
         return {"python": platform.python_version(), "pid": os.getpid(), "arrow": arrow, "folder": os.getcwd()}
 
@@ -90,50 +94,89 @@ class AttachedSession:
             raise KeyError(asked["name"])
         return self.codec.pack(self._shell.user_ns[asked["name"]])
 
+    def _do_restore(self, asked: Mapping[str, Any]) -> None:
+        self._restore_functions()
+
+    def _restore_functions(self) -> None:
+        """Restore served functions whose names are gone, as after `%reset`; a name with another value stays so."""
+        for name, function in self._functions.items():
+            if name not in self._shell.user_ns:
+                self._hidden_by[name] = _MISSING
+                self._shell.user_ns[name] = function
+
     def _do_leave(self, asked: Mapping[str, Any]) -> None:
         """Restore the names that served functions had taken; variables stay."""
         names = self._shell.user_ns
         for name, function in self._functions.items():
+            hidden = self._hidden_by[name]
             if names.get(name) is function:
                 del names[name]
-                if self._hidden_by[name] is not _MISSING:
-                    names[name] = self._hidden_by[name]
+                if hidden is not _MISSING:
+                    names[name] = hidden
+            for other in self._sessions.values():
+                if other._hidden_by.get(name) is function:
+                    other._hidden_by[name] = hidden
         self._functions.clear()
 
 
-def start(options: str) -> None:
-    """Begin a session; what an earlier one has served is removed.
+def client_of_request(kernel: Any) -> str:
+    """Return the id of the client that sent the running request.
 
     Args:
-        options: JSON, of which `arrow` counts.
+        kernel: ipykernel's.
+    """
+    parent = kernel.get_parent("shell") if hasattr(kernel, "get_parent") else kernel._parent_header
+    return str(parent.get("header", {}).get("session", ""))
+
+
+def start(options: str) -> None:
+    """Begin the session of the client that asks; what an earlier one of the same owner has served is removed.
+
+    Args:
+        options: JSON, of which `arrow` and `owner` count.
     """
     from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
 
-    package = sys.modules[__package__ or "tw_guest"]
-    earlier = getattr(package, _ATTRIBUTE, None)
-    if earlier is not None:
-        earlier.answer({"op": "leave"})
-    setattr(package, _ATTRIBUTE, AttachedSession(get_ipython(), arrow=bool(loads(options)["arrow"])))
+    read, shell = loads(options), get_ipython()
+    sessions: dict[str, AttachedSession] = vars(_package()).setdefault(_ATTRIBUTE, {})
+    for client, earlier in list(sessions.items()):
+        if earlier.owner == read["owner"]:
+            earlier.answer({"op": "leave"})
+            del sessions[client]
+    client = client_of_request(shell.kernel)
+    sessions[client] = AttachedSession(shell, sessions, owner=read["owner"], arrow=bool(read["arrow"]))
 
 
 def answer(request: str) -> None:
-    """Answer a request and put the answer into the payload; after `leave` the bundle is removed from the process.
+    """Answer a request and put the answer into the payload; the bundle is removed when the last session leaves.
 
     Args:
         request: JSON, see `AttachedSession.answer`.
     """
-    package = sys.modules[__package__ or "tw_guest"]
-    session: AttachedSession = getattr(package, _ATTRIBUTE)
+    from IPython import get_ipython  # deferred, as above
+
+    shell, package = get_ipython(), _package()
+    sessions: dict[str, AttachedSession] = getattr(package, _ATTRIBUTE)
+    client = client_of_request(shell.kernel)
     asked = loads(request)
-    report = dumps(session.answer(asked))
-    session._shell.payload_manager.write_payload({"source": SOURCE, "report": report})
+    report = dumps(sessions[client].answer(asked))
+    shell.payload_manager.write_payload({"source": SOURCE, "report": report})
     if asked["op"] == "leave":
-        remove_bundle(package.__name__)
+        del sessions[client]
+        if not sessions:
+            remove_bundle(package.__name__)
 
 
 def answer_file(name: str) -> None:
     """Answer a request that is longer than a message may be, and lies in a file of the exchange."""
-    answer(getattr(sys.modules[__package__ or "tw_guest"], _ATTRIBUTE).codec.find(name))
+    from IPython import get_ipython  # deferred, as above
+
+    sessions: dict[str, AttachedSession] = getattr(_package(), _ATTRIBUTE)
+    answer(sessions[client_of_request(get_ipython().kernel)].codec.find(name))
+
+
+def _package() -> types.ModuleType:
+    return sys.modules[__package__ or "tw_guest"]
 
 
 def remove_bundle(package: str) -> None:

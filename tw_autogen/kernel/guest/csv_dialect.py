@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import IO, Any
 
 SAMPLE_BYTES = 8_000_000
@@ -300,7 +299,7 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
 
 def _ascending(numbers: Sequence[str]) -> bool:
     """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
-    return len(numbers) > 3 and all(len(one) <= len(other) and one < other for one, other in pairwise(numbers))
+    return len(numbers) > 3 and all(len(one) <= len(other) and one < other for one, other in zip(numbers, numbers[1:]))  # noqa: B905 - Python 3.9
 
 
 def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
