@@ -341,6 +341,22 @@ def test_a_terminal_gets_links_colours_and_a_foot_that_moves(tmp_path):
     assert "\x1b[32m✓ cell 1 · 1.8 s" in seen
 
 
+def test_a_terminal_shows_a_printed_table_in_columns():
+    table = "        Symbol  Price\n0         MSFT   1.50\n1         AAPL  20.00"
+    kinds = {AttachmentType.execution_status: "SUCCESS", AttachmentType.execution_result: table}
+    worked = Post("CodeInterpreter", "Planner", "It ran.", tuple(Attachment(*one) for one in kinds.items()))
+    file = io.StringIO()
+    show = EventPrinter(Console(file=file, width=60, force_terminal=True, color_system=None))
+    show(RoundOpened("r", "q", []))
+    for post in (worked, Post("Planner", "User", table)):
+        show(PostClosed("r", post.id, post))
+    show(RoundClosed("r", "finished", "Completed", table, "", 1.0, {}))
+
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    first = next(at for at, line in enumerate(lines) if line.endswith("Symbol  Price"))
+    assert [line.removeprefix(" ") for line in lines[first : first + 3]] == table.splitlines()
+
+
 def test_the_foot_shows_the_text_that_grows_and_no_single_words_of_the_reply():
     class Terminal(io.StringIO):
         def isatty(self):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tw_autogen.code_interpreter.output_fit import fit
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
-from tw_autogen.escaped_text import shortened
+from tw_autogen.escaped_text import shortened, trimmed
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -36,19 +36,6 @@ def cut(text: str, limit_chars: int) -> str:
     tail = max(1, limit_chars * 3 // 10)
     head = limit_chars - tail
     return f"{text[:head]}\n… {len(text) - limit_chars} characters left out …\n{text[-tail:]}"
-
-
-def trimmed(text: str) -> str:
-    r"""Return a text without blank lines around it; the indentation of a table's head stays.
-
-    Example:
-        >>> trimmed("\n   a  b\n0  1  2\n")
-        '   a  b\n0  1  2'
-    """
-    lines = text.rstrip().splitlines()
-    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
-    several = len(lines) - first > 1
-    return "\n".join(lines[first:]) if several else text.strip()
 
 
 def files_line(artifacts: Sequence[Artifact]) -> str:

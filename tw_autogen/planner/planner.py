@@ -23,7 +23,7 @@ from tw_autogen.conversation import (
     unfenced_json,
 )
 from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
 from tw_autogen.planner.answer_checks import (
@@ -481,7 +481,7 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
         return None
     asked, answer = here.posts[-2:]
     status = answer.attachment(AttachmentType.execution_status)
-    result = answer.content(AttachmentType.execution_result).strip()
+    result = trimmed(answer.content(AttachmentType.execution_result))
     fine = status is not None and status.content == "SUCCESS" and not (status.extra or {}).get("warnings")
     said = asked.content(AttachmentType.then) == USER
     said = said or (bool(asked.content(AttachmentType.code)) and form.is_all_of(form.shaped(result)))
@@ -512,7 +512,7 @@ def _made(post: Post) -> str:
 
 
 def _full_answer(post: Post) -> str:
-    return post.content(AttachmentType.answer, post.message)
+    return post.content(AttachmentType.answer, post.message.lstrip())
 
 
 def _shaped(message: str, form: AnswerForm) -> str:
@@ -571,7 +571,7 @@ def _correction(problems: Sequence[str]) -> str:
 def _as_json(post: Post, *, then: bool) -> str:
     """Return a stored post of the Planner's in the form in which its model would have replied; a long answer cut."""
     names = {"reasoning": AttachmentType.plan_reasoning.value}
-    message = post.message
+    message = post.message.lstrip()  # forwarded output keeps the blanks before a table's head for the user
     if len(message) > _ANSWER_CHARS and post.send_to == USER:
         message = f"{message[:_ANSWER_CHARS]}\n… ({len(message)} characters went to the User; this is the beginning)"
     said = {one.type.value: one.content for one in post.attachments} | {"send_to": post.send_to, "message": message}

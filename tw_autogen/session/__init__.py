@@ -11,6 +11,7 @@ from tw_autogen.session.compaction import compact_session
 from tw_autogen.session.earlier_session import read_events
 from tw_autogen.session.event_journal import read_journal, rounds_of
 from tw_autogen.session.export import FORMATS, export_session
+from tw_autogen.session.markdown_text import answer_markdown
 from tw_autogen.session.mentioned_files import files_not_made
 from tw_autogen.session.notebook import write_notebook
 from tw_autogen.session.program import Parameter, Program
@@ -66,6 +67,7 @@ __all__ = [
     "Session",
     "SessionSettings",
     "USER",
+    "answer_markdown",
     "check_plugins",
     "check_roles",
     "checked_models",
