@@ -10,6 +10,7 @@ from tw_autogen.cli.round_summary import RoundSummary
 from tw_autogen.cli.terminal import console as console_of
 from tw_autogen.cli.terminal import link, markdown
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
+from tw_autogen.errors import ModelError, RoundError
 from tw_autogen.events import (
     AnswerChecked,
     ArtifactSaved,
@@ -34,6 +35,8 @@ from tw_autogen.events import (
     SessionOpened,
     TalkNotShortened,
 )
+from tw_autogen.planner import Planner
+from tw_autogen.session import Session
 
 PLAN = Plan.parse("1. load sales.csv\n2. report <interactively depends on 1>")
 
@@ -339,6 +342,21 @@ def test_a_terminal_gets_links_colours_and_a_foot_that_moves(tmp_path):
     assert (tmp_path / "chart.png").as_uri() in seen
     assert "step 1 of 2 · CodeInterpreter is thinking" in seen
     assert "\x1b[32m✓ cell 1 · 1.8 s" in seen
+
+
+def test_a_call_that_was_stopped_counts_as_one_without_an_answer(tmp_path):
+    class Stopped:
+        def complete(self, messages, **more):
+            raise ModelError("the call was cancelled")
+
+    tally = RoundSummary()
+    with (
+        Session([Planner(Stopped())], folder=tmp_path / "session", handlers=[tally]) as session,
+        pytest.raises(RoundError, match="cancelled"),
+    ):
+        session.ask("hello")
+
+    assert tally.line() == "1 model call, 1 without an answer"
 
 
 def test_a_terminal_shows_a_printed_table_in_columns():

@@ -39,7 +39,13 @@ from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.static_prompt import static_prompt
-from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request, unfounded_numbers
+from tw_autogen.planner.user_request import (
+    bulletin,
+    plan_so_far,
+    problem_for_user,
+    rounds_of_request,
+    unfounded_numbers,
+)
 from tw_autogen.recall import ChatHistory, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
@@ -223,7 +229,7 @@ class Planner(Role):
             if back is not None:
                 return replace(back, plan=mine.plan)
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
-            return replace(_with_problems(forwarded, problems), plan=mine.plan)
+            return replace(_with_problems(forwarded, map(problem_for_user, problems)), plan=mine.plan)
         self._append_posts(mine, memory, turn)
         if problems:
             self._send_back(mine, problems, turn)
@@ -243,7 +249,7 @@ class Planner(Role):
         if reply.stop is Stop.Completed:
             reply = replace(reply, message=_shaped(reply.message, form))
         plan_before = mine.plan
-        post, back = self._checked(mine, _with_problems(self._post(mine, reply), problems), turn)
+        post, back = self._checked(mine, _with_problems(self._post(mine, reply), map(problem_for_user, problems)), turn)
         if back is not None:
             mine.plan = plan_before
             back = back.with_attachments(one for one in post.attachments if one.type is AttachmentType.definitions)
@@ -519,9 +525,10 @@ def _shaped(message: str, form: AnswerForm) -> str:
     return form.shaped(unfenced_json(message) if form.json else message)
 
 
-def _with_problems(post: Post, problems: Sequence[str]) -> Post:
+def _with_problems(post: Post, problems: Iterable[str]) -> Post:
     """Return an answer with what is still wrong with it attached."""
-    return post.with_attachments([Attachment(AttachmentType.invalid_response, "; ".join(problems))] if problems else [])
+    words = "; ".join(problems)
+    return post.with_attachments([Attachment(AttachmentType.invalid_response, words)] if words else [])
 
 
 def _unrun_note(post: Post) -> str:

@@ -20,6 +20,12 @@ _NUMBER_WORDS = {
     )
     for number, word in enumerate(words.split(), 1)
 }
+_REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
+_USERS_WORDS = {
+    "no worker has run code for this request": "no code ran for this request",
+    "nothing that you were shown holds": "neither the request nor a file's description holds",
+    "your message": "the answer",
+}
 _ROWS = re.compile(r"\b(\d{1,12}) rows\b")
 _MISSING = re.compile(r"\b(\d{1,12}) missing\b")
 _MOST_NUMBERS, _MOST_STATED, _MOST_COUNTS = 5, 200, 8
@@ -80,6 +86,22 @@ def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
     """
     posts = [post for one in asked for post in one.posts if post.send_from == name]
     return next((post.plan for post in reversed(posts) if post.plan is not None), None)
+
+
+def problem_for_user(problem: str) -> str:
+    """Return a problem of an answer as its reader needs it: without what the model is to do about it.
+
+    Args:
+        problem: In words for the model.
+
+    Example:
+        >>> problem_for_user("@r[nan] is no value: find out why it is not a number, and put the value there")
+        '@r[nan] is no value'
+    """
+    words = _REMEDY.split(problem)[0]
+    for of_model, of_user in _USERS_WORDS.items():
+        words = words.replace(of_model, of_user)
+    return words
 
 
 def unfounded_numbers(answer: str, shown: str) -> list[str]:
