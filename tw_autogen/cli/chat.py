@@ -299,8 +299,8 @@ class Chat:
             self._say(f"code runs  {session.where}")
             self._say(f"roles      {', '.join(show.opened.roles)}")
             self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
-        for number, line in enumerate(show.tally.variables):
-            self._say(f"{'variables' if number == 0 else '':<10} {line}")
+        for number, one in enumerate(session.code_variables()):  # also of the session that this one goes on with
+            self._say(f"{'variables' if number == 0 else '':<10} {visible_line(str(one))}")
         self._cost("")
 
     def _cost(self, rest: str) -> None:

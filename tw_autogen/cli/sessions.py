@@ -93,7 +93,9 @@ def show_command(session_id: str, **place: Any) -> None:
         click.echo()
     cells = [one for one in events if isinstance(one, CellRan)]
     left = [visible_line(line) for line in cells[-1].variables] if cells else []
-    click.echo(f"{len(cells)} cells, {sum(not one.ok for one in cells)} of them failed", err=True)
+    click.echo(
+        f"{len(cells)} cell{'s' * (len(cells) != 1)}, {sum(not one.ok for one in cells)} of them failed", err=True
+    )
     for line in left:
         click.echo(f"variable {line}", err=True)
     click.echo(f"files {folder / 'files'}", err=True)
