@@ -1,4 +1,4 @@
-"""Text for people: every invisible, reordering or control character as an escape, for approvals; a text's beginning."""
+"""Text for people: every invisible, reordering or control character as an escape, for approvals; a text's ends."""
 
 from __future__ import annotations
 
@@ -107,3 +107,16 @@ def _shown(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def trimmed(text: str) -> str:
+    r"""Return a text without blank lines around it; the indentation of a table's head stays.
+
+    Example:
+        >>> trimmed("\n   a  b\n0  1  2\n")
+        '   a  b\n0  1  2'
+    """
+    lines = text.rstrip().splitlines()
+    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    several = len(lines) - first > 1
+    return "\n".join(lines[first:]) if several else text.strip()

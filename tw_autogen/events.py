@@ -346,6 +346,7 @@ class RoundClosed(Event):
 
     `seconds` is the wall clock; `model_seconds` and `kernel_seconds` are what of it went by in models and in cells.
     `spent` is what counts towards limits (`calls`, `tokens`, `dollars`), of agents too that were asked.
+    `unanswered` is how many calls of models went out, and failed or were stopped: servers may count them.
     """
 
     round_id: str
@@ -358,6 +359,7 @@ class RoundClosed(Event):
     model_seconds: float = 0.0
     kernel_seconds: float = 0.0
     spent: dict[str, float] = field(default_factory=dict)
+    unanswered: int = 0
 
 
 @dataclass(frozen=True)

@@ -488,6 +488,25 @@ def test_a_role_that_raises_leaves_the_talk_alive(chat, tmp_path):
         assert process.wait(SECONDS) == 0
 
 
+def test_an_export_replaces_no_file_and_no_error_of_a_command_ends_the_chat(chat, tmp_path):
+    (tmp_path / "notes.md").write_text("mine")
+    with replay_server([plans("Still here.", to="User")]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        screen.type("hello\n")
+        screen.wait_for("1 model call")
+        screen.type("/export notes.md\n")
+        screen.wait_for("notes.md is there already")
+        assert (tmp_path / "notes.md").read_text() == "mine"
+        screen.type("/export --force notes.md\n")
+        screen.wait_for("written: ")
+        screen.type("/save ~nosuchuser/x.yaml\n")
+        screen.wait_for("/save failed: RuntimeError")
+        screen.type("/exit\n")
+        assert process.wait(SECONDS) == 0
+    assert "Still here." in (tmp_path / "notes.md").read_text()
+
+
 def test_saving_in_the_users_folder_is_granted_for_good_in_a_running_chat(chat, tmp_path):
     place = tmp_path / "work"  # tmp_path is the home folder, which code can't see
     place.mkdir(mode=0o755)

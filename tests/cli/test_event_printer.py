@@ -10,6 +10,7 @@ from tw_autogen.cli.round_summary import RoundSummary
 from tw_autogen.cli.terminal import console as console_of
 from tw_autogen.cli.terminal import link, markdown
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
+from tw_autogen.errors import ModelError, RoundError
 from tw_autogen.events import (
     AnswerChecked,
     ArtifactSaved,
@@ -34,6 +35,8 @@ from tw_autogen.events import (
     SessionOpened,
     TalkNotShortened,
 )
+from tw_autogen.planner import Planner
+from tw_autogen.session import Session
 
 PLAN = Plan.parse("1. load sales.csv\n2. report <interactively depends on 1>")
 
@@ -339,6 +342,37 @@ def test_a_terminal_gets_links_colours_and_a_foot_that_moves(tmp_path):
     assert (tmp_path / "chart.png").as_uri() in seen
     assert "step 1 of 2 · CodeInterpreter is thinking" in seen
     assert "\x1b[32m✓ cell 1 · 1.8 s" in seen
+
+
+def test_a_call_that_was_stopped_counts_as_one_without_an_answer(tmp_path):
+    class Stopped:
+        def complete(self, messages, **more):
+            raise ModelError("the call was cancelled")
+
+    tally = RoundSummary()
+    with (
+        Session([Planner(Stopped())], folder=tmp_path / "session", handlers=[tally]) as session,
+        pytest.raises(RoundError, match="cancelled"),
+    ):
+        session.ask("hello")
+
+    assert tally.line() == "1 model call, 1 without an answer"
+
+
+def test_a_terminal_shows_a_printed_table_in_columns():
+    table = "        Symbol  Price\n0         MSFT   1.50\n1         AAPL  20.00"
+    kinds = {AttachmentType.execution_status: "SUCCESS", AttachmentType.execution_result: table}
+    worked = Post("CodeInterpreter", "Planner", "It ran.", tuple(Attachment(*one) for one in kinds.items()))
+    file = io.StringIO()
+    show = EventPrinter(Console(file=file, width=60, force_terminal=True, color_system=None))
+    show(RoundOpened("r", "q", []))
+    for post in (worked, Post("Planner", "User", table)):
+        show(PostClosed("r", post.id, post))
+    show(RoundClosed("r", "finished", "Completed", table, "", 1.0, {}))
+
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    first = next(at for at, line in enumerate(lines) if line.endswith("Symbol  Price"))
+    assert [line.removeprefix(" ") for line in lines[first : first + 3]] == table.splitlines()
 
 
 def test_the_foot_shows_the_text_that_grows_and_no_single_words_of_the_reply():

@@ -123,6 +123,9 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for("0 questions")
         screen.wait_for("variables: df")
         screen.wait_for("\n>")
+        screen.type("/info\n")
+        screen.wait_for("variables  df: DataFrame")
+        screen.wait_for("\n>")
         screen.type(f"/resume {asked}\n")
         screen.wait_for(f"going on with {asked}: 1 question")
         screen.wait_for("\n>")
@@ -185,12 +188,21 @@ def test_a_session_is_exported_rerun_copied_and_removed(asked, tmp_path, environ
         [sys.executable, "a.py", "new.csv"], cwd=tmp_path, env=environ, text=True, capture_output=True, check=False
     )
     again, other = tw("rerun", asked), tw("rerun", asked, "--file", "new.csv")
+    (tmp_path / "bad.csv").write_text("region,price\nA,100\n", encoding="utf-8")
+    failed, shown = tw("rerun", asked, "--file", "bad.csv"), tw("sessions", "show", asked)
+    ambiguous = tw("sessions", "show", "session")
     fork = tw("sessions", "fork", asked)
     removed = tw("sessions", "rm", asked, fork.stdout.strip())
 
     assert program.stdout == "np.int64(100)\n", program.stderr
     assert (again.exit_code, again.stdout) == (0, "cell 1: same\n"), again.stderr
     assert other.stdout == "cell 1: differs\n  - np.int64(13)\n  + np.int64(100)\n", other.stderr
+    assert "1 cell ran: 1 with the same result" in again.stderr
+    assert "cell 1, line " in failed.stdout
+    assert "cell 3" not in failed.stdout
+    assert "0 of 1 cell ran" in failed.stderr
+    assert "1 cell, 0 of them failed" in shown.stderr
+    assert "'session': all 4 sessions begin so: session-" in ambiguous.stderr
     assert removed.stdout.count("removed ") == 2
     assert not (tmp_path / ".tw" / "sessions" / asked).exists()
 

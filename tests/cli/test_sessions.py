@@ -54,6 +54,22 @@ def test_sessions_are_listed_with_age_size_and_first_question(session, workspace
     assert lines[1].endswith("   40 days     200 kB  plot it")
 
 
+def test_an_export_replaces_a_file_only_by_force(session, workspace, tmp_path):
+    journal = session("session-aa11", days=1) / "events.jsonl"
+    journal.write_text(journal.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
+    mine = tmp_path / "mine.md"
+    mine.write_text("mine", encoding="utf-8")
+
+    refused = run("export", "aa11", "mine.md")
+    kept = mine.read_text(encoding="utf-8")
+    forced = run("export", "aa11", "mine.md", "--force")
+
+    assert (refused.exit_code, kept) == (2, "mine")
+    assert "mine.md is there already; take another name, or say --force" in refused.stderr
+    assert (forced.exit_code, forced.stdout) == (0, "mine.md\n")
+    assert "How many rows?" in mine.read_text(encoding="utf-8")
+
+
 def test_old_sessions_are_removed_and_nothing_else(session, workspace, tmp_path):
     old, young = session("session-aa11", days=40), session("session-bb22", days=2)
     kept = [session("notes-of-mine", days=99), session("session-cc33", days=99), young]

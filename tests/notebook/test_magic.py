@@ -1,7 +1,7 @@
 import pytest
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.notebook.magic import _read
+from tw_autogen.notebook.magic import _read, as_calls
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,19 @@ def test_a_line_is_options_and_then_words(line, cell, expected):
     read = _read(line, cell)
 
     assert (read.question, read.files, read.variables, read.does) == expected
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ("%tw Which is the oldest?\n", "get_ipython().run_line_magic('tw', 'Which is the oldest?')\n"),
+        ("x = 1\n  %tw What's the 'mean'?", "x = 1\n  get_ipython().run_line_magic('tw', \"What's the 'mean'?\")\n"),
+        ("a = %tw --file a.csv why? ", "a = get_ipython().run_line_magic('tw', '--file a.csv why?')\n"),
+        *((one, one) for one in ("%tw why\n", "%twice x?\n", "%%tw\n%tw why?\n", "t = '''\n%tw why?\n'''\n", "tw?\n")),
+    ],
+)
+def test_a_question_with_its_mark_is_a_call_before_ipython_takes_it_for_help(cell, expected):
+    assert "".join(as_calls(cell.splitlines(keepends=True))) == expected
 
 
 @pytest.mark.parametrize("line", ["", "--file a.csv", "--file", "--var", "--what x y"])

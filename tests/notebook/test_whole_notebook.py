@@ -10,7 +10,7 @@ nbclient = pytest.importorskip("nbclient", reason="runs notebooks: pip install n
 CELLS = [
     "%load_ext tw_autogen\nimport pandas as pd\nloads = pd.DataFrame({'x': [1, 2, 3]})",
     "%%tw --var loads\nWhat is the sum of x?",
-    "%%tw\nAnd twice that?",
+    "%tw And twice that?",
     "print(tw_session['total'])",
     "%tw --to-cell",
     "%tw --close",

@@ -195,9 +195,11 @@ def test_numbers_about_a_file_that_nobody_computed_are_sent_back_once(ask):
 def test_numbers_that_nobody_computed_are_named_where_they_come_again(ask):
     invented = plans("The mean is 4.27.", to="User")
 
-    answer, _, _ = ask([invented, invented], [], "What is the mean of x in a.csv?")
+    answer, planner, _ = ask([invented, invented], [], "What is the mean of x in a.csv?")
 
-    assert "4.27" in answer.round.posts[-1].content(AttachmentType.invalid_response)
+    told = "no code ran for this request, and neither the request nor a file's description holds the numbers 4.27"
+    assert answer.round.posts[-1].content(AttachmentType.invalid_response) == told
+    assert "nothing that you were shown holds the numbers 4.27: have a worker" in planner.calls[1][-1]["content"]
 
 
 @pytest.mark.parametrize(

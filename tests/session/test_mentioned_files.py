@@ -3,8 +3,11 @@
 import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.conversation import Round, file_names
+from tw_autogen.kernel import Artifact
+from tw_autogen.model import Usage
 from tw_autogen.planner import Planner
-from tw_autogen.session import AnswerFiles, Session, SessionSettings, files_not_made
+from tw_autogen.session import Answer, AnswerFiles, Session, SessionSettings, files_not_made
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -97,6 +100,25 @@ def test_a_given_file_is_brought_once(session, users):
     session.ask("describe sales.csv", [users / "sales.csv"])
 
     assert session.told().count("- sales.csv: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "reported"),
+    [
+        ("Save the table as Übersicht MSFT.csv", []),
+        ("Describe @app log.jsonl", []),
+        ("Save it as MSFT.csv", ["MSFT.csv"]),
+        ("Join Übersicht MSFT.csv with log.jsonl", ["log.jsonl"]),
+    ],
+)
+def test_a_name_with_blanks_is_not_reported_by_its_end(tmp_path, request_, reported):
+    (tmp_path / "app log.jsonl").touch()
+    made = Artifact("o", "df", tmp_path / "files" / "Übersicht MSFT.csv")
+    answer = Answer(request_, (made,), "Completed", Usage(), Round(request_))
+
+    lines = files_not_made(file_names(request_), answer, AnswerFiles(tmp_path))
+
+    assert [line.partition(":")[0] for line in lines] == reported
 
 
 def test_without_a_folder_of_the_users_nothing_is_looked_for(tmp_path, users, monkeypatch):

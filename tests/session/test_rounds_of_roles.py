@@ -1,5 +1,6 @@
 """What roles of a session are told and may do, round by round; scripted models, fake kernels."""
 
+import html
 import json
 
 import pytest
@@ -18,7 +19,7 @@ from tw_autogen.recall import Recall
 from tw_autogen.recall.conversation_files import Conversation
 from tw_autogen.recall.examples import Example
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings, read_journal, rounds_of
+from tw_autogen.session import Session, SessionSettings, answer_markdown, export_session, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -58,6 +59,40 @@ def test_what_goes_on_to_the_user_goes_whole(team, text):
     session, *_ = team([plans("print all", then="User")], [codes("print(names)")], results=[printed(text)])
 
     assert session.ask("List them all, as JSON if you like.").text == text
+
+
+TABLE = "        Symbol  Price\n0         MSFT   1.50\n1  <b>AAPL</b>  20.00"
+
+
+@pytest.mark.parametrize("planned", [True, False], ids=["Planner", "CodeInterpreter alone"])
+def test_a_printed_table_keeps_its_columns_wherever_it_is_shown(team, tmp_path, planned):
+    session, planner, _ = team(
+        [plans("print it", then="User"), plans("Two.", to="User")] if planned else [],
+        [codes("print(df)"), *([] if planned else [codes("2")])],
+        results=[printed(f"\n{TABLE}\n"), "2"],
+    )
+
+    answer = session.ask("Show the table.")
+
+    words = "" if planned else "This code does it.\n\n"
+    block = f"{words}```\n{TABLE}\n```"
+    assert answer.text == words + TABLE
+    assert answer_markdown(answer.text, answer.round.posts) == block
+    assert f"<pre><code>{html.escape(TABLE)}\n</code></pre>" in answer._repr_mimebundle_()["text/html"]
+    exported = export_session(session.journal.parent, tmp_path / "x.md").read_text(encoding="utf-8")
+    assert f"## Answer\n\n{block}\n" in exported
+    session.ask("How many rows?")
+    if planned:  # the prompt has the answer as it always had
+        assert json.loads(planner.calls[-1][-2]["content"])["message"] == TABLE.lstrip()
+
+
+@pytest.mark.parametrize("output", ["one line", "| a  | b |\n|---|---|\n| 1  | 2 |", "**Sum**: 3\n\n- a\n- b"])
+def test_one_line_and_printed_markdown_are_no_block(team, output):
+    session, *_ = team([plans("print it", then="User")], [codes("print(df)")], results=[printed(output)])
+
+    answer = session.ask("Show it.")
+
+    assert answer_markdown(answer.text, answer.round.posts) == output
 
 
 @pytest.mark.parametrize("planned", [True, False], ids=["Planner", "CodeInterpreter alone"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import threading
 import time
@@ -53,8 +54,10 @@ from tw_autogen.settings import Setting
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 _PROMPT = "> "
+_log = logging.getLogger(__name__)
 _OPENED = (".csv", ".gif", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
+_FORCE = "--force"
 _HELP = ("/?", "?", "help")
 _ROOM_LINES = 4
 """How many lines of a terminal stay free where output is printed, not paged."""
@@ -92,7 +95,10 @@ class Chat:
                 "[FOLDER]  have a lesson worded for later sessions, kept in FOLDER, else in recall.experience",
                 self._learn,
             ),
-            "/export": ("FILE  write this session as .ipynb, .py (a program), .md or .html", self._export),
+            "/export": (
+                "FILE  write this session as .ipynb, .py (a program), .md or .html",
+                self._export,
+            ),
             "/resume": ("[ID]  go on with another session; the list of them if none", self._resume),
             "/fork": ("go on in a copy of this session; this one stays as it is", self._fork),
             "/model": ("[NAME]  which model answers; with NAME that one does from now on", self._model),
@@ -189,11 +195,24 @@ class Chat:
             if line.lower() in _HELP:
                 word, rest = "/help", ""
             if word in self._commands:
-                self._commands[word][1](rest.strip())
+                self._command(word, rest.strip())
             elif word.startswith("/") and "/" not in word[1:]:
                 self._say(f"there is no {word}; /help lists the commands", style="red")
             elif line:
                 self._ask(line)
+
+    def _command(self, word: str, rest: str) -> None:
+        """Carry out a command; whatever error it ends with is shown, and the chat goes on."""
+        try:
+            self._commands[word][1](rest)
+        except Terminated:
+            raise
+        except KeyboardInterrupt:
+            self._say("stopped")
+        except Exception as error:  # noqa: BLE001 - a defect of a command must not cost the session
+            known = isinstance(error, TwAutogenError | OSError)
+            self._say(f"{word}: {error}" if known else f"{word} failed: {type(error).__name__}: {error}", style="red")
+            _log.debug("%s", word, exc_info=True)
 
     def _ask(self, text: str) -> None:
         named, missing = named_files(text, self._options.project)
@@ -280,8 +299,8 @@ class Chat:
             self._say(f"code runs  {session.where}")
             self._say(f"roles      {', '.join(show.opened.roles)}")
             self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
-        for number, line in enumerate(show.tally.variables):
-            self._say(f"{'variables' if number == 0 else '':<10} {line}")
+        for number, one in enumerate(session.code_variables()):  # also of the session that this one goes on with
+            self._say(f"{'variables' if number == 0 else '':<10} {visible_line(str(one))}")
         self._cost("")
 
     def _cost(self, rest: str) -> None:
@@ -373,8 +392,10 @@ class Chat:
 
     def _export(self, rest: str) -> None:
         try:
-            (name,) = shlex.split(rest)
-            self._say("written: ", export_session(self._session.journal.parent, Path(name)))
+            words = shlex.split(rest)
+            (name,) = (one for one in words if one != _FORCE)
+            folder = self._session.journal.parent
+            self._say("written: ", export_session(folder, Path(name), replace=_FORCE in words))
         except ValueError:
             self._say("name the file: /export analysis.ipynb (or .py, .md, .html)", style="red")
         except TwAutogenError as error:

@@ -16,7 +16,7 @@ from tw_autogen.cli.live_footer import LiveFooter
 from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
 from tw_autogen.cli.terminal import clean, highlighted, link, markdown, marks
-from tw_autogen.conversation import AttachmentType, Plan, Status
+from tw_autogen.conversation import AttachmentType, Plan, Post, Status
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import (
     ArtifactSaved,
@@ -38,7 +38,7 @@ from tw_autogen.events import (
     SessionOpened,
     TalkNotShortened,
 )
-from tw_autogen.session import Saved
+from tw_autogen.session import Saved, answer_markdown
 
 _USER = "User"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
@@ -100,6 +100,7 @@ class EventPrinter:
         self._output = OutputLines(*_OUTPUT_LINES)
         self._known_files: set[str] = set()
         self._words = ""
+        self._posts: list[Post] = []
         self._forwarded = False
 
     def say(self, words: str) -> None:
@@ -258,6 +259,7 @@ class EventPrinter:
     @_take.register
     def _post_closed(self, event: PostClosed) -> None:
         post = event.post
+        self._posts.append(post)
         if post.send_to == _USER:
             self._words = post.message
         self._forwarded = post.content(AttachmentType.then) == _USER
@@ -276,12 +278,13 @@ class EventPrinter:
             why = event.error.removeprefix(f"{event.round_id}: ")  # which round it was can be seen
             self._console.print(Text(f"{self._marks.failed} {clean(why)}", style="red"))
         elif self._answer:
-            words = clean(self._words or event.answer)  # of a long answer the beginning, and which file has all
+            words = self._words or event.answer  # of a long answer the beginning, and which file has all
             self._console.print()
-            if not words.strip():
+            if not clean(words).strip():
                 self._console.print(Text("(The answer is empty.)", style="dim"))
             else:
-                self._console.print(markdown(words) if self._console.is_terminal else Text(words))
+                on_screen = self._console.is_terminal
+                self._console.print(markdown(answer_markdown(words, self._posts)) if on_screen else Text(clean(words)))
             self._console.print()
         self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
 

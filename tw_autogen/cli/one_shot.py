@@ -20,7 +20,7 @@ from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.events import EventLines, Handler
-from tw_autogen.session import AnswerFiles, Saved, Session, files_not_made
+from tw_autogen.session import AnswerFiles, Saved, Session, answer_markdown, files_not_made
 
 _SCHEMA_VERSION = 1
 """Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""
@@ -79,7 +79,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
     if form != "text":
         once.write(in_line=form == STREAM)
     elif once.answer and screen.is_terminal:
-        screen.print(markdown(once.answer))
+        screen.print(markdown(once.shown))
     elif once.answer:
         sys.stdout.write(once.answer + "\n")
     sys.stdout.flush()
@@ -109,7 +109,7 @@ class _Once:
 
     def __init__(self, tally: RoundSummary) -> None:
         self.exit = Exit.failed
-        self.answer = ""
+        self.answer = self.shown = ""
         self.terminated = False
         self.saved: list[Saved] = []
         self.warnings: list[str] = []
@@ -137,6 +137,7 @@ class _Once:
             finally:
                 self.terminated = bool(signals.terminated)
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
+        self.shown = answer_markdown(answer.text, answer.round.posts)
         self.saved = session.landing.land(answer.artifacts, prompt)
         self.warnings = files_not_made(session.missing, answer, session.landing)
 

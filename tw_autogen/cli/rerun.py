@@ -28,6 +28,7 @@ from tw_autogen.session import Parameter, Program, Session, open_session, read_s
 from tw_autogen.testing import ScriptedModel
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
+_PLACE = re.compile(r"^( *cell )(\d{1,9})(, line \d+)", re.M)
 _MOST_LINES = 40
 
 
@@ -160,9 +161,10 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
         ran = next((one for one in events[before:] if isinstance(one, CellRan)), None)
         if ran is None or not ran.ok:
             refused = next((one.findings for one in events[before:] if isinstance(one, CodeChecked)), [])
-            why = ran.error.strip() if ran else f"not run: {'; '.join(map(str, refused))}"
+            error = _renumbered(ran.error, ran.cell - number) if ran else ""
+            why = error.strip() if ran else f"not run: {'; '.join(map(str, refused))}"
             click.echo(f"cell {number}: failed\n{_indented(why.splitlines())}")
-            click.echo(f"{number - 1} of {len(program.cells)} cells ran", err=True)
+            click.echo(f"{number - 1} of {len(program.cells)} cell{'s' * (len(program.cells) != 1)} ran", err=True)
             return Exit.failed
         old, new = _output(cell.ran), _output(ran)
         if cell.ran is None or old == new:
@@ -173,8 +175,23 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
         lines = [line for line in difflib.ndiff(old, new) if line[:1] in "+-"]
         more = f"\n  … {len(lines) - _MOST_LINES} more lines" * (len(lines) > _MOST_LINES)
         click.echo(f"cell {number}: differs\n{_indented(lines[:_MOST_LINES])}{more}")
-    click.echo(f"{same + differing} cells ran: {same} with the same result, {differing} with another one", err=True)
+    cells = f"{same + differing} cell{'s' * (same + differing != 1)}"
+    click.echo(f"{cells} ran: {same} with the same result, {differing} with another one", err=True)
     return Exit.done
+
+
+def _renumbered(error: str, before: int) -> str:
+    """Return a traceback whose cells are counted as those of the program.
+
+    Args:
+        error: In it, a line of a cell is `cell 3, line 1`.
+        before: How many cells ran before the program's first.
+
+    Example:
+        >>> _renumbered("  cell 3, line 1", 2)
+        '  cell 1, line 1'
+    """
+    return _PLACE.sub(lambda found: f"{found[1]}{max(1, int(found[2]) - before)}{found[3]}", error)
 
 
 def _output(ran: CellRan | None) -> list[str]:

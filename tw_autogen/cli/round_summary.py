@@ -15,6 +15,7 @@ from tw_autogen.events import (
     HooksMade,
     ModelCalled,
     PostClosed,
+    RoundClosed,
     RoundOpened,
     SessionOpened,
 )
@@ -31,6 +32,7 @@ class RoundSummary:
 
     Args:
         calls: Answers of models.
+        unanswered: Calls of models that failed or were stopped.
         prompt_tokens: As servers reported them, cached ones included.
         cached_tokens: Those of them that a server had cached.
         completion_tokens: As servers reported them.
@@ -47,6 +49,7 @@ class RoundSummary:
     """
 
     calls: int = 0
+    unanswered: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -78,11 +81,12 @@ class RoundSummary:
             self.prompt_tokens += event.prompt_tokens
             self.cached_tokens += event.cached_tokens
             self.completion_tokens += event.completion_tokens
+        elif isinstance(event, RoundClosed):
+            self.unanswered = event.unanswered
         elif isinstance(event, HooksMade):
             self.hooks += [f"{NEW_HOOK}{path}" for path in event.paths]
         elif isinstance(event, PostClosed):
-            if problem := event.post.content(AttachmentType.invalid_response):
-                self.warnings.append(problem)
+            self.warnings += filter(None, [event.post.content(AttachmentType.invalid_response)])
         elif isinstance(event, CellStarted):
             self._code[event.cell] = event.code
         elif isinstance(event, CellRan):
@@ -123,7 +127,8 @@ class RoundSummary:
             >>> RoundSummary(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600).line()
             '3 model calls · 4.1k in (2.0k cached) / 0.6k out'
         """
-        parts = [f"{self.calls} model call{'s' * (self.calls != 1)}"]
+        unanswered = f", {self.unanswered} without an answer" if self.unanswered else ""
+        parts = [f"{self.calls + self.unanswered} model call{'s' * (self.calls + self.unanswered != 1)}{unanswered}"]
         if self.calls:
             parts.append(tokens(self.prompt_tokens, self.cached_tokens, self.completion_tokens))
         if self.dollars is not None:

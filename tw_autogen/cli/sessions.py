@@ -93,7 +93,9 @@ def show_command(session_id: str, **place: Any) -> None:
         click.echo()
     cells = [one for one in events if isinstance(one, CellRan)]
     left = [visible_line(line) for line in cells[-1].variables] if cells else []
-    click.echo(f"{len(cells)} cells, {sum(not one.ok for one in cells)} of them failed", err=True)
+    click.echo(
+        f"{len(cells)} cell{'s' * (len(cells) != 1)}, {sum(not one.ok for one in cells)} of them failed", err=True
+    )
     for line in left:
         click.echo(f"variable {line}", err=True)
     click.echo(f"files {folder / 'files'}", err=True)
@@ -103,12 +105,13 @@ def show_command(session_id: str, **place: Any) -> None:
 @click.argument("session_id", metavar="ID")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 @click.option("--to", type=click.Choice(FORMATS), help="The format, where no FILE is named; default: ipynb.")
-def export_command(session_id: str, file: Path | None, to: str | None, **place: Any) -> None:
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def export_command(session_id: str, file: Path | None, to: str | None, force: bool, **place: Any) -> None:
     """Write a session to FILE: .ipynb, .py (a program that runs on new data), .md or .html."""
     folder = session_folder(session_id, _workspace(**place))
     if file is not None and to is not None and file.suffix != f".{to}":
         raise click.UsageError(f"--to {to}, but the file is {file}; say one of them")
-    click.echo(export_session(folder, file or Path(f"{folder.name}.{to or FORMATS[0]}")))
+    click.echo(export_session(folder, file or Path(f"{folder.name}.{to or FORMATS[0]}"), replace=force))
 
 
 @command.command("fork")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tw_autogen.code_interpreter.output_fit import fit
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
-from tw_autogen.escaped_text import shortened, without_middle
+from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
 
 _PREVIEW_CHARS = 80
@@ -18,19 +18,6 @@ _CHECK_CHARS = 400
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 """The mark that a kernel leaves where a cell has printed more than it keeps."""
-
-
-def trimmed(text: str) -> str:
-    r"""Return a text without blank lines around it; the indentation of a table's head stays.
-
-    Example:
-        >>> trimmed("\n   a  b\n0  1  2\n")
-        '   a  b\n0  1  2'
-    """
-    lines = text.rstrip().splitlines()
-    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
-    several = len(lines) - first > 1
-    return "\n".join(lines[first:]) if several else text.strip()
 
 
 def files_line(artifacts: Sequence[Artifact]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, is_json
-from tw_autogen.escaped_text import shortened, without_middle
+from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
 
 _WRONG_CHARS = 600
@@ -185,7 +185,7 @@ class TaskProgress:
         kept: list[str] = []
         for text in reversed(earlier):
             if not later.issuperset(text.splitlines()):
-                kept.insert(0, report_texts.trimmed(text))
+                kept.insert(0, trimmed(text))
                 later.update(text.splitlines())
         return (
             f"\nPrinted by earlier tries before they failed:\n{without_middle(chr(10).join(kept), limit_chars)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import re
+import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from tw_autogen.session import Answer, Session, SessionSettings, open_session, r
 
 _MAGIC = "tw"
 _VARIABLE = "tw_session"
+_QUESTION = re.compile(r"(?P<before>[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)%tw[ \t]+(?P<rest>.*\?)[ \t]*\r?\n?")
 _USAGE = """usage: %tw [--file PATH]... [--var NAME]... QUESTION      or %%tw, with the question in the cell
        %tw --to-cell      puts the code of the last answer that has some into the next cell
        %tw --close        ends the session with its variables"""
@@ -39,6 +42,7 @@ def load_ipython_extension(shell: Any) -> None:
     magic = Magic(shell)
     atexit.register(magic.close)
     shell.register_magic_function(magic, magic_kind="line_cell", magic_name=_MAGIC)
+    shell.input_transformers_cleanup.append(as_calls)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -47,10 +51,47 @@ def unload_ipython_extension(shell: Any) -> None:
     Args:
         shell: IPython's.
     """
+    if as_calls in shell.input_transformers_cleanup:
+        shell.input_transformers_cleanup.remove(as_calls)
     for kind in ("line", "cell"):
         magic = shell.magics_manager.magics[kind].pop(_MAGIC, None)
         if magic is not None:
             magic.close()
+
+
+def as_calls(lines: list[str]) -> list[str]:
+    r"""Return a cell's lines with each `%tw QUESTION?` as the call that IPython makes of a magic.
+
+    IPython itself takes a line that ends in `?` as a request for help on its last word.
+
+    Args:
+        lines: Of one cell, each with its line end. Those of a cell magic and of a string over several lines stay.
+
+    Example:
+        >>> as_calls(["answer = %tw How many rows?\n"])
+        ["answer = get_ipython().run_line_magic('tw', 'How many rows?')\n"]
+    """
+    if lines and lines[0].startswith("%%"):
+        return lines
+    made: list[str] = []
+    for line in lines:
+        found = _QUESTION.fullmatch(line)
+        if found and not _in_string(made):
+            line = f"{found['before']}get_ipython().run_line_magic({_MAGIC!r}, {found['rest']!r})\n"
+        made.append(line)
+    return made
+
+
+def _in_string(lines: list[str]) -> bool:
+    """Return whether a string over several lines is open behind the lines."""
+    try:
+        for _ in tokenize.generate_tokens(iter([*lines, ""]).__next__):
+            pass
+    except tokenize.TokenError as error:
+        return "multi-line string" in str(error) or "triple-quoted" in str(error)
+    except SyntaxError:
+        return False
+    return False
 
 
 class Magic:

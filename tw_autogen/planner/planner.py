@@ -24,7 +24,7 @@ from tw_autogen.conversation import (
     unfenced_json,
 )
 from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
 from tw_autogen.number_sources import unfounded_numbers
@@ -40,7 +40,7 @@ from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.static_prompt import static_prompt
-from tw_autogen.planner.user_request import bulletin, plan_so_far, rounds_of_request
+from tw_autogen.planner.user_request import bulletin, plan_so_far, problem_for_user, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
@@ -225,7 +225,7 @@ class Planner(Role):
             if back is not None:
                 return replace(back, plan=mine.plan)
             mine.plan = mine.plan and mine.plan.completed().reopened(mine.unrun)
-            return replace(_with_problems(forwarded, problems), plan=mine.plan)
+            return replace(_with_problems(forwarded, map(problem_for_user, problems)), plan=mine.plan)
         self._append_posts(mine, memory, turn)
         if problems:
             self._send_back(mine, problems, turn)
@@ -245,7 +245,8 @@ class Planner(Role):
         if reply.stop is Stop.Completed:
             reply = replace(reply, message=_shaped(reply.message, form))
         plan_before = mine.plan
-        post, back = self._checked(mine, _with_problems(self._post(mine, reply), problems), turn, memory)
+        told = map(problem_for_user, problems)
+        post, back = self._checked(mine, _with_problems(self._post(mine, reply), told), turn, memory)
         if back is not None:
             mine.plan = plan_before
             back = back.with_attachments(one for one in post.attachments if one.type is AttachmentType.definitions)
@@ -489,7 +490,7 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
         return None
     asked, answer = here.posts[-2:]
     status = answer.attachment(AttachmentType.execution_status)
-    result = answer.content(AttachmentType.execution_result).strip()
+    result = trimmed(answer.content(AttachmentType.execution_result))
     fine = status is not None and status.content == "SUCCESS" and not (status.extra or {}).get("warnings")
     said = asked.content(AttachmentType.then) == USER
     said = said or (bool(asked.content(AttachmentType.code)) and form.is_all_of(form.shaped(result)))
@@ -520,16 +521,17 @@ def _made(post: Post) -> str:
 
 
 def _full_answer(post: Post) -> str:
-    return post.content(AttachmentType.answer, post.message)
+    return post.content(AttachmentType.answer, post.message.lstrip())
 
 
 def _shaped(message: str, form: AnswerForm) -> str:
     return form.shaped(unfenced_json(message) if form.json else message)
 
 
-def _with_problems(post: Post, problems: Sequence[str]) -> Post:
+def _with_problems(post: Post, problems: Iterable[str]) -> Post:
     """Return an answer with what is still wrong with it attached."""
-    return post.with_attachments([Attachment(AttachmentType.invalid_response, "; ".join(problems))] if problems else [])
+    words = "; ".join(problems)
+    return post.with_attachments([Attachment(AttachmentType.invalid_response, words)] if words else [])
 
 
 def _unrun_note(post: Post) -> str:
@@ -579,7 +581,7 @@ def _correction(problems: Sequence[str]) -> str:
 def _as_json(post: Post, *, then: bool) -> str:
     """Return a stored post of the Planner's in the form in which its model would have replied; a long answer cut."""
     names = {"reasoning": AttachmentType.plan_reasoning.value}
-    message = post.message
+    message = post.message.lstrip()  # forwarded output keeps the blanks before a table's head for the user
     if len(message) > _ANSWER_CHARS and post.send_to == USER:
         message = f"{message[:_ANSWER_CHARS]}\n… ({len(message)} characters went to the User; this is the beginning)"
     said = {one.type.value: one.content for one in post.attachments} | {"send_to": post.send_to, "message": message}

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
 from tw_autogen.planner.planner_reply import USER, Stop
+
+_REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
+_USERS_WORDS = {
+    "no worker has run code for this request": "no code ran for this request",
+    "nothing that you were shown holds": "neither the request nor a file's description holds",
+    "your message": "the answer",
+}
 
 
 def rounds_of_request(memory: Memory, name: str) -> list[Round]:
@@ -61,3 +69,19 @@ def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
     """
     posts = [post for one in asked for post in one.posts if post.send_from == name]
     return next((post.plan for post in reversed(posts) if post.plan is not None), None)
+
+
+def problem_for_user(problem: str) -> str:
+    """Return a problem of an answer as its reader needs it: without what the model is to do about it.
+
+    Args:
+        problem: In words for the model.
+
+    Example:
+        >>> problem_for_user("@r[nan] is no value: find out why it is not a number, and put the value there")
+        '@r[nan] is no value'
+    """
+    words = _REMEDY.split(problem)[0]
+    for of_model, of_user in _USERS_WORDS.items():
+        words = words.replace(of_model, of_user)
+    return words

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tw_autogen.session.earlier_session import read_events
     from tw_autogen.session.event_journal import read_journal, rounds_of
     from tw_autogen.session.export import FORMATS, export_session
+    from tw_autogen.session.markdown_text import answer_markdown
     from tw_autogen.session.mentioned_files import files_not_made
     from tw_autogen.session.notebook import write_notebook
     from tw_autogen.session.program import Parameter, Program
@@ -75,6 +76,7 @@ __all__ = [
     "Session",
     "SessionSettings",
     "USER",
+    "answer_markdown",
     "check_plugins",
     "checked_opening",
     "checked_policy",
@@ -127,6 +129,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "earlier_session": ("read_events",),
             "event_journal": ("read_journal", "rounds_of"),
             "export": ("FORMATS", "export_session"),
+            "markdown_text": ("answer_markdown",),
             "mentioned_files": ("files_not_made",),
             "notebook": ("write_notebook",),
             "program": ("Parameter", "Program"),

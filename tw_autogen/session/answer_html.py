@@ -14,7 +14,7 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
-from tw_autogen.session.markdown_text import MOST_MARKDOWN_CHARS
+from tw_autogen.session.markdown_text import MOST_MARKDOWN_CHARS, answer_markdown
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
@@ -96,13 +96,17 @@ def answer_html(
 
     Args:
         here: The round it comes from.
-        text: Its words, Markdown.
+        text: Its words, Markdown; printed output at their end is shown as a block.
         artifacts: Its files; pictures are shown, up to 20 MB together, others are named.
         sources: Of its numbers.
         note: A last line, such as what it has cost.
     """
     pictures, files = _shown(artifacts)
-    words = markdown_html(text, pictures) if text.strip() else note_html("(The answer is empty.)")
+    words = (
+        markdown_html(answer_markdown(text, here.posts), pictures)
+        if text.strip()
+        else note_html("(The answer is empty.)")
+    )
     parts = [words, *(picture for picture in pictures.values() if picture not in words)]
     parts += [f'<ul style="margin:0.3em 0">{"".join(files)}</ul>'] if files else []
     plan = next((post.plan for post in reversed(here.posts) if post.plan is not None), None)

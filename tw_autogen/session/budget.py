@@ -103,6 +103,8 @@ class RoundBudget:
         self.usage = Usage()
         self._dollars = 0.0  # what is known of them: one unknown price must not lift the limit
         self._reserved: list[_Reservation] = []
+        self.unanswered = 0
+        """Calls that have gone out, and failed or were stopped."""
         self._estimate = TokenEstimate()
         self.model_seconds = 0.0
         self.kernel_seconds = 0.0
@@ -156,15 +158,24 @@ class RoundBudget:
         Raises:
             RoundTooCostly: names the limit, what was spent, and what was found until then.
         """
-        outer = self._outer
-        with (
-            outer.reserve(outer._here or here, messages) if outer else nullcontext(),
-            self._reserve(here, messages) as answered,
-        ):
-            yield answered
+        with self._reserve_in_all(here, messages) as mine:
+            try:
+                yield mine.answer
+            finally:
+                with self._lock:
+                    self.unanswered += not mine.answered
 
     @contextmanager
-    def _reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[Callable[[], None]]:
+    def _reserve_in_all(self, here: Round, messages: Sequence[Message]) -> Iterator[_Reservation]:
+        outer = self._outer
+        with (
+            outer._reserve_in_all(outer._here or here, messages) if outer else nullcontext(),
+            self._reserve(here, messages) as mine,
+        ):
+            yield mine
+
+    @contextmanager
+    def _reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[_Reservation]:
         with self._lock:
             mine = self._expected(TokenEstimate.count_chars(messages))
             reached = self._reached(mine)
@@ -175,7 +186,7 @@ class RoundBudget:
                 f"{here.id}: {reached}. Raise it if the task needs more. {found_so_far(here)}", round=here
             )
         try:
-            yield mine.answer
+            yield mine
         finally:
             with self._lock:
                 if mine in self._reserved:  # it has failed, or was not reported

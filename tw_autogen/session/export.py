@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,22 +40,26 @@ td, th {{padding: .2em .6em; border: 1px solid #ddd}}
 _PICTURE = "picture"
 
 
-def export_session(folder: Path, path: Path) -> Path:
-    """Write a session to a file; a file that is there is replaced.
+def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
+    """Write a session to a file.
 
     Args:
         folder: The session's, with its journal. It may be open, or of another user: it is only read.
         path: Ends with `.ipynb` (a notebook), `.py` (a program that runs on new data), `.md` or `.html`.
+        replace: Write it in place of a file or link that is there.
 
     Returns:
         The path.
 
     Raises:
-        ConfigError: the journal is missing or damaged, no such format is known, or the file can't be written.
+        ConfigError: the journal is missing or damaged, no such format is known, the file is there already, or it can't
+            be written.
     """
     ending = path.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         raise ConfigError(f"{path}: a session is written as {', '.join(f'.{one}' for one in FORMATS)}")
+    if not replace and os.path.lexists(path):
+        raise ConfigError(f"{path} is there already; take another name, or say --force to replace it")
     events = read_events(folder)
     try:
         if ending == "ipynb":

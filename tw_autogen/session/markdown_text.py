@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tw_autogen.conversation import AttachmentType, Post
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -17,6 +19,39 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 MOST_MARKDOWN_CHARS = 20_000
 """What is parsed at most, as it can take a second or two; longer text is shown as it stands, in one block of code."""
 _BEHIND = "behind"
+_MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
+"""Signs of Markdown that code has printed on purpose."""
+_ALIGNED = re.compile(r"^(?![ \t]*\|).*\S {2,}\S", re.M)
+"""A line of a table in columns; those between `|` are Markdown."""
+
+
+def answer_markdown(text: str, posts: Iterable[Post]) -> str:
+    """Return an answer as Markdown, in which the lines of printed output at its end are a block that keeps them.
+
+    Words, output of one line, and output that is Markdown itself stay as they are.
+
+    Args:
+        text: The answer, or its beginning as `Answer.message` has it.
+        posts: Those of its round.
+    """
+    text = text.rstrip()
+    for output in (one for post in posts for one in _outputs(post)):
+        words = text.removesuffix(output)
+        if words != text and words[-1:] in ("", "\n") and "\n" in output:
+            if _MARKED.search(output) and not _ALIGNED.search(output):
+                return text
+            return "\n\n".join(part for part in (words.rstrip(), fenced(output)) if part)
+    return text
+
+
+def _outputs(post: Post) -> tuple[str, ...]:
+    """Return what a post's code has printed as it may stand in an answer: its beginning, and all of it."""
+    if post.content(AttachmentType.execution_status) != "SUCCESS":
+        return ()
+    thought = post.content(AttachmentType.thought)
+    whole = post.content(AttachmentType.answer).removeprefix(f"{thought}\n\n")
+    shown = (post.content(AttachmentType.execution_result), whole)
+    return tuple(output for one in shown if (output := one.rstrip()))
 
 
 def fenced(text: str, language: str = "") -> str:

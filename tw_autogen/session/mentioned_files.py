@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.request_inputs import LARGE_BYTES
 
 _MOST_NAMED = 20
+_NAME_CHARS = 200
 _WRITABLE = 0o666
 """A copy that code may replace, unlike that of a given file: the request may ask for a new one under this name."""
 
@@ -141,6 +144,17 @@ def _stamp(info: os.stat_result) -> Stamp:
     return (info.st_mtime_ns, info.st_size)
 
 
+def _is_end_of_a_name(name: str, request: str, made: Collection[str], folder: Path | None) -> bool:
+    """Return whether a name is the end of one with blanks that a request names: of a file made, or in a folder."""
+    for found in itertools.islice(re.finditer(re.escape(name), request), _MOST_NAMED):
+        words = request[max(0, found.start() - _NAME_CHARS) : found.start()].rpartition("\n")[2]
+        starts = [0, *(at + 1 for at, one in enumerate(words) if one == " ")]
+        longer = [f"{words[at:]}{name}".lstrip("@\"'`") for at in starts if words[at:].strip()]
+        if any(one in made or (folder is not None and os.path.lexists(folder / one)) for one in longer):
+            return True
+    return False
+
+
 def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles | None) -> list[str]:
     """Return a line for each file that a completed request names, that was not there, and that nobody has made.
 
@@ -153,5 +167,7 @@ def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles 
         return []
     made = {one.path.name for one in answer.artifacts}
     left = [name for name in missing if PurePath(name).name not in made]
-    left = [name for name in left if landing is None or not os.path.lexists(landing.folder / name)]
+    folder = landing.folder if landing else None
+    left = [name for name in left if folder is None or not os.path.lexists(folder / name)]
+    left = [name for name in left if not _is_end_of_a_name(name, answer.round.user_query, made, folder)]
     return [f"{name}: the request names it, but there is no such file, and none was made" for name in left]

@@ -28,7 +28,7 @@ from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_dat
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
-from tw_autogen.session.markdown_text import fenced, without_html
+from tw_autogen.session.markdown_text import answer_markdown, fenced, without_html
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -187,7 +187,8 @@ class _Notebook:
     @take.register
     def _round_closed(self, event: RoundClosed) -> None:
         if event.answer:
-            self._say(f"## Answer\n\n{without_html(event.answer)}")
+            answer = answer_markdown(event.answer, self._rounds[-1].posts if self._rounds else ())
+            self._say(f"## Answer\n\n{without_html(answer)}")
             if sources := sources_html(number_sources(event.answer, self._rounds) if self._rounds else ()):
                 self._add(nbformat.v4.new_markdown_cell(sources, metadata={"tags": ["sources"]}))
         if event.error:

@@ -399,6 +399,7 @@ class Session(NotebookAccess, Closing):
                 RoundClosed(
                     *(here.id, state.value, answer.stop, answer.text, reason),
                     *(took.total, usage, took.model, took.kernel, here.spent),
+                    unanswered=self._budget.round.unanswered,
                 )
             )
             if hooks := self.grants.take_new_hooks():

@@ -84,7 +84,9 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
         return _folder_at(Path(wanted))
     names = [one.id for one in past_sessions(workspace, sized=False)]
     full = wanted if wanted.startswith(_PREFIX) else f"{_PREFIX}{wanted}"
-    matching = [full] if full in names else [one for one in names if one.startswith(full) and full != _PREFIX]
+    if names and _PREFIX.startswith(wanted):
+        raise ConfigError(f"{wanted!r}: all {len(names)} sessions begin so: {', '.join(names[:_MOST_NAMED])}")
+    matching = [full] if full in names else [one for one in names if one.startswith(full)]
     if len(matching) == 1:
         return (workspace / matching[0]).resolve()
     if matching:
