@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import ConfigError, PluginSpecError
+from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import named_folder
-from tw_autogen.plugin import PluginSettings, PluginSpec, inner_folder, read_folder
+from tw_autogen.plugin import PluginSettings, inner_folder
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
+from tw_autogen.session.plugins_read import PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
     ROLE_FOLDERS,
@@ -39,8 +40,6 @@ _MOST_NAMES = 30
 _MOST_NAME_CHARS = 100
 _MOST_LISTED_CHARS = 1500
 """Of one name, and of all, in a line that lists them."""
-_MOST_PLUGIN_BYTES, _MOST_PLUGINS_BYTES = 64_000, 256_000
-"""Of a file of plugins that is read before its folder is trusted, and of all together: 64 kB take a second."""
 _MOST_WANTS = 40
 _MOST_WANT_CHARS = 600
 _MOST_CHARS = 3000
@@ -239,14 +238,14 @@ class Review:
             names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
         if named.is_dir():
-            small = _SmallFiles()
-            for spec in _plugins_of(named, small):
-                if isinstance(spec, PluginSpec) and spec.runs_in == "host":
+            read = PluginsRead(named)
+            for spec in read.specs():
+                if spec.runs_in == "host":
                     name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
                     brief = f"{name} outside the sandbox"
                     yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
-            if small.left_out:
-                unread = [_relative(path, self.folder) for path in small.left_out]
+            if read.left_out:
+                unread = [_relative(path, self.folder) for path in read.left_out]
                 words = f"{_listed(unread, most_chars=_MOST_WANT_CHARS // 2)}: too large to be read before you trust it"
                 yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
 
@@ -563,33 +562,6 @@ def _add_server(places: _Places, server: McpServer, folder: Path) -> None:
     start = folder / Path(server.cwd or ".").expanduser()
     if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and _lies_in(start, folder):
         places.add_code([start], suffixes=PROGRAM_SUFFIXES)
-
-
-class _SmallFiles:
-    """Chooses which files of a folder that is not trusted are read: small ones, and not too much together."""
-
-    def __init__(self) -> None:
-        self._left_bytes = _MOST_PLUGINS_BYTES
-        self.left_out: list[Path] = []
-        """The files that are too large, in the order in which they were looked at."""
-
-    def leave_out(self, path: Path) -> bool:
-        """Return whether a file is not read, because it is too large or empty."""
-        try:
-            size = path.stat().st_size
-        except OSError:
-            return False  # whoever reads it gets the error again
-        if size > min(self._left_bytes, _MOST_PLUGIN_BYTES):
-            self.left_out.append(path)
-            return True
-        self._left_bytes -= size
-        return not size
-
-
-def _plugins_of(folder: Path, small: _SmallFiles) -> Iterator[PluginSpec | ConfigError]:
-    """Yield what the small files in a folder of plugins hold; nothing if there are too many, which loading reports."""
-    with contextlib.suppress(PluginSpecError):
-        yield from read_folder(folder, needed=False, leave_out=small.leave_out)
 
 
 def _lies_in(path: Path, folder: Path) -> bool:

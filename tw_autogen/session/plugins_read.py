@@ -1,0 +1,46 @@
+"""`PluginsRead`: what the plugins of a folder that is not trusted are, as far as their files are small."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tw_autogen.errors import PluginSpecError
+from tw_autogen.plugin import PluginSpec, read_folder
+
+_MOST_BYTES, _MOST_FOLDER_BYTES = 64_000, 256_000
+"""Of a file, and of all together: parsing 64 kB takes a second."""
+
+
+class PluginsRead:
+    """Reads the small files of a folder's plugins, without running them.
+
+    Args:
+        folder: Of plugins; exists.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._left_bytes = _MOST_FOLDER_BYTES
+        self.left_out: list[Path] = []
+        """The files that are too large, as far as `specs` has come."""
+
+    def specs(self) -> Iterator[PluginSpec]:
+        """Yield the plugins that can be read; nothing if there are too many files, which loading reports."""
+        with contextlib.suppress(PluginSpecError):
+            for found in read_folder(self._folder, needed=False, leave_out=self._leaves_out):
+                if isinstance(found, PluginSpec):
+                    yield found
+
+    def _leaves_out(self, path: Path) -> bool:
+        """Return whether a file is not read, because it is too large or empty."""
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return False  # whoever reads it gets the error again
+        if size > min(self._left_bytes, _MOST_BYTES):
+            self.left_out.append(path)
+            return True
+        self._left_bytes -= size
+        return not size
