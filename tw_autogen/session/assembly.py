@@ -459,6 +459,7 @@ def _worker(
             name=name,
             approve=approve,
             keeps_definitions=alone,
+            distrusted=distrusted_folder(read),
         )
     elif isinstance(seat.role, str | Path | type):
         spec = role_spec(seat.role)
