@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from tw_autogen import SafeFolder
-from tw_autogen.plugin import Plugin, private_folder, read_sqlite, register_plugin
+from tw_autogen.plugin import Plugin, named_file, private_folder, read_sqlite, register_plugin
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
@@ -135,7 +135,7 @@ class SqliteDatabase:
         yield self._path, False
 
 
-class SessionDatabase(SqliteDatabase):
+class CopiedDatabase(SqliteDatabase):
     """An SQLite file that code can change: a copy in a folder of the host's own is read, and removed after each query.
 
     SQLite opens a file by its path, so it would follow a link that code puts there. With the database comes its
@@ -143,7 +143,7 @@ class SessionDatabase(SqliteDatabase):
     it can name further files, which SQLite would open and remove.
 
     Args:
-        folder: Where code runs.
+        folder: Where code can write.
         name: The file, relative to it.
         turn: As of `SqliteDatabase`; it holds for copies as well.
         limit_bytes: A longer database or log is an error.
@@ -360,21 +360,24 @@ class SqlPullData(Plugin):
         with SafeFolder(folder) as opened:
             inner, other = opened.name_of(folder / path), opened.name_of(place)
             if inner and _is_there(opened, inner):
-                return self._of_session(inner)
+                return self._copied(folder, inner)
         if place.is_file() and not other:
-            return SqliteDatabase(place.resolve(), self._turn)
+            real, of_code = named_file(place, distrusted=self.ctx.distrusted)
+            if of_code is None:
+                return SqliteDatabase(real, self._turn)
+            return self._copied(of_code, real.relative_to(of_code).as_posix())
         places = (folder / path, place)
         raise FileNotFoundError(f"no database {path!r}; looked in {' and '.join(str(one.parent) for one in places)}")
 
-    def _of_session(self, name: str) -> SessionDatabase:
+    def _copied(self, folder: Path, name: str) -> CopiedDatabase:
         limit_bytes = int(float(self.config.get("max_database_mb") or 2000) * (1 << 20))
-        return SessionDatabase(Path(self.ctx.folder), name, self._turn, limit_bytes)
+        return CopiedDatabase(folder, name, self._turn, limit_bytes)
 
     def _only_file(self) -> SqliteDatabase:
         with SafeFolder(self.ctx.folder) as folder:
             names = [one.name for one in folder.walk(enter=lambda name: False) if Path(one.name).suffix in SUFFIXES]
         if len(names) == 1:
-            return self._of_session(names[0])
+            return self._copied(Path(self.ctx.folder), names[0])
         found = f"several databases are here ({', '.join(names)})" if names else "no database is set"
         raise ValueError(
             f"{found}; name one: `database` under `configurations` in sql_pull_data.yaml, or the session variable "

@@ -1,4 +1,4 @@
-"""Folders that a user names: resolved without a link that code, or whoever made a folder, may have put there."""
+"""Folders and files that a user names, resolved over no link that code, or whoever made a folder, may have made."""
 
 from __future__ import annotations
 
@@ -29,14 +29,36 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     """
     if kept_path(path):
         return Path(os.path.abspath(path))
+    return _resolved(path, "folder", writable, distrusted)
+
+
+def named_file(path: Path | str, *, distrusted: Path | None = None) -> tuple[Path, Path | None]:
+    """Return a file that the user names as an absolute path without links, and the folder of code's that holds it.
+
+    Args:
+        path: Absolute, or relative to the current folder.
+        distrusted: As in `named_folder`.
+
+    Returns:
+        The path, and the outermost of the folders that code of this process could write to in which it lies: there it
+        has to be read with `SafeFolder`. None: it lies in none.
+
+    Raises:
+        ConfigError: as of `named_folder`.
+    """
+    real = _resolved(path, "file", (), distrusted)
+    return real, next((one for one in reversed(real.parents) if one in KERNEL_FOLDERS), None)
+
+
+def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: Path | None) -> Path:
     target, links = _walked(path)
     if link := _link_out(target, links, _writable(writable)):
         raise ConfigError(
-            f"{path} leads over the link {link} to {target}, and code could make that link; name the folder that you "
+            f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
             "mean, or remove the link"
         )
     if distrusted is not None and _link_out(target, links, [os.path.realpath(distrusted)]):
-        raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, 'folder')}")
+        raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, what)}")
     return Path(target)
 
 

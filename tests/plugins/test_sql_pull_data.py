@@ -1,3 +1,4 @@
+import functools
 import math
 import os
 import sqlite3
@@ -10,9 +11,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from autogen.coding import CodeBlock
 
+from tw_autogen import open_session
+from tw_autogen.errors import ConfigError, RoundError
+from tw_autogen.hosts.conversable import KernelCodeExecutor
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.shipped_folders import shipped_folder
-from tw_autogen.testing import load_plugin
+from tw_autogen.testing import FakeKernel, ScriptedModel, load_plugin
 
 SPEC = shipped_folder("plugins") / "sql_pull_data.yaml"
 EMPTY = ", ".join(["''"] * 10)
@@ -525,3 +531,79 @@ def test_a_long_text_in_a_query_takes_no_memory_for_each_character(pull, part):
 )
 def test_words_in_texts_with_doubled_quotes_are_no_code(by_url, query):
     assert len(by_url(query)[0]) == 1
+
+
+WRITABLE = {
+    "a plain file": ("data/plant.db", {}, [7]),
+    "a link out": ("data/plant.db", {"data/plant.db": "../private/secret.db"}, "over the link .*/data/plant.db to .*"),
+    "over a link out": ("data/way/secret.db", {"data/way": "../private"}, "over the link .*/data/way to .*/secret.db"),
+    "the user's, then code's": (
+        "way/out.db",
+        {"way": "data", "data/out.db": "../private/secret.db"},
+        "out.db",
+    ),
+    "a link that stays": ("data/other.db", {"data/other.db": "plant.db"}, [7]),
+    "a log that is a link": ("data/plant.db", {"data/plant.db-wal": "../private/secret.db"}, "plant.db: .*"),
+    "in a folder beside": ("private/secret.db", {}, [13]),
+}
+
+
+@pytest.mark.parametrize("case", WRITABLE)
+def test_where_code_can_write_a_database_is_read_as_a_copy_and_over_no_link_out(tmp_path, case):
+    named, links, wanted = WRITABLE[case]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "private").mkdir()
+    for name, number in (("data/plant.db", 7), ("private/secret.db", 13)):
+        with closing(sqlite3.connect(tmp_path / name)) as connection, connection:
+            connection.execute(f"CREATE TABLE t AS SELECT {number} AS n")
+    LocalKernel(tmp_path / "work", settings=KernelSettings(write=(str(tmp_path / "data"),))).close()
+    for name, target in links.items():
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name).symlink_to(target)
+
+    with load_plugin(SPEC, tmp_path / "work", database=str(tmp_path / named)) as pull:
+        if isinstance(wanted, list):
+            assert pull("SELECT n FROM t")[0].n.tolist() == wanted
+        else:
+            with pytest.raises((ConfigError, ValueError), match=wanted):
+                pull("SELECT n FROM t")
+
+
+@pytest.mark.parametrize("opened", ["session", "executor"])
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_database_named_in_an_untrusted_folder_is_read_over_no_link_out_of_it(tmp_path, monkeypatch, opened, trust):
+    here = tmp_path / "download"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    make_database(tmp_path / "private.db")
+    (here / "shop.db").symlink_to("../private.db")
+    query, variables = "SELECT name FROM shops", {"database": str(here / "shop.db")}
+    said = ""
+    if opened == "session":
+        kernel = FakeKernel(lambda code: str(kernel.served["sql_pull_data"](query)[1]), folder=tmp_path / "work")
+        with open_session(
+            ScriptedModel([]),
+            roles="code_interpreter",
+            plugins="sql_pull_data",
+            kernel=kernel,
+            folder=tmp_path / "session",
+            trust=trust,
+        ) as session:
+            session.variables.update(variables)
+            ask = functools.partial(session.run_code, "pull")
+            said = ask().message if trust else refusal(ask)
+    else:
+        with KernelCodeExecutor(
+            plugins="sql_pull_data", folder=tmp_path / "work", variables=variables, trust=trust
+        ) as executor:
+            block = CodeBlock(code=f"print(sql_pull_data({query!r})[1])", language="python")
+            said = executor.execute_code_blocks([block]).output
+
+    assert ("2 rows; columns name" in said) is trust
+    assert (f"a link out of {here}, which is not trusted, to {tmp_path}/private.db" in said) is not trust
+
+
+def refusal(ask):
+    with pytest.raises(RoundError, match="a link out of") as caught:
+        ask()
+    return str(caught.value)

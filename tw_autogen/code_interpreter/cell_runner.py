@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tw_autogen.approval import noting_person_time
@@ -35,6 +36,7 @@ class CellRunner:
         model: What host-run plugins may ask.
         settings: How often and how long host-run plugins may be called.
         later: Load each plugin before the first cell that names it, and not now: there are many.
+        distrusted: As of `PluginContext`, for host-run plugins.
 
     Raises:
         PluginLoadError: a plugin that is not `optional` doesn't load; names file and line.
@@ -48,11 +50,13 @@ class CellRunner:
         settings: CodeInterpreterSettings,
         *,
         later: bool = False,
+        distrusted: Path | None = None,
     ) -> None:
         self.kernel = kernel
         self._seconds = settings.host_seconds
         self._budget = CallBudget(settings.host_calls, settings.host_seconds)
         self._model = model
+        self._distrusted = distrusted
         self._asking = threading.Lock()  # a model is asked by one thread at a time, and calls run side by side
         self._count = 0
         self._running: RunningCell | None = None
@@ -151,6 +155,7 @@ class CellRunner:
             folder=self.kernel.folder,
             session_variables=self._variables,
             call_model=lambda messages: self._ask(spec, messages),
+            distrusted=self._distrusted,
             on_artifact=lambda one: self._cell().keep_artifact(one),
             on_log=lambda line: self._cell().keep_log(line),
         )

@@ -71,6 +71,7 @@ class CodeInterpreter(Role):
         name: Its name in the history.
         approve: Asked before a cell runs, as the setting `approval` says; None: nobody is there.
         keeps_definitions: This role keeps the User's definitions, because it alone answers them and no Planner does.
+        distrusted: As of `CellRunner`.
 
     Raises:
         PluginLoadError: a plugin that is not `optional` doesn't load (at once if a Kernel is given, else before the
@@ -96,9 +97,11 @@ class CodeInterpreter(Role):
         name: str = NAME,
         approve: Approve | None = None,
         keeps_definitions: bool = False,
+        distrusted: Path | None = None,
     ) -> None:
         self.name = name
         self._keeps_definitions = keeps_definitions
+        self._distrusted = distrusted
         self._model = model
         self._policy = policy or Policy()
         self._ranker = ranker
@@ -287,7 +290,7 @@ class CodeInterpreter(Role):
         return self._cells
 
     def _cells_of(self, kernel: Kernel, plugins: tuple[PluginSpec, ...]) -> CellRunner:
-        return CellRunner(kernel, plugins, self._model, self._settings, later=self._later)
+        return CellRunner(kernel, plugins, self._model, self._settings, later=self._later, distrusted=self._distrusted)
 
     def _offer_only(self, plugins: tuple[PluginSpec, ...]) -> None:
         self._plugins = plugins

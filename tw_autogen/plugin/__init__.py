@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.guest import Plugin, PluginContext, plugin, register_plugin, test_plugin
 from tw_autogen.lazy_module import lazy_face
+from tw_autogen.named_folders import named_file
 from tw_autogen.safe_folder import private_folder
 from tw_autogen.sqlite_reader import read_sqlite
 
@@ -46,6 +47,7 @@ __all__ = [
     "is_table",
     "json_schema",
     "listed_plugins",
+    "named_file",
     "plugin",
     "plugin_files",
     "private_folder",

@@ -30,6 +30,7 @@ class HostPlugin(Closing):
         folder: The session's folder; files that it makes go there.
         session_variables: Looked up at each call, so that what the session is given later is seen.
         call_model: Answers the plugin's messages, each with `role` and `content`, with text; None if there is no model.
+        distrusted: As of `PluginContext`.
         on_artifact: Takes each file that a call made, also when the call failed in the end.
         on_log: Takes each line that the plugin logged.
 
@@ -48,13 +49,16 @@ class HostPlugin(Closing):
         folder: Path,
         session_variables: Mapping[str, Any] | None = None,
         call_model: CallModel | None = None,
+        distrusted: Path | None = None,
         on_artifact: Callable[[Artifact], None] | None = None,
         on_log: Callable[[Log], None] | None = None,
     ) -> None:
         self.spec = spec
         self.name = spec.name
         self._files = SessionArtifacts(folder)
-        self._context = PluginContext(self._files, session_variables=session_variables, call_llm=call_model)
+        self._context = PluginContext(
+            self._files, session_variables=session_variables, call_llm=call_model, distrusted=distrusted
+        )
         self._on_artifact = on_artifact or _ignore
         self._on_log = on_log or _ignore
         self._numbers = itertools.count(1)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tw_autogen.session.session_fork import fork_session
     from tw_autogen.session.settings import SessionSettings
     from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
-    from tw_autogen.session.trust_review import Review, refuse_link, trust_lines
+    from tw_autogen.session.trust_review import Review, distrusted_folder, refuse_link, trust_lines
     from tw_autogen.session.workspace import (
         PastSession,
         past_sessions,
@@ -82,6 +82,7 @@ __all__ = [
     "checked_policy",
     "compact_session",
     "count_asked",
+    "distrusted_folder",
     "example_files",
     "export_session",
     "files_not_made",
@@ -150,7 +151,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "session_fork": ("fork_session",),
             "settings": ("SessionSettings",),
             "settings_sources": ("ROOMS", "read_logged", "read_settings", "review_folder"),
-            "trust_review": ("Review", "refuse_link", "trust_lines"),
+            "trust_review": ("Review", "distrusted_folder", "refuse_link", "trust_lines"),
             "workspace": (
                 "PastSession",
                 "past_sessions",

@@ -46,8 +46,8 @@ from tw_autogen.session.role_seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
-from tw_autogen.session.trust_review import chosen_folder, distrusted_folder
-from tw_autogen.session.workspace import ignore_in_git, session_folder
+from tw_autogen.session.trust_review import distrusted_folder
+from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
 from tw_autogen.settings import Settings
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.trusted_files import compared_with
@@ -459,6 +459,7 @@ def _worker(
             name=name,
             approve=approve,
             keeps_definitions=alone,
+            distrusted=distrusted_folder(read),
         )
     elif isinstance(seat.role, str | Path | type):
         spec = role_spec(seat.role)

@@ -16,8 +16,6 @@ from typing import Any
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import named_folder
 from tw_autogen.plugin import PluginSettings, inner_folder
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.session.plugins_read import PluginsRead
@@ -315,30 +313,6 @@ def distrusted_folder(settings: Settings) -> Path | None:
     here = Path.cwd()
     known = settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here
     return None if known else here
-
-
-def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
-    """Return the folder that the user names, else `session.workspace`, absolute and without links; it is not made.
-
-    Args:
-        settings: Say where sessions are kept, what code can write to, and whether the current folder is trusted.
-        named: For sessions or a kernel; None: nothing is named.
-
-    Raises:
-        ConfigError: it is reached over a link that code could have made, or over one out of the current folder, which
-            nobody has trusted. An absolute `session.workspace` is the choice of whoever wrote the settings: links out
-            of the current folder are followed there.
-    """
-    writable = settings.read("kernel", KernelSettings).write
-    if named is not None:
-        return named_folder(named, writable=writable, distrusted=distrusted_folder(settings))
-    workspace = Path(settings.read("session", SessionSettings).workspace)
-    if settings.origin("session.workspace") == Settings.DEFAULT:
-        folder = named_folder(workspace, writable=writable)
-        refuse_link(settings, folder / "session")
-        return folder
-    distrusted = None if workspace.is_absolute() else distrusted_folder(settings)
-    return named_folder(workspace, writable=writable, distrusted=distrusted)
 
 
 def refuse_link(settings: Settings, root: Path) -> None:

@@ -12,10 +12,13 @@ from pathlib import Path
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES
 from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.trust_review import distrusted_folder, refuse_link
 from tw_autogen.settings import Settings
 
 _VARIABLES = f"{FILES}/.checkpoint/variables"
@@ -48,6 +51,30 @@ class PastSession:
     size_bytes: int
     question: str
     is_open: bool
+
+
+def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
+    """Return the folder that the user names, else `session.workspace`, absolute and without links; it is not made.
+
+    Args:
+        settings: Say where sessions are kept, what code can write to, and whether the current folder is trusted.
+        named: For sessions or a kernel; None: nothing is named.
+
+    Raises:
+        ConfigError: it is reached over a link that code could have made, or over one out of the current folder, which
+            nobody has trusted. An absolute `session.workspace` is the choice of whoever wrote the settings: links out
+            of the current folder are followed there.
+    """
+    writable = settings.read("kernel", KernelSettings).write
+    if named is not None:
+        return named_folder(named, writable=writable, distrusted=distrusted_folder(settings))
+    workspace = Path(settings.read("session", SessionSettings).workspace)
+    if settings.origin("session.workspace") == Settings.DEFAULT:
+        folder = named_folder(workspace, writable=writable)
+        refuse_link(settings, folder / "session")
+        return folder
+    distrusted = None if workspace.is_absolute() else distrusted_folder(settings)
+    return named_folder(workspace, writable=writable, distrusted=distrusted)
 
 
 def past_sessions(workspace: Path, *, sized: bool = True) -> list[PastSession]:

@@ -26,6 +26,7 @@ from tw_autogen.session import (
     PolicyWanted,
     Seat,
     check_plugins,
+    distrusted_folder,
     open_kernel,
     policy_of,
     read_logged,
@@ -97,7 +98,9 @@ class KernelCodeExecutor(Closing):
             self._policy = replace(policy_of(seat, read), install=read.read("kernel", KernelSettings).install)
         with ExitStack() as undo:
             undo.callback(self._stack.close)
-            self._cells = CellRunner(self._kernel, specs, model or _NoModel(), self._options)
+            self._cells = CellRunner(
+                self._kernel, specs, model or _NoModel(), self._options, distrusted=distrusted_folder(read)
+            )
             undo.pop_all()
         self._stack.callback(self._cells.close)
         self._end = weakref.finalize(self, self._stack.close)

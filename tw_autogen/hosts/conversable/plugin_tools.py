@@ -22,7 +22,7 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import check_plugins, open_kernel, read_logged
+from tw_autogen.session import check_plugins, distrusted_folder, open_kernel, read_logged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,6 +140,7 @@ class PluginTools(Closing):
                     folder=self.folder,
                     session_variables=self._variables,
                     call_model=ask,
+                    distrusted=distrusted_folder(read),
                     on_artifact=self._made.append,
                 )
             )
