@@ -210,9 +210,9 @@ class AnswerFiles:
         try:
             with self._open() as target:
                 saved = [_saved(path, target, room, at, self._own_copy(path, at)) for path, at in fresh.items()]
-                for one in saved:
-                    if one.path is not None:
-                        self._done[one.source] = _Copy(stamps[one.source], one.path, _copy_stamp(target, one.path))
+                for copied in saved:
+                    if (made := copied.path) is not None:
+                        self._done[copied.source] = _Copy(stamps[copied.source], made, _copy_stamp(target, made))
         except OSError as error:
             why = f"{self._out or self.folder}: {error.strerror or error}"
             return [Saved(path, None, why) for path in fresh]
