@@ -434,7 +434,7 @@ def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_
         "odd.csv": str(tmp_path / "odd (2).csv"), "chart.png": str(tmp_path / "chart.png"), "scratch.csv": None,
         "conftest.py": None,
     }  # fmt: skip
-    assert ran.stderr == "saved odd (2).csv\n"  # the answer names the other one
+    assert ran.stderr == "saved odd (2).csv: there is another odd.csv\n"  # the answer names the other one
     names = {one.name for one in tmp_path.iterdir() if not one.name.startswith(".")}
     assert names == {"sales.csv", "odd.csv", "odd (2).csv", "chart.png"}
     assert (tmp_path / "odd.csv").read_text() == "mine"

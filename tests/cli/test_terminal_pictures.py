@@ -1,8 +1,14 @@
 """Pictures that code has made are read for the terminal; a hostile one is left out and breaks nothing."""
 
+import contextlib
+import fcntl
 import io
 import os
+import pty
 import struct
+import subprocess
+import sys
+import termios
 import zlib
 
 import pytest
@@ -77,3 +83,44 @@ def test_a_chart_is_read(tmp_path):
     (tmp_path / "a.png").write_bytes(chart(7, 5))
 
     assert read_picture(tmp_path / "a.png", tmp_path).size == (7, 5)
+
+
+SHOW_AND_READ = """
+import sys
+from pathlib import Path
+from rich.console import Console
+from tw_autogen.cli.terminal_pictures import TerminalPictures
+from tw_autogen.kernel import Artifact
+here = Path(sys.argv[1])
+TerminalPictures(Console(force_terminal=True)).show([Artifact("a", "file", here / "a.png")], here)
+print("read", [input(), input()])
+"""
+TERMINALS = {
+    "not known": ({"TERM": "xterm-256color"}, 10, b""),
+    "tmux in kitty": ({"TERM": "tmux-256color", "TMUX": "x", "KITTY_WINDOW_ID": "1", "TERM_PROGRAM": "kitty"}, 10, b""),
+    "foot": ({"TERM": "foot"}, 10, b"\x1bP"),
+    "foot, size not known": ({"TERM": "foot"}, 0, b""),
+    "kitty": ({"TERM": "xterm-kitty"}, 10, b"\x1b_G"),
+}
+
+
+@pytest.mark.parametrize(("variables", "pixels", "drawn"), TERMINALS.values(), ids=TERMINALS)
+def test_what_is_typed_while_the_first_picture_is_shown_is_read_whole(variables, pixels, drawn, tmp_path):
+    pytest.importorskip("textual_image")
+    (tmp_path / "a.png").write_bytes(chart(7, 5))
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 80 * pixels, 24 * pixels))
+    os.write(ours, b"what is next?\nand then?\n")
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    command = [sys.executable, "-c", SHOW_AND_READ, str(tmp_path)]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=inherited | variables):
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # EIO: the process has ended
+            while more := os.read(ours, 1 << 16):
+                said += more
+    os.close(ours)
+
+    assert b"read ['what is next?', 'and then?']" in said
+    assert [one for one in (b"\x1b[c", b"\x1b[16t", b"a=q") if one in said] == []
+    assert [one for one in (b"\x1bP", b"\x1b_G") if one in said] == ([drawn] if drawn else [])

@@ -116,6 +116,80 @@ def test_only_named_files_land_where_the_user_is(made, target):
     assert sorted(os.listdir(target)) == ["chart.png", "odd.csv"]
 
 
+@pytest.mark.parametrize(
+    ("users", "name", "holds"),
+    [
+        ("left alone", "chart.png", {"chart.png": "red"}),
+        ("changed", "chart (2).png", {"chart.png": "mine", "chart (2).png": "red"}),
+        ("replaced", "chart (2).png", {"chart.png": "blue", "chart (2).png": "red"}),
+        ("removed", "chart.png", {"chart.png": "red"}),
+    ],
+)
+@pytest.mark.parametrize("turn", ["this answer", "earlier"])
+def test_a_copied_file_that_code_changed_again_replaces_its_copy(users, name, holds, turn, made, target):
+    landing = AnswerFiles(target)
+    first = made("chart.png", text="blue")
+    assert [one.path for one in landing.land(first, "save it as chart.png")] == [target / "chart.png"]
+    if users == "changed":
+        (target / "chart.png").write_text("mine", encoding="utf-8")
+    elif users == "replaced":
+        (target / "new").write_text("blue", encoding="utf-8")
+        (target / "new").replace(target / "chart.png")
+    elif users == "removed":
+        (target / "chart.png").unlink()
+    changed = made("chart.png", "scratch.csv", text="red")
+    os.utime(changed[0].path, ns=(1, 1))
+
+    given = (changed, ()) if turn == "this answer" else ([], first)
+    saved = landing.land(given[0], "make it red", earlier=given[1])
+
+    assert [one.path for one in saved] == [target / name]
+    assert {one.name: one.read_text(encoding="utf-8") for one in target.iterdir()} == holds
+    assert landing.saved_as(changed[0].path) == target / name
+    assert landing.land(changed, "and now?") == []
+
+
+PLACES = {
+    "made there": ("out/msft.csv", "Save it in a subfolder: out/msft.csv", "out/msft.csv"),
+    "made under its plain name": ("msft.csv", "save it as ./out/deep/msft.csv.", "out/deep/msft.csv"),
+    "taken": ("taken/msft.csv", "save it as taken/msft.csv", "taken/msft (2).csv"),
+    "only read": ("msft.csv", "read taken/msft.csv", None),
+    "above": ("msft.csv", "save it as ../msft.csv", None),
+    "elsewhere": ("msft.csv", "save it as /tmp/msft.csv", None),
+    "at home": ("msft.csv", "save it as ~/out/msft.csv", None),
+    "above, later": ("msft.csv", "save it as out/../../msft.csv", None),
+    "hidden": ("msft.csv", "save it as .git/msft.csv", None),
+    "hidden, later": ("msft.csv", "save it as out/.git/msft.csv", None),
+    "an address": ("msft.csv", "read https://host/out/msft.csv", None),
+}
+
+
+@pytest.mark.parametrize(("made_as", "text", "place"), PLACES.values(), ids=PLACES)
+def test_a_file_named_in_a_subfolder_lands_there(made_as, text, place, made, target):
+    (target / "taken").mkdir()
+    (target / "taken" / "msft.csv").write_text("mine", encoding="utf-8")
+
+    saved = AnswerFiles(target).land(made(made_as), text)
+
+    assert [one.path for one in saved] == ([target / place] if place else [])
+    assert (target / "taken" / "msft.csv").read_text(encoding="utf-8") == "mine"
+    assert len([one for one in target.parent.rglob("msft*.csv") if one.is_file()]) == 2 + bool(place)
+
+
+@pytest.mark.parametrize("folder", ["link", "venv", "file"])
+def test_a_subfolder_that_is_a_link_or_obeyed_gets_no_file(folder, made, target):
+    elsewhere = target.parent / "elsewhere"
+    elsewhere.mkdir()
+    (target / "link").symlink_to(elsewhere)
+    (target / "file").write_text("x", encoding="utf-8")
+
+    (saved,) = AnswerFiles(target).land(made(f"{folder}/msft.csv"), f"save it as {folder}/msft.csv")
+
+    assert saved.path is None
+    assert saved.problem
+    assert os.listdir(elsewhere) == []
+
+
 def test_nothing_is_written_over_and_the_mode_is_that_of_any_new_file(made, target):
     (target / "chart.png").write_text("mine", encoding="utf-8")
     (target / "a.csv.gz").write_text("mine", encoding="utf-8")

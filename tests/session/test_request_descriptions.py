@@ -220,6 +220,52 @@ def test_files_of_an_earlier_request_stay_known_and_are_not_told_again(tmp_path)
     assert changed.endswith("Files of earlier requests: 'b.csv'.")
 
 
+def test_many_given_files_of_one_layout_are_described_by_one_of_them(tmp_path):
+    found, own, _ = descriptions(tmp_path)
+    names = [f"station_{number:03}.csv" for number in range(120)]
+    for number, name in enumerate(names):
+        rows = "".join(f"{one},{one * number % 7}\n" for one in range(1, number % 5 + 2))
+        (own / name).write_text(f"day,rain\n{rows}{'20,oops' if number == 60 else ''}\n", encoding="utf-8")
+    (own / "places.csv").write_text("station,place\n1,Kiel\n", encoding="utf-8")
+    files = [own / name for name in [*names, "places.csv"]]
+
+    told = found.of_request("how much rain fell in all?", files, {})
+    again = found.of_request("and the mean rain?", files, {})
+
+    assert "; 119 files of this layout ('station_000.csv', 'station_001.csv' … 'station_119.csv'), of this one:" in told
+    assert "| day,rain" in told
+    assert "- station_060.csv: " in told
+    assert "| 20,oops" in told
+    assert "| station,place" in told
+    assert len(told) < 3000
+    assert "station_000.csv: 14 bytes, CSV: 1 rows x 2 columns (described in an earlier request); 119 files of" in again
+    assert len(again) < 1000
+
+
+def test_few_given_files_of_one_layout_that_fit_are_described_each(tmp_path):
+    found, own, _ = descriptions(tmp_path)
+    for number in range(3):
+        (own / f"{number}.csv").write_text(f"day,rain\n1,{number}5\n", encoding="utf-8")
+
+    told = found.of_request("look", [own / f"{number}.csv" for number in range(3)], {})
+
+    assert all(f"| 1,{number}5" in told for number in range(3))
+
+
+@pytest.mark.parametrize("chars", [1000, 6000])
+def test_many_given_files_without_a_common_layout_keep_the_limit(chars, tmp_path):
+    found, own, _ = descriptions(tmp_path, profile_chars=chars)
+    names = [f"note_{number}.txt" for number in range(150)]
+    for name in names:
+        (own / name).write_text(f"This is {name}, and nothing else.\n", encoding="utf-8")
+
+    told = found.of_request("what does note_77 hold?", [own / name for name in names], {})
+
+    assert len(told) < chars + 200
+    assert "- note_77.txt: " in told
+    assert " more files came with the request: print(describe(path)) shows one of them." in told
+
+
 def test_without_a_kernel_files_are_told_by_name_and_size(tmp_path):
     (tmp_path / "a.csv").write_text("canary\n1\n", encoding="utf-8")
     found = RequestDescriptions(SessionSettings(), tmp_path, lambda: None, print)

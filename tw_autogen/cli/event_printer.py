@@ -124,6 +124,8 @@ class EventPrinter:
                 line.append_text(link(one.source))
             elif not quiet or one.path.name != one.source.name:
                 line = Text.assemble("saved ", link(one.path))
+                if one.path.name != one.source.name:
+                    line.append(f": there is another {clean(one.source.name)}")
             else:
                 continue
             self._console.print(line, soft_wrap=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterable
+import os
+import struct
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,10 @@ from rich.console import Console
 from tw_autogen.kernel import Artifact
 from tw_autogen.safe_folder import SafeFolder
 
+if sys.platform != "win32":
+    import fcntl
+    import termios
+
 _LARGEST_BYTES = 8_000_000
 _LARGEST_PIXELS = 20_000_000
 _COLUMNS = 80
@@ -20,11 +27,15 @@ _START = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 """A PNG's signature, length and type of its first chunk, in which its size is."""
 
 
+_KITTY = frozenset({"xterm-kitty", "kitty", "xterm-ghostty", "ghostty"})
+_SIXEL = frozenset({"foot", "foot-extra", "mlterm", "contour", "wezterm", "iterm.app", "mintty", "konsole"})
+
+
 class TerminalPictures:
     """Shows PNG files in terminals that have Sixel or kitty's graphics protocol; elsewhere it does nothing.
 
-    It needs the package `textual-image`, which the extra `data` brings. The terminal is asked what it can show when the
-    first picture is there.
+    It needs the package `textual-image`, which the extra `data` brings. What the terminal can show is taken from the
+    environment and its size in pixels; it is never asked, since its reply would be mixed with what the user types.
 
     Args:
         console: Where to.
@@ -56,14 +67,52 @@ class TerminalPictures:
     def _kind(self) -> Any:
         """Return the class of pictures that this terminal shows; None if it shows none."""
         if self._images is None:
-            try:
-                from textual_image import renderable  # asks the terminal while it is imported
-            except ImportError:
-                self._images = (None,)
-            else:
-                good = (renderable.SixelImage, renderable.TGPImage)
-                self._images = (renderable.Image if renderable.Image in good else None,)
+            protocol = picture_protocol(os.environ) if _has_pixels() else ""
+            self._images = (_image_class(protocol) if protocol else None,)
         return self._images[0]
+
+
+def picture_protocol(environ: Mapping[str, str]) -> str:
+    """Return `kitty` or `sixel`, as a terminal's variables name its program; empty if it is not known to have either.
+
+    Args:
+        environ: `TERM`, `TERM_PROGRAM`, `KONSOLE_VERSION`; in `tmux` and `screen` (`TMUX`, `STY`) there is neither.
+
+    Example:
+        >>> picture_protocol({"TERM": "xterm-kitty"}), picture_protocol({"TERM": "xterm-256color"})
+        ('kitty', '')
+    """
+    term = environ.get("TERM", "").lower()
+    if environ.get("TMUX") or environ.get("STY") or term.startswith(("tmux", "screen")):
+        return ""
+    names = {term, environ.get("TERM_PROGRAM", "").lower(), "konsole" if environ.get("KONSOLE_VERSION") else ""}
+    if names & _KITTY:
+        return "kitty"
+    return "sixel" if names & _SIXEL else ""
+
+
+def _has_pixels() -> bool:
+    """Return whether the system knows how large a cell of the terminal is: textual-image would ask the terminal."""
+    if sys.platform == "win32" or sys.__stdout__ is None:
+        return False
+    try:
+        size: bytes = fcntl.ioctl(sys.__stdout__.fileno(), termios.TIOCGWINSZ, bytes(8))
+    except (OSError, ValueError):
+        return False
+    rows, columns, width, height = struct.unpack("HHHH", size)
+    return bool(0 < columns <= width and 0 < rows <= height)
+
+
+def _image_class(protocol: str) -> Any:
+    """Return textual-image's class for a protocol; None if the package is missing."""
+    kept, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]  # else its import asks the terminal
+    try:
+        from textual_image import renderable
+    except ImportError:
+        return None
+    finally:
+        sys.__stdout__ = kept  # type: ignore[misc]
+    return renderable.TGPImage if protocol == "kitty" else renderable.SixelImage
 
 
 def read_picture(path: Path, folder: Path) -> Any:

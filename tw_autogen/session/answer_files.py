@@ -6,14 +6,17 @@ import contextlib
 import errno
 import os
 import re
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from tw_autogen.conversation import is_document, split_suffix
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked
 
+_Stamp = tuple[int, ...]
 _MOST_OF_A_NAME = 1000
 
 
@@ -49,6 +52,24 @@ def is_named_in(name: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
+def _place_in(text: str, source: Path, folder: Path) -> str:
+    """Return where below the user's folder a text wants a file: `chart.png`, `out/chart.png`; empty: it names none.
+
+    A place in a subfolder counts if the file lies in a subfolder of that name, or if there is no such file yet.
+    """
+    if is_named_in(source.name, text):
+        return source.name
+    if not is_document(source.name):
+        return ""
+    pattern = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w-][\w.-]*/)+){re.escape(source.name)}(?![\w\\/-]|\.\w)"
+    for found in re.finditer(pattern, text, re.IGNORECASE):
+        place = found[1] + source.name
+        lies = "/".join(source.parts[-len(PurePosixPath(place).parts) :])
+        if lies.casefold() == place.casefold() or not os.path.lexists(folder / place):
+            return place
+    return ""
+
+
 def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = KernelSettings.disk_mb) -> list[Saved]:
     """Copy files of an answer to a folder, each under its own name, or `name (2).png` where that one is taken.
 
@@ -67,16 +88,8 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
         OSError: the folder can't be made or opened, or a link is in the way, which the message names.
     """
     with held_folder(folder) as target:
-        return _save_in(target, artifacts, limit_mb)
-
-
-def _save_in(target: SafeFolder, artifacts: Iterable[Artifact], limit_mb: int) -> list[Saved]:
-    found: dict[Path, Saved] = {}
-    room = _Room(limit_mb)
-    for one in artifacts:
-        if one.path not in found:
-            found[one.path] = _saved(one.path, target, room)
-    return list(found.values())
+        room = _Room(limit_mb)
+        return [_saved(path, target, room, path.name) for path in dict.fromkeys(one.path for one in artifacts)]
 
 
 class _Room:
@@ -99,6 +112,15 @@ class _Room:
             )
             raise OSError(errno.EFBIG, why)
         self._left -= size
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A file that was copied: its stamp then, where the copy is, and the copy's stamp."""
+
+    source: _Stamp
+    path: Path
+    stamp: _Stamp
 
 
 class AnswerFiles:
@@ -126,7 +148,7 @@ class AnswerFiles:
         self._granted = self._for_good = False
         self.refused = ""
         """Why the user does not allow all files of this answer to be copied; empty: nobody was asked, or they do."""
-        self._done: dict[Path, tuple[tuple[int, int], Path]] = {}
+        self._done: dict[Path, _Copy] = {}
 
     @property
     def sentence(self) -> str:
@@ -164,31 +186,51 @@ class AnswerFiles:
     def land(self, artifacts: Iterable[Artifact], text: str, *, earlier: Iterable[Artifact] = ()) -> list[Saved]:
         """Copy what belongs to an answer; a file that was copied before and has not changed since is left alone.
 
+        One that has changed since replaces its copy, unless the user has changed or removed that.
+
         Args:
             artifacts: Files of the answer.
-            text: The user's own words.
-            earlier: Files of earlier answers, which are copied if they are named.
+            text: The user's own words; a file that they name in a subfolder (`out/a.csv`) is copied there.
+            earlier: Files of earlier answers, which are copied if they are named, or were copied and have changed.
 
         Returns:
             What came of each file that was to be copied.
         """
         everything = self._granted or self._out is not None
-        wanted = [one for one in artifacts if everything or is_named_in(one.path.name, text)]
-        wanted += [one for one in earlier if is_named_in(one.path.name, text)]
-        stamps = {one.path: _stamp(one.path) for one in wanted}
-        fresh = [one for one in wanted if self._done.get(one.path, ((0, 0), None))[0] != stamps[one.path]]
+        places: dict[Path, str] = {}
+        for one, always in [*((one, everything) for one in artifacts), *((one, False) for one in earlier)]:
+            place = _place_in(text, one.path, self.folder)
+            if one.path not in places and (place or always or one.path in self._done):
+                places[one.path] = place if place and self._out is None else one.path.name
+        stamps = {path: _stamp(path) for path in places}
+        fresh = {path: place for path, place in places.items() if self._is_fresh(path, place, stamps[path])}
         if not fresh:
             return []
+        room = _Room(self._limit_mb)
         try:
             with self._open() as target:
-                saved = _save_in(target, fresh, self._limit_mb)
+                saved = [_saved(path, target, room, at, self._own_copy(path, at)) for path, at in fresh.items()]
+                for copied in saved:
+                    if (made := copied.path) is not None:
+                        self._done[copied.source] = _Copy(stamps[copied.source], made, _copy_stamp(target, made))
         except OSError as error:
             why = f"{self._out or self.folder}: {error.strerror or error}"
-            return [Saved(one.path, None, why) for one in fresh]
-        for one in saved:
-            if one.path is not None:
-                self._done[one.source] = (stamps[one.source], one.path)
+            return [Saved(path, None, why) for path in fresh]
         return saved
+
+    def _is_fresh(self, path: Path, place: str, stamp: _Stamp) -> bool:
+        done = self._done.get(path)
+        if done is None or self._is_elsewhere(done, place):
+            return True
+        return done.source != stamp and stamp != _GONE
+
+    def _is_elsewhere(self, done: _Copy, place: str) -> bool:
+        """Return whether the user now names another subfolder than that of the copy."""
+        return "/" in place and (self.folder / place).parent != done.path.parent
+
+    def _own_copy(self, path: Path, place: str) -> _Copy | None:
+        done = self._done.get(path)
+        return None if done is None or self._is_elsewhere(done, place) else done
 
     def _open(self) -> SafeFolder:
         if self._out:
@@ -200,32 +242,55 @@ class AnswerFiles:
 
     def saved_as(self, path: Path) -> Path | None:
         """Return where a file of the session's folder was copied to last; None if it was not."""
-        return self._done[path][1] if path in self._done else None
+        return self._done[path].path if path in self._done else None
 
 
-def _saved(source: Path, target: SafeFolder, room: _Room) -> Saved:
+def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Copy | None = None) -> Saved:
+    """Copy a file.
+
+    Args:
+        source: In the session's folder.
+        target: The user's folder.
+        room: What may still be copied.
+        place: The name of the copy below the user's folder; if it is taken, a number is added.
+        done: An earlier copy, which is replaced if it is still as it was written.
+    """
     name = source.name
-    if name.startswith(".") or is_protected(name):
-        return Saved(source, None, f"{name}: programs run or obey files of this name, so it is not copied")
+    parts = PurePosixPath(place).parts
+    if any(part.startswith(".") or is_protected(part) for part in parts):
+        return Saved(source, None, f"{place}: programs run or obey files of this name, so it is not copied")
     try:
         with open_unlinked(source) as given:
             left = os.fstat(given.fileno()).st_size
             room.take(left)
+            if done is not None and _copy_stamp(target, done.path) == done.stamp:
+                old = target.name_of(done.path)
+                part = str(PurePosixPath(old).with_name(f".{secrets.token_hex(8)}.part"))
+                _copy(given, target, part, left)
+                target.move(part, old)
+                return Saved(source, done.path)
+            if len(parts) > 1:
+                target.make_folder("/".join(parts[:-1]), parents=True)
             for number in range(1, _MOST_OF_A_NAME):
-                chosen = _numbered(name, number)
+                chosen = "/".join([*parts[:-1], _numbered(parts[-1], number)])
                 with contextlib.suppress(FileExistsError):
-                    with target.create_file(chosen) as copy:
-                        try:
-                            while data := given.read(min(left, 1 << 20)):  # not what code writes meanwhile
-                                left -= copy.write(data)
-                        except BaseException:
-                            with contextlib.suppress(OSError):
-                                target.remove(chosen)
-                            raise
+                    _copy(given, target, chosen, left)
                     return Saved(source, target.path / chosen)
             raise FileExistsError(errno.EEXIST, f"{_MOST_OF_A_NAME - 1} files have this name already", name)
     except OSError as error:
         return Saved(source, None, f"{name}: {error.strerror or error}")
+
+
+def _copy(given: BinaryIO, target: SafeFolder, name: str, size: int) -> None:
+    """Copy the first `size` bytes to a new file, not what code writes meanwhile."""
+    with target.create_file(name) as copy:
+        try:
+            while data := given.read(min(size, 1 << 20)):
+                size -= copy.write(data)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                target.remove(name)
+            raise
 
 
 def _numbered(name: str, number: int) -> str:
@@ -236,9 +301,21 @@ def _numbered(name: str, number: int) -> str:
     return f"{stem} ({number}){suffix}{packed}"
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+_GONE: _Stamp = (0, -1)
+
+
+def _stamp(path: Path) -> _Stamp:
     try:
         found = os.lstat(path)
     except OSError:
-        return (0, -1)
+        return _GONE
     return (found.st_mtime_ns, found.st_size)
+
+
+def _copy_stamp(target: SafeFolder, path: Path) -> _Stamp:
+    """Return what changes when the user writes or replaces a copy; `_GONE` if there is none."""
+    try:
+        found = target.info(target.name_of(path))
+    except (OSError, ValueError):
+        return _GONE
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)

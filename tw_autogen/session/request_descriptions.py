@@ -20,6 +20,8 @@ _SECONDS = 20.0
 """How long the description of one file of a request may take."""
 _FOLDER_SECONDS, _FILE_SECONDS = 2.0, 1.5
 """How long the user's folder may take to be listed and described, and one file of it."""
+_FOLDED = 3
+"""From so many files of one layout on one is described for all, where all do not fit."""
 _TREE_LINES = 40
 _TREE_SHARE = 0.4
 _MOST_CANDIDATES = 30
@@ -73,8 +75,9 @@ class RequestDescriptions:
             variables: By name.
 
         Returns:
-            Lines to put after the user's words, of `profile_chars` characters at most (but one line a file goes in any
-            case); empty if the request brings nothing.
+            Lines to put after the user's words; what they say of files takes `profile_chars` characters. Where it would
+            take more, files of one layout are described by one of them, and what still does not fit is counted. Empty
+            if the request brings nothing.
         """
         names = [path.name if path.parent == self._folder else str(path) for path in files]
         described, joins = self._described([(name, name) for name in names], each=_SECONDS)
@@ -87,8 +90,16 @@ class RequestDescriptions:
             texts[name] = f"{texts[name].splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
         earlier = [name for name in self._told if name not in texts]
         self._told.update({name: one for name, one in texts.items() if name not in known})
+        if sum(map(len, texts.values())) > self._settings.profile_chars:
+            texts, joins = _folded(described, texts, joins)
         ranked = [at for at, _ in self._ranker.rank(text, list(texts.values()))]
-        shown = _fitted(list(texts.values()), list(texts), ranked, self._settings.profile_chars)
+        limit = self._settings.profile_chars
+        kept = _first_lines(texts, ranked, limit)
+        if left := len(texts) - len(kept):
+            limit -= sum(_line_chars(name, "") for at, name in enumerate(texts) if at in kept)
+            texts = {name: one for at, (name, one) in enumerate(texts.items()) if at in kept}
+            ranked = [kept.index(at) for at in ranked if at in kept]
+        shown = _fitted(list(texts.values()), list(texts), ranked, limit)
         parts = []
         outside = [one for name, one in zip(texts, shown, strict=True) if os.path.isabs(name)]
         for title, found in (
@@ -100,6 +111,8 @@ class RequestDescriptions:
             if found:
                 parts.append(title)
                 parts += ["- " + one.replace("\n", "\n  ") for one in found]
+        if left:
+            parts.append(f"{left} more files came with the request: print(describe(path)) shows one of them.")
         if earlier and texts:
             parts.append(f"Files of earlier requests: {', '.join(map(repr, earlier[-10:]))}.")
         return "\n".join(parts)
@@ -250,11 +263,81 @@ def _of_folder(path: str, name: str, text: str, count: int) -> str:
         text: The description.
         count: How many files have this layout.
     """
-    first, _, rest = (repr(path) + text.removeprefix(name).replace(repr(name), repr(path))).partition("\n")
+    text = repr(path) + text.removeprefix(name).replace(repr(name), repr(path))
+    return f"- {_of_layout(text, count)}".replace("\n", "\n  ")
+
+
+def _of_layout(text: str, count: int, names: str = "") -> str:
+    """Return the description of one of `count` files of a layout as that of all; `names` says which they are."""
+    first, _, rest = text.partition("\n")
     if count > 1:
         rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
-        first += f"; {count} files of this layout, of this one:"
-    return f"- {first}\n{rest}".replace("\n", "\n  ")
+        first += f"; {count} files of this layout{names}{', of this one:' if rest else ''}"
+    return f"{first}\n{rest}"
+
+
+def _folded(
+    described: Sequence[Mapping[str, Any]], texts: Mapping[str, str], joins: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return descriptions in which one file stands for all of its layout, and lines about columns that join those.
+
+    Args:
+        described: What the kernel says of each file.
+        texts: The descriptions by name, in the same order.
+        joins: Lines about columns.
+    """
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for one in described:
+        groups.setdefault(_layout(one), []).append(one["name"])
+    found, dropped = dict(texts), []
+    for (columns, *_), names in groups.items():
+        if columns and len(names) >= _FOLDED:
+            found[names[0]] = _of_layout(
+                found[names[0]], len(names), f" ({names[0]!r}, {names[1]!r} … {names[-1]!r})"
+            ).rstrip("\n")
+            dropped += names[1:]
+    for name in dropped:
+        del found[name]
+    return found, [line for line in joins if not any(f"{name!r}[" in line for name in dropped)]
+
+
+def _layout(described: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what files of one layout have in common: columns, their kinds, how and where they are read."""
+    name = described["name"]
+    lines = [str(line) for line in described["lines"]]
+    kinds = [
+        "number" if kind in ("int", "float") else kind
+        for column in described["columns"]
+        for line in lines
+        if line.startswith(f"{column!r}: ")
+        for kind in [line.removeprefix(f"{column!r}: ").partition(",")[0]]
+    ]
+    calls = [
+        _ROWS_OF_ONE.sub(r"\1\2", line.replace(repr(name), "path")) for line in lines if line.startswith("to be read")
+    ]
+    return tuple(described["columns"]), tuple(kinds), tuple(calls), os.path.splitext(name)[1], os.path.dirname(name)
+
+
+def _first_lines(texts: Mapping[str, str], ranked: Sequence[int], limit: int) -> list[int]:
+    """Return positions of the files whose first lines fit a limit together, the most relevant one in any case.
+
+    Args:
+        texts: Descriptions by name.
+        ranked: Positions, the most relevant first; those that are missing come after them.
+        limit: In characters.
+    """
+    named, known, found = list(texts.items()), set(ranked), list[int]()
+    for at in [*ranked, *(at for at in range(len(named)) if at not in known)]:
+        limit -= _line_chars(*named[at])
+        if found and limit < 0:
+            break
+        found.append(at)
+    return sorted(found)
+
+
+def _line_chars(name: str, text: str) -> int:
+    """Return how long the first line of a description is in a list, with the call that shows more."""
+    return min(_TEXT_CHARS, len(text.partition("\n")[0])) + len(_MORE.format(name)) + len("- ; \n")
 
 
 def _words(name: str) -> str:
