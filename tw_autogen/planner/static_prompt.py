@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -13,8 +12,8 @@ from tw_autogen.role import Worker
 
 _PROMPT = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
 _CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
-_WITH_CODE = re.compile(r"\[\[([^\[\]]*)\]\]")
-"""What `prompt.md` says only where a worker takes code."""
+_CODE_BEGINS, _CODE_ENDS = "[[", "]]"
+"""Around what `prompt.md` says only where a worker takes code."""
 _BESIDE, _OR_BLOCK = ", and after it, if you like, the code in a ```python block", ", or where the block holds it"
 
 
@@ -29,7 +28,7 @@ def static_prompt(workers: Sequence[Worker], *, coder: str, rules: str, objects_
         house_rules: End the text; empty: there are none.
     """
     prompt = (
-        Template(_WITH_CODE.sub(r"\1" if coder else "", _PROMPT))
+        Template(_with_code(_PROMPT) if coder else _without_code(_PROMPT))
         .substitute(
             workers="\n\n".join(f"## {one.name}\n{one.intro}" for one in workers) or "There are none: answer yourself.",
             worker=coder or next((one.name for one in workers), "CodeInterpreter"),
@@ -42,3 +41,12 @@ def static_prompt(workers: Sequence[Worker], *, coder: str, rules: str, objects_
         .strip()
     )
     return f"{prompt}\n\n# House rules\n{house_rules.strip()}" if house_rules.strip() else prompt
+
+
+def _with_code(text: str) -> str:
+    return text.replace(_CODE_BEGINS, "").replace(_CODE_ENDS, "")
+
+
+def _without_code(text: str) -> str:
+    first, *others = text.split(_CODE_BEGINS)
+    return first + "".join(other.partition(_CODE_ENDS)[2] for other in others)
