@@ -197,7 +197,7 @@ def test_numbers_that_nobody_computed_are_named_where_they_come_again(ask):
 
     answer, planner, _ = ask([invented, invented], [], "What is the mean of x in a.csv?")
 
-    told = "no code ran for this request, and neither the request nor a file's description holds the numbers 4.27"
+    told = "no code ran for this request, and nothing that the model was shown holds the numbers 4.27"
     assert answer.round.posts[-1].content(AttachmentType.invalid_response) == told
     assert "nothing that you were shown holds the numbers 4.27: have a worker" in planner.calls[1][-1]["content"]
 

@@ -11,7 +11,7 @@ from tw_autogen.planner.planner_reply import USER, Stop
 _REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
 _USERS_WORDS = {
     "no worker has run code for this request": "no code ran for this request",
-    "nothing that you were shown holds": "neither the request nor a file's description holds",
+    "nothing that you were shown holds": "nothing that the model was shown holds",
     "your message": "the answer",
 }
 
