@@ -4,6 +4,7 @@ import asyncio
 import json
 import sqlite3
 
+import pandas as pd
 import pytest
 
 from tw_autogen.code_interpreter import Policy
@@ -194,6 +195,30 @@ def test_time_limits_hold_and_variables_stay(executor):
     assert stopped.exit_code == 1
     assert "Stopped after 1 s" in stopped.output
     assert run(kernel, "kept").output == "7"
+
+
+WIDE = {
+    "wide.csv": (b"," * (1 << 20), "its first line is longer than 1 MB"),
+    "wide.json": (json.dumps([{str(at): at} for at in range(4_000)]).encode(), "4000 rows of 4000 columns are more"),
+    "columns.json": (
+        json.dumps({str(at): {str(at): at} for at in range(4_000)}).encode(), "4000 rows of 4000 columns are more"
+    ),
+    "deep.json": (b"[" * 1_000 + b"]" * 1_000, "nested more than 100 deep"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_few_bytes_that_stand_for_a_table_without_end_are_an_error(tools, tmp_path, name):
+    content, words = WIDE[name]
+    (tmp_path / name).write_bytes(content)
+
+    def count(table: pd.DataFrame) -> int:
+        """Count rows."""
+        return len(table)
+
+    _, _, executor = tools([callable_plugin(count)], files=[tmp_path / name])
+
+    assert words in called(executor, "count", table=name)
 
 
 def test_the_home_folder_is_refused_before_anything_is_copied_there(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import io
 import json
 import os
 import threading
@@ -13,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from tw_autogen import bounded_json
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.agent_files import table_words
@@ -30,13 +32,43 @@ else:
     pd = LazyModule("pandas")
 
 _LONG_CHARS = 200
+_LONGEST_HEADER_BYTES = 1 << 20
+_MOST_CELLS = 10_000_000
 
-_READERS: Mapping[str, tuple[Callable[[], Callable[[BinaryIO], Any]], int]] = {
-    ".csv": (lambda: pd.read_csv, 256 << 20),
-    ".parquet": (lambda: read_parquet, 256 << 20),
-    ".json": (lambda: pd.read_json, 32 << 20),
+
+def _read_csv(file: BinaryIO) -> Any:
+    """Read a CSV file.
+
+    Raises:
+        ValueError: pandas can't read it, or its header would be millions of columns.
+    """
+    if len(file.readline(_LONGEST_HEADER_BYTES)) == _LONGEST_HEADER_BYTES:
+        raise ValueError(f"its first line is longer than {_LONGEST_HEADER_BYTES >> 20} MB")
+    file.seek(0)
+    return pd.read_csv(file)
+
+
+def _read_json(file: BinaryIO) -> Any:
+    """Read a table of JSON.
+
+    Raises:
+        ValueError: it is none, or few bytes stand for many cells, as where each row has columns of its own.
+    """
+    data = file.read()
+    held = bounded_json.loads(data)
+    rows = held if isinstance(held, list) else list(held.values()) if isinstance(held, dict) else []
+    columns = {name for row in rows if isinstance(row, dict) for name in row}
+    if len(rows) * len(columns) > _MOST_CELLS:
+        raise ValueError(f"{len(rows)} rows of {len(columns)} columns are more than {_MOST_CELLS} cells")
+    return pd.read_json(io.BytesIO(data))
+
+
+_READERS: Mapping[str, tuple[Callable[[BinaryIO], Any], int]] = {
+    ".csv": (_read_csv, 256 << 20),
+    ".parquet": (read_parquet, 256 << 20),
+    ".json": (_read_json, 32 << 20),
 }
-"""What returns the reader of a table, and how many bytes its file may have."""
+"""What reads a table, and how many bytes its file may have."""
 
 
 def register_plugins(
@@ -200,7 +232,7 @@ class PluginTools(Closing):
                 raise ValueError(
                     f"{name!r}: larger than the {limit_bytes >> 20} MB that a tool takes; hand over a part"
                 )
-            return reader()(file)
+            return reader(file)
 
     def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
         if spec.name not in self._loaded:
