@@ -106,3 +106,17 @@ def test_a_dict_in_a_python_block_beside_the_object_is_not_the_reply():
     assert read_object(f'{{"send_to": "User", "message": "m"}}\n{block}') == {"send_to": "User", "message": "m"}
     assert read_object(f'{block}\n{{"send_to": "User", "message": "m"}}') == {"send_to": "User", "message": "m"}
     assert read_object('```python\n{"message": "m"}\n```') == {"message": "m"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"message": "The \'python\': a "snake" lives", "send_to": "User"}',
+        '{"send_to": "User", "message": "Set "code": to 5", "stop": "Completed",}',
+    ],
+)
+def test_words_of_a_message_are_no_field_of_code(reply):
+    read = read_object(reply)
+
+    assert (read["send_to"], "code" in read) == ("User", False)
+    assert read["message"].startswith(("The 'python': a", "Set"))

@@ -27,6 +27,8 @@ _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt]))""")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _COMMA = re.compile(r",\s*\}")
 _MOST_ENDS = 30
+_MOST_BLANKS = 100
+"""Between two fields of an object."""
 _LONGEST_CHARS = 50_000
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -52,7 +54,7 @@ def mend_code_field(text: str, begin: int) -> str:
         >>> print(mend_code_field('{"code": "print("a")", "then": null}', 0))
         {"code": "print(\"a\")", "then": null}
     """
-    found = _FIELD.search(text, begin)
+    found = next((one for one in _FIELD.finditer(text, begin) if _is_key(text, one.start())), None)
     if found is None or _PLAIN.match(text, found.end()):
         return text
     at, mark = found.start("mark"), found["mark"].strip()
@@ -68,6 +70,11 @@ def mend_code_field(text: str, begin: int) -> str:
         raise Unreadable(_UNSURE)
     code, end = python.popitem()
     return f"{text[:at]}{json.dumps(code, ensure_ascii=False)}{text[end:]}"
+
+
+def _is_key(text: str, at: int) -> bool:
+    """Return whether a name stands where an object has one, and not in its words: `"message": "Set "code": to 5"`."""
+    return text[max(0, at - _MOST_BLANKS) : at].rstrip()[-1:] in ("{", ",")
 
 
 def _with_lines(text: str, at: int) -> str:
