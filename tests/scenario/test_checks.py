@@ -153,7 +153,7 @@ def test_the_list_of_files_is_short_whatever_names_there_are(evidence, tmp_path)
 @pytest.mark.parametrize(
     ("content", "check", "problem"),
     [
-        ("a,b\n" + "x" * 200_000 + ",2\n", {"rows": 1}, "expected a CSV file, found field larger than field limit"),
+        ("a,b\n" + "x" * 1_100_000 + ",2\n", {"rows": 1}, "expected a CSV file, found field larger than field limit"),
         ("a,b\n" + "1,2\n" * 9, {"values": {"b": [2.0]}}, "expected in 'b' the numbers '2.0', found '2, 2, 2"),
         (",".join("c" * 3000) + "\n", {"columns": ["a"]}, "expected the columns a, found c, c"),
         ("a,b\n" + "1,2\n" * 9, {"rows": 8}, "expected 8 rows, found 9"),

@@ -17,7 +17,7 @@ from tw_autogen.session import Answer, Session, SessionSettings, open_session, r
 
 _MAGIC = "tw"
 _VARIABLE = "tw_session"
-_QUESTION = re.compile(r"(?P<before>[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)%tw[ \t]+(?P<rest>.*\?)[ \t]*\r?\n?")
+_QUESTION = re.compile(r"(?P<before>[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)%tw[ \t](?P<rest>.*\?)")
 _USAGE = """usage: %tw [--file PATH]... [--var NAME]... QUESTION      or %%tw, with the question in the cell
        %tw --to-cell      puts the code of the last answer that has some into the next cell
        %tw --close        ends the session with its variables"""
@@ -75,9 +75,9 @@ def as_calls(lines: list[str]) -> list[str]:
         return lines
     made: list[str] = []
     for line in lines:
-        found = _QUESTION.fullmatch(line)
+        found = _QUESTION.fullmatch(line.rstrip())
         if found and not _in_string(made):
-            line = f"{found['before']}get_ipython().run_line_magic({_MAGIC!r}, {found['rest']!r})\n"
+            line = f"{found['before']}get_ipython().run_line_magic({_MAGIC!r}, {found['rest'].lstrip()!r})\n"
         made.append(line)
     return made
 
