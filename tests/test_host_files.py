@@ -53,6 +53,7 @@ TABLE = {
     "tw_autogen/code_interpreter/prompts.py": "prompts of the package",
     "tw_autogen/hosts/conversable/agent.py": "opens a session; no file",
     "tw_autogen/hosts/conversable/shared_session.py": "opens a session; no file",
+    "tw_autogen/hosts/conversable/plugin_tools.py": "reads tables of files that SafeFolder has opened",
     "tw_autogen/kernel/guest_bundle.py": "the package's own source",
     "tw_autogen/kernel/attached_connection.py": "the connection file that the user names",
     "tw_autogen/kernel/connection.py": "makes the kernel's runtime folder; reads the log there",
