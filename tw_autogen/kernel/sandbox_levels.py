@@ -71,20 +71,28 @@ def levels_to_try(settings: KernelSettings) -> Iterator[str]:
     system = "linux" if sys.platform.startswith("linux") else sys.platform
     here = LEVELS.get(system, ())
     wanted = here if settings.sandbox == "auto" else (settings.sandbox,)
+    reasons = {}
     for level in wanted:
-        program = _PROGRAMS.get(level)
-        if level not in here:
-            _failed.setdefault(level, f"not on {system}")
-        elif program is not None and shutil.which(program) is None:
-            _failed.setdefault(level, f"no program {program}")
-        if level not in _failed:
+        reasons[level] = f"not on {system}" if level not in here else _hindrance(level)
+        if not reasons[level]:
             yield level
-    reasons = "; ".join(f"{level}: {_failed[level]}" for level in wanted) or f"none of ours on {system}"
+            reasons[level] = _hindrance(level)
+    said = "; ".join(f"{level}: {why}" for level, why in reasons.items()) or f"none of ours on {system}"
     raise SandboxError(
-        f"no sandbox can stand here ({reasons}), so no code is run. {SandboxError.REMEDY} "
+        f"no sandbox can stand here ({said}), so no code is run. {SandboxError.REMEDY} "
         f"{' or '.join(_REMEDIES[level] for level in wanted) or _ELSEWHERE}. "
         "To run code with all that this user may do, set kernel.sandbox to 'off'"
     )
+
+
+def _hindrance(level: str) -> str:
+    """Return why a level of this system can't stand; empty: it can, or it has not been tried.
+
+    That a program is missing is not remembered: it may be installed meanwhile.
+    """
+    program = _PROGRAMS.get(level)
+    missing = program is not None and shutil.which(program) is None
+    return _failed.get(level) or (f"no program {program}" if missing else "")
 
 
 def failed(level: str, why: str) -> None:
@@ -112,7 +120,7 @@ def words(level: str, settings: KernelSettings) -> str:
         return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
     network = "network allowed, with the host's own loopback" if settings.allow_network else "no network"
     order = next(known for known in LEVELS.values() if level in known)
-    weaker = [one for one in order[: order.index(level)] if one in _failed and settings.sandbox == "auto"]
+    weaker = [one for one in order[: order.index(level)] if _hindrance(one) and settings.sandbox == "auto"]
     stronger = f"; stronger: {_REMEDIES[weaker[0]]}" if weaker else ""
     return f"sandbox: {_WORDS[level]}; {network}{stronger}"
 
