@@ -59,7 +59,7 @@ def test_the_users_folder_is_described_once_in_each_prompt_and_prompts_only_grow
         assert [last.count(one) for one in (NOTE, SAVED, LIST, "1,Bern")] == [1, 1, 1, 1]
         for earlier, later in zip(calls, calls[1:], strict=False):
             assert later[: len(earlier)] == earlier or later[: len(earlier) - 1] == earlier[:-1]
-    assert prompt(coder.calls[-1]).count("with the numbers asked for, their units") == 1
+    assert prompt(coder.calls[-1]).count("in the language of the request") == 1
     assert coder.calls[-1][-1]["content"].endswith("in the form they asked for.")
 
 
@@ -74,10 +74,12 @@ def test_the_users_own_long_words_are_told_as_often_as_they_are_said(opened):
 
 def test_a_summary_that_takes_the_note_on_the_folder_out_does_not_lose_it(opened):
     work = [plans(f"{number} {'y' * 500}", to="User") for number in range(12)]
-    with Summarizing(work) as planner:
-        with opened(planner, ScriptedModel([]), **{"recall.compress_tokens": 2600}) as session:
-            for number in range(12):
-                session.ask(f"request {number} {'x' * 900}")
+    with (
+        Summarizing(work) as planner,
+        opened(planner, ScriptedModel([]), **{"recall.compress_tokens": 2600}) as session,
+    ):
+        for number in range(12):
+            session.ask(f"request {number} {'x' * 900}")
 
     last = prompt(planner.calls[-1])
     assert "request 0" not in last
@@ -86,11 +88,14 @@ def test_a_summary_that_takes_the_note_on_the_folder_out_does_not_lose_it(opened
 
 def test_a_folder_of_which_only_the_planner_was_told_is_described_to_the_first_code(opened):
     steps = [plans("Two.", to="User"), plans("sum", then="User"), plans("sum", then="User")]
-    with ScriptedModel(steps) as planner, ScriptedModel([codes("print(8)")] * 2) as coder:
-        with opened(planner, coder) as session:
-            session.ask("How many files are there?")
-            session.ask("Now the sum.")
-            session.ask("Once more.")
+    with (
+        ScriptedModel(steps) as planner,
+        ScriptedModel([codes("print(8)")] * 2) as coder,
+        opened(planner, coder) as session,
+    ):
+        session.ask("How many files are there?")
+        session.ask("Now the sum.")
+        session.ask("Once more.")
 
     first, second = prompt(coder.calls[0]), prompt(coder.calls[1])
     assert (first.count(LIST), first.count("1,Bern")) == (1, 1)
@@ -99,10 +104,13 @@ def test_a_folder_of_which_only_the_planner_was_told_is_described_to_the_first_c
 
 def test_a_folder_is_described_to_a_worker_whose_first_task_came_with_its_code(opened):
     steps = [plans("sum", code="print(8)", then="User"), plans("mean", then="User")]
-    with ScriptedModel(steps) as planner, ScriptedModel([codes("print(4)")]) as coder:
-        with opened(planner, coder) as session:
-            session.ask("Sum of amount in sales.csv?")
-            session.ask("And the mean?")
+    with (
+        ScriptedModel(steps) as planner,
+        ScriptedModel([codes("print(4)")]) as coder,
+        opened(planner, coder) as session,
+    ):
+        session.ask("Sum of amount in sales.csv?")
+        session.ask("And the mean?")
 
     told = prompt(coder.calls[0])
     assert [told.count(one) for one in (NOTE, LIST, "1,3")] == [1, 1, 1]
@@ -111,13 +119,16 @@ def test_a_folder_is_described_to_a_worker_whose_first_task_came_with_its_code(o
 def test_a_role_that_is_addressed_directly_knows_what_the_user_has_defined(opened):
     change = {"do": "set", "name": "core customers", "sentence": CORE, "kind": "rule", "variable": None}
     steps = [json.dumps({**json.loads(plans("Noted.", to="User")), "definitions": [change]})]
-    with ScriptedModel(steps) as planner, ScriptedModel([codes("print(2)")] * 2) as coder:
-        with opened(planner, coder) as session:
-            session.ask(CORE)
-            for request in ("How many core customers are there?", "And in May?"):
-                session.open_round(request, send_to="CodeInterpreter")
-                session.step(session.next_role())
-                session.close_round()
+    with (
+        ScriptedModel(steps) as planner,
+        ScriptedModel([codes("print(2)")] * 2) as coder,
+        opened(planner, coder) as session,
+    ):
+        session.ask(CORE)
+        for request in ("How many core customers are there?", "And in May?"):
+            session.open_round(request, send_to="CodeInterpreter")
+            session.step(session.next_role())
+            session.close_round()
 
     assert prompt(coder.calls[0]).count(f"core customers (rule): {CORE}") == 1
     assert f"core customers (rule): {CORE}" in coder.calls[1][-1]["content"]
@@ -125,10 +136,12 @@ def test_a_role_that_is_addressed_directly_knows_what_the_user_has_defined(opene
 
 
 def test_an_interpreter_without_a_planner_is_told_of_the_folder_once(opened):
-    with ScriptedModel([codes("print(8)")] * 3) as coder:
-        with opened(ScriptedModel([]), coder, **{"session.roles": ["code_interpreter"]}) as session:
-            for request in ("Sum of amount in sales.csv?", "And the mean?", "Which cities?"):
-                session.ask(request)
+    with (
+        ScriptedModel([codes("print(8)")] * 3) as coder,
+        opened(ScriptedModel([]), coder, **{"session.roles": ["code_interpreter"]}) as session,
+    ):
+        for request in ("Sum of amount in sales.csv?", "And the mean?", "Which cities?"):
+            session.ask(request)
 
     last = prompt(coder.calls[-1])
     assert [last.count(one) for one in (NOTE, SAVED, LIST)] == [1, 1, 1]

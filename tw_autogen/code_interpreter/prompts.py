@@ -37,8 +37,8 @@ _INTRO_ONLY_PLUGINS = (
 _SAME_CHARS, _BLANK = 200, "\n\n"
 FORWARDED = (
     "What the task's last block prints is the answer that the User gets; nobody looks at it in between: the form that "
-    "they asked for, with nothing around it unless they asked for that too; or whole sentences in the language of the "
-    "request, with the numbers asked for, their units and what was chosen."
+    "they asked for, alone; or else whole sentences in the language of the request, with the numbers asked for, their "
+    "units and the choices made."
 )
 FORWARDED_AGAIN = "Again what the last block prints is the whole answer that the User gets, in the form they asked for."
 
