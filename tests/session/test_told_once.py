@@ -59,8 +59,6 @@ def test_the_users_folder_is_described_once_in_each_prompt_and_prompts_only_grow
         assert [last.count(one) for one in (NOTE, SAVED, LIST, "1,Bern")] == [1, 1, 1, 1]
         for earlier, later in zip(calls, calls[1:], strict=False):
             assert later[: len(earlier)] == earlier or later[: len(earlier) - 1] == earlier[:-1]
-    assert prompt(coder.calls[-1]).count("in the language of the request") == 1
-    assert coder.calls[-1][-1]["content"].endswith("in the form they asked for.")
 
 
 def test_the_users_own_long_words_are_told_as_often_as_they_are_said(opened):

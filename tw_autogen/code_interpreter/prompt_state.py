@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tw_autogen.code_interpreter.known_variables import KnownVariables
-from tw_autogen.code_interpreter.prompts import FORWARDED, FORWARDED_AGAIN, board_news, without_repeated_task
+from tw_autogen.code_interpreter.prompts import FORWARDED, board_news, without_repeated_task
 from tw_autogen.code_interpreter.shown_plugins import Shown
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import Unreadable
@@ -34,7 +34,6 @@ class PromptState:
         date: As it was told last; only users' own tasks bring it.
         definitions: Those of the User, where this role keeps them.
         changes: What the current task has changed of them.
-        forwards: It was told what is printed where nobody reads it before the User does.
     """
 
     name: str
@@ -47,7 +46,6 @@ class PromptState:
     date: str = ""
     definitions: DefinitionPrompt | None = None
     changes: tuple[Mapping[str, str], ...] = ()
-    forwards: bool = False
 
     def enter(self, memory: Memory) -> None:
         """Go on in the last round; in another one than before lessons are to be told again.
@@ -75,7 +73,6 @@ class PromptState:
         """Forget what the prompt already holds; call after the conversation was summarized."""
         self.variables.forget()
         self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
-        self.forwards = False
         self.history.repeat_notes()
         if self.definitions is not None:
             self.definitions.again(self.history)
@@ -156,8 +153,7 @@ class PromptState:
         if self.definitions is not None:
             parts.append(self.definitions.news(asked.message).strip())
         if forwarded:
-            parts.append(FORWARDED_AGAIN if self.forwards else FORWARDED)
-            self.forwards = True
+            parts.append(FORWARDED)
         self.history.append_user("\n\n".join(part for part in parts if part))
 
 

@@ -40,7 +40,6 @@ FORWARDED = (
     "they asked for, alone; or else whole sentences in the language of the request, with the numbers asked for, their "
     "units and the choices made."
 )
-FORWARDED_AGAIN = "Again what the last block prints is the whole answer that the User gets, in the form they asked for."
 
 
 def static_prompt(policy: Policy, plugins: str, settings: CodeInterpreterSettings) -> str:
