@@ -82,7 +82,8 @@ TABLE = {  # fmt: off
                 []),
     "odd entries": ("a.csv", "a\n" + "5\n" * 9 + "undefined\n", ["9 plain numbers", "odd: 'undefined' (1)"], []),
     "tab in numbers": ("a.csv", "a,b\n1,\t456\n2,7\nx,8\n", ["'b': int, 7 … 456"], ["odd: '\\t456'"]),
-    "thousands": ("a.csv", 'n,m\n"1,299",x\n881,y\n', ["1 with ',' between thousands ('1,299')", "thousands=','"], []),
+    "thousands": ("a.csv", 'n,m\n"1,299",x\n881,y\n',
+                  ["'n': int, 881 … 1,299, all different, 1 with ',' between thousands", "thousands=','"], []),
     "tags": ("a.csv", "v\n0.7\n<0.5\n1.2\n", ["2 plain numbers (0.7 … 1.2)", "1 with '<' or '>' ('<0.5')"], []),
     "percent": ("a.csv", "v,w\n5%,a\n12.5 %,b\n", ["2 with '%' ('5%', '12.5 %')"], []),
     "currency": ("a.csv", "v,w\n$5,a\n$71M,b\n", ["2 with a currency ('$5', '$71M')"], []),
@@ -185,7 +186,7 @@ TABLE = {  # fmt: off
     "pipes": ("a.csv", "a|b\n1|2\n", ["sep='|'"], []),
     "Windows line ends": ("a.csv", b"a,b\r\n1,2\r\n", ["1 rows x 2", "'b': int"], ["\r"]),
     "lines in quotes": ("a.csv", 'a,b\n"x\ny",2\nz,3\n', ["2 rows x 2"], []),
-    "too many values": ("a.csv", "a,b\n1,2,3\n4,5\n", ["1 rows have more values than", "index_col=False"], []),
+    "too many values": ("a.csv", "a,b\n1,2,3\n4,5\n", ["1 rows have more values than", "usecols=range(2)"], []),
     "too few values": ("a.csv", "a,b\n1\n4,5\n", ["1 rows have fewer values than the header"], []),
     "many alike columns": (
         "a.csv",

@@ -157,7 +157,7 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
     }
     codes = [text for text in there if _CODE.fullmatch(stripped[text])]
     if len(numbers) == len(there) and not codes:
-        _judge_numbers(column, numbers, there)
+        _judge_numbers(column, numbers, there, thousands)
     elif codes and len(numbers) == len(there):
         column.kind = "text of digits with leading zeros"
         column.words += [f"e.g. {show(codes[0])}", *count_words(there)]
@@ -187,21 +187,23 @@ def plain_number(text: str, decimal: str, thousands: str) -> float | None:
     return float(text) if _PLAIN.fullmatch(text) and len(text) < 400 else None
 
 
-def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[str]) -> None:
-    integers = all(_INTEGER.fullmatch(text.strip()) for text in numbers)
+def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[str], thousands: str) -> None:
+    integers = all(_INTEGER.fullmatch(text.strip().replace(thousands, "")) for text in numbers)
+    grouped = sum(there[text] for text in numbers if thousands in text) if thousands else 0
     column.kind, column.plain = "int" if integers else "float", True
     column.low, column.high = min(numbers.values()), max(numbers.values())
-    if len(there) == 1:
-        column.words.append(f"always {next(iter(there)).strip()}")
-        return
+    total, distinct = sum(there.values()), len(set(numbers.values()))
     low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
-    total = sum(there.values())
-    if integers and len(there) <= _FEW_NUMBERS and len(there) < total:
+    if distinct == 1:
+        column.words.append(f"always {low.strip()}")
+    elif integers and distinct == len(there) <= _FEW_NUMBERS and distinct < total:
         ordered = sorted(there, key=numbers.__getitem__)
         column.words.append(", ".join(f"{text.strip()} ({there[text]})" for text in ordered))
     else:
         column.words.append(f"{short_number(low)} … {short_number(high)}")
-        column.words.append("all different" if len(there) == total else f"{len(there)} distinct")
+        column.words.append("all different" if distinct == total else f"{distinct} distinct")
+    if grouped:
+        column.words.append(f"{grouped} with {thousands!r} between thousands")
 
 
 def _judge_number_like(

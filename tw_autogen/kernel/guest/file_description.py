@@ -258,10 +258,7 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
         above = next((at for at, row in enumerate(cells) if any(row)), 0)
         above += lines_above_header(lines[above : above + 300])
         start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
-        table = csv_table(start, name, above, ",")
-        skip, rows = (f", skiprows={above}" if above else ""), (f", nrows={len(table.rows)}" if table.notes else "")
-        needs = skip or (rows if any("below its rows" in one for one in table.notes) else "")
-        table.call = f"pd.read_excel({name!r}{several}{skip}{rows})" if needs else ""
+        table = csv_table(start, name, above, ",", call=partial(_sheet_call, name, several))
         headline, said, columns = table.describe()
         result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
         result.tables.append((f"{name}: {title}", columns))
@@ -269,9 +266,8 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
 
 
 def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
-    """Return the call that reads one of the tables of a sheet."""
-    columns = f", usecols={dialect.usecols}" if dialect.columns else ""
-    return f"pd.read_excel({name!r}{sheet}, skiprows={dialect.lines_above}, nrows={dialect.rows}{columns})"
+    """Return the call that reads a table of a sheet; empty where `read_excel` with the sheet's name alone does."""
+    return f"pd.read_excel({name!r}{sheet}{dialect.options})" if dialect.options else ""
 
 
 def _cell(value: Any) -> str:

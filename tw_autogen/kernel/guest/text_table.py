@@ -86,7 +86,9 @@ class TextTable:
         return [f"to be read with {self.call}"] if self.call else []
 
 
-def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTable:
+def csv_table(
+    start: TextStart, name: str, above: int, separator: str, *, call: Callable[[CsvDialect], str] | None = None
+) -> TextTable:
     """Return the table of a text of separated values.
 
     Args:
@@ -94,6 +96,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         name: What code calls the file.
         above: How many lines stand above the header.
         separator: Between the values of a row.
+        call: Returns the call that reads it; None: that of `read_csv`.
 
     Raises:
         ValueError: it has no rows.
@@ -103,7 +106,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     cells = MOST_CELLS if start.whole else MOST_CELLS // 4
     most = max(100, cells // min(max(1, first), MOST_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
-    rows = [row for row in parse_rows([*lines[: most + 1]], separator) if row]
+    rows = parse_rows([*lines[: most + 1]], separator)
+    del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if rows and start.encoding.startswith("utf") and rows[0]:
         rows[0][0] = rows[0][0].lstrip("\ufeff")
     if not rows:
@@ -116,6 +120,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         count = rows_of_table(rows)
         below = [row for row in rows[count + 1 :] if any(cell.strip() for cell in row)]
         data = rows[1 : count + 1] if below else rows[1:]
+    data = [row for row in data if not _is_blank(row)]
+    read = len(data) if below else 0
     data, empty = filled_rows(data) if len(header) > 1 else (data, [])
     notes += empty
     total = ""
@@ -141,9 +147,9 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     if below:
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
-    dialect = CsvDialect(
-        separator, start.encoding, decimal, thousands, above, codes, bool(wide), len(data) if below else 0, named=named
-    )
+    columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
+    skipped = _records(start.lines[:above])
+    dialect = CsvDialect(separator, start.encoding, decimal, thousands, skipped, codes, read, columns, named=named)
     return TextTable(
         header,
         data,
@@ -154,10 +160,24 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         sampled=sampled,
         notes=notes,
         decimal=decimal,
-        thousands=thousands if decimal != "." else "",
-        call=dialect.call(name),
+        thousands=thousands,
+        call=call(dialect) if call else dialect.call(name),
         named=named,
     )
+
+
+def _is_blank(row: Sequence[str]) -> bool:
+    """Return whether a row is that of a line without values, which pandas skips and does not count."""
+    return not row or len(row) == 1 and row[0].isspace()
+
+
+def _records(lines: Sequence[str]) -> int:
+    """Return as how many lines pandas counts lines that it skips: those that a quoted text spans are one."""
+    count, quoted = 0, False
+    for line in lines:
+        quoted ^= line.count('"') % 2 == 1
+        count += not quoted
+    return count
 
 
 def filled_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
@@ -256,7 +276,7 @@ def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[
     decimal, thousands = number_signs(rows, separator)
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(rows)
-    columns = profile_columns(names, rows, decimal=decimal, thousands=thousands if decimal != "." else "")
+    columns = profile_columns(names, rows, decimal=decimal, thousands=thousands)
     left = block.left or 0
     wide = block.left is not None or any(len(row) > len(names) for row in block.rows)
     codes = code_columns(names, rows, thousands)
