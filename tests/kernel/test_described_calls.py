@@ -133,3 +133,39 @@ def test_numbers_of_descriptions_of_files_that_others_made_are_true():
     for path in found:
         lines = describe(path.parent, path.name)
         assert differences(lines, read(lines, path)) == [], path
+
+
+SMALL = {  # fmt: off
+    # name: (file name, content, what is said beside the text)
+    "a table": ("a.csv", "city;n\nOslo;5\nRome;17\n", ["to be read with pd.read_csv('a.csv', sep=';')"]),
+    "two tables": ("a.csv", "Status,n\nActive,5\n,\nBranch,n\nArmy,3\n", [
+        "to be read with pd.read_csv('a.csv', nrows=1)", "to be read with pd.read_csv(…, skiprows=3, nrows=1)"]),
+    "an encoding": ("a.csv", "Ort,n\nKöln,5\n".encode("cp1252"),
+                    ["to be read with pd.read_csv('a.csv', encoding='cp1252')"]),
+    "800 characters": ("a.csv", ",".join(f"name{at:c}" for at in range(65, 91)) + "\n" + f"1{',123' * 25}\n" * 4, []),
+    "a page": ("a.html", "<table><tr><th>a<th>b</tr><tr><td>1<td>2</tr><tr><td>3<td>4</tr></table>",
+               ["to be read with pd.read_html('a.html')[0]"]),
+    "JSON": ("a.json", '{"name": "Oslo", "sizes": [1, 2], "at": {"x": 1, "y": 2}}', []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SMALL)
+def test_a_small_file_is_shown_as_it_stands_with_what_its_text_does_not_show(case, tmp_path):
+    name, content, said = SMALL[case]
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    ((found,), _) = Describer(tmp_path, apart=False).describe_all([(name, name)], seconds=20)
+
+    text = content.decode("cp1252") if isinstance(content, bytes) else content
+    assert found["whole"] == ["all of it:", *(f"| {one}" for one in text.splitlines()), *said]
+    assert sum(map(len, found["whole"])) < sum(map(len, found["lines"]))
+
+
+def test_a_small_file_whose_text_is_longer_than_its_description_is_described(tmp_path):
+    (tmp_path / "a.csv").write_text("n\n" + "1\n" * 400, encoding="utf-8")
+    describer = Describer(tmp_path, apart=False)
+
+    ((found,), _) = describer.describe_all([("a.csv", "a.csv")], seconds=20)
+
+    assert found["whole"] == []
+    (tmp_path / "b.csv").write_text("day,n\n2024-01-01,5\n", encoding="utf-8")
+    assert describer.describe(tmp_path / "b.csv").endswith("all of it:\n  | day,n\n  | 2024-01-01,5")

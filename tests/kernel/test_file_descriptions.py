@@ -160,6 +160,20 @@ TABLE = {  # fmt: off
         ["table 2 under 'South': header in line 5, 1 row x 2 columns, columns as in table 1\n  | 1,7"],
         [],
     ),
+    "columns of tables side by side": (
+        "a.csv",
+        "day,n,,shop,n\n2024-01-01,5,,A,7\n2024-01-02,6,,B,8\n2024-01-03,4,,C,\n2024-01-04,14,,C,9\n",
+        ["2 tables, side by side", "  'day': date text YYYY-MM-DD, 2024-01-01 … 2024-01-04, 4 distinct",
+         "  'n': int, 4 … 14", "  'shop': text, 3 values: 'C' (2)", "  'n.1': int, 7 … 9, all different, 1 missing"],
+        [],
+    ),
+    "columns of tables one below the other": (
+        "a.csv",
+        "Sales\nday,n\n1,5\n2,6\n3,8\n4,9\n\nStaff\nname,age\nA,33\nB,41\nC,26\nD,59\n\n"
+        "Shops\nday,n\n7,1\n8,2\n9,3\n9,4\n",
+        ["'day': int, 1 … 4", "  'age': int, 26 … 59, all different", "columns as in table 1\n  | 7,1\n  pd.read_csv"],
+        [],
+    ),
     "groups without headers": (
         "a.csv",
         "Figures,\n,\nStaff,12\nStores,3\n,\nFounded,1999\nClosed,never\n",
@@ -740,7 +754,7 @@ def test_code_describes_a_file_by_a_function_that_is_there_and_that_a_variable_h
         hidden = kernel.execute("describe = 5\ndescribe", seconds=30)
 
         assert kernel.execute("describe + 1", seconds=30).result == "6"
-    assert "'a': int, always 1" in shown.result
+    assert "all of it:\n  | a\n  | 1" in shown.result
     assert shown.variables == ()
     assert "'a.csv' 4 B" in listed.stdout
     assert "FileNotFoundError" in missing.error

@@ -53,8 +53,8 @@ _PAGE_BYTES = 10_000_000
 _TABLE_SECONDS = 1.0
 _WESTERN = ("cp1252", "latin-1")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_SMALL_CHARS = 600
-"""A table or JSON up to here is shown whole."""
+_SMALL_CHARS = 1000
+"""A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -132,9 +132,11 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         headline, lines, columns = block_lines(
             blocks, name, separator, lambda found: replace(found, encoding=start.encoding).call(name)
         )
+        remarks = [f"to be read with {one.strip()}" for one in lines if one.startswith("  pd.read_")]
     else:
         table = csv_table(start, name, above, separator)
         headline, lines, columns = table.describe()
+        remarks = table.remarks
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
     if start.encoding in _WESTERN and _is_foreign("".join(start.lines[:200])):
         encoding += " or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
@@ -143,8 +145,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         if separator == " "
         else "CSV" + {",": "", "\t": " with tabs"}.get(separator, f" with {separator!r}")
     )
-    whole = [] if blocks else _whole(start, table.remarks)
-    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], whole)
+    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], _whole(start, remarks))
 
 
 def _is_foreign(text: str) -> bool:
@@ -157,7 +158,7 @@ def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
     """Return all lines of a small text with remarks below; empty if it is not small."""
     if not start.whole or sum(map(len, start.lines)) > _SMALL_CHARS:
         return []
-    return ["all of it:", *(f"| {one.rstrip()}" for one in start.lines), *remarks]
+    return ["all of it:", *(f"| {one}" for one in "".join(start.lines).splitlines()), *remarks]
 
 
 def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
@@ -172,7 +173,7 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
     first = value[0] if isinstance(value, list) and value else value
     if lines:
         lines.append(f"first: {cut_line(json.dumps(first, ensure_ascii=False, default=str))}")
-    whole = _whole(read_start(path)) if size <= _SMALL_CHARS else []
+    whole = _whole(read_start(path)) if size <= 4 * _SMALL_CHARS else []
     return Description(headline, lines, [(name, columns)] if columns else [], whole)
 
 
@@ -405,6 +406,8 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
         caption = f", caption {one.caption[:100]!r}" if one.caption else ""
         result.lines += [f"table {at}{caption}: {headline}", *(f"  {line}" for line in said)]
         result.tables.append((f"{name}: table {at}", columns))
+    if len(content) <= _SMALL_CHARS:
+        result.whole = _whole(read_start(path), [one.strip() for one in result.lines if "to be read with" in one])
     return result
 
 

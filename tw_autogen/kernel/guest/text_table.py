@@ -260,7 +260,10 @@ def block_lines(
         lines[-1] += f", columns as in table {same}" if same != number else ""
         lines += [f"  | {one[:_BLOCK_CHARS]}" for one in as_lines(shown)]
         some, dialect = _profiled(block, names, separator)
-        lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
+        if same == number and len(block.rows) >= _RAW_LINES and len(columns) + len(some) <= _SHOWN_COLUMNS:
+            lines += [f"  {one}" for one in column_lines(some)]
+        else:
+            lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
         totals = total_notes(names, block.rows, decimal=dialect.decimal, thousands=dialect.thousands)
         lines += [f"  {one}" for one in totals]
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
