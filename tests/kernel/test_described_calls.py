@@ -75,6 +75,8 @@ TABLES = {
     "zeros of two signs": "n,m\n0,1.0\n-0,1\n0.0,2\n3,1.00\n",
     "thousands": 'n;m\n"1,299";"12,000.5"\n881;3\n',
     "thousands, and commas that part none": 'n,pair,m\n"1,299","1,5",3\n881,"2,7",\n',
+    "numbers beyond those of floats": "n,m\n901656910939770881,1\n901656910939770882,1\n901656910939770882,2\n",
+    "a name of numbers and of codes": "id,n,id\n1101,5,01\n1102,6,02\n",
     "decimal commas": "n;m\n1.299;0,5\n881;1.000,25\n",
     "the first row is wide": "a,b\n1,2,9\n3,4\n",
     "a later row is wide": "a,b\n1,2\n3,4,5,6\n7,8\n",

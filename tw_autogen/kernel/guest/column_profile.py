@@ -188,11 +188,12 @@ def plain_number(text: str, decimal: str, thousands: str) -> float | None:
 
 
 def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[str], thousands: str) -> None:
-    integers = all(_INTEGER.fullmatch(text.strip().replace(thousands, "")) for text in numbers)
+    plain = [text.strip().replace(thousands, "") for text in numbers]
+    integers = all(map(_INTEGER.fullmatch, plain))
     grouped = sum(there[text] for text in numbers if thousands in text) if thousands else 0
     column.kind, column.plain = "int" if integers else "float", True
     column.low, column.high = min(numbers.values()), max(numbers.values())
-    total, distinct = sum(there.values()), len(set(numbers.values()))
+    total, distinct = sum(there.values()), len(set(map(int, plain)) if integers else set(numbers.values()))
     low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
     if distinct == 1:
         column.words.append(f"always {low.strip()}")

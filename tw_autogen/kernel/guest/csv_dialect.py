@@ -10,6 +10,7 @@ import io
 import lzma
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -428,6 +429,20 @@ def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, st
     if any(_POINT_NUMBER.fullmatch(value) and not _GROUPED.fullmatch(value) for value in values):
         return ".", ""  # both are there, so neither can be told: such columns stay text
     return ",", "." if any(_GROUPED.fullmatch(value) for value in values) else ""
+
+
+def pandas_names(header: Sequence[str]) -> list[str]:
+    """Return the names of columns as pandas makes them of a header in which names may occur twice.
+
+    Example:
+        >>> pandas_names(["id", "n", "id", "", ""])
+        ['id', 'n', 'id.1', '', '']
+    """
+    known, found = Counter[str](), []
+    for one in header:
+        found.append(f"{one}.{known[one]}" if one and known[one] else one)
+        known[one] += 1
+    return found
 
 
 def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from .csv_dialect import (
     code_columns,
     has_names,
     number_signs,
+    pandas_names,
     parse_rows,
     rows_of_table,
 )
@@ -133,7 +134,7 @@ def csv_table(
     decimal, thousands = number_signs(data, separator)
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(data)
-    codes = code_columns(header, data, thousands)
+    codes = code_columns(pandas_names(header) if named else header, data, thousands)
     if wide and not all(len(data[at]) > len(header) and not any(data[at][len(header) :]) for at in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(data[wide[0]])}")
     if short:
