@@ -86,6 +86,10 @@ TABLES = {
     "missing ones at an index of a number": "a,b\n1,2\n\n3,\n\n4,5\n\n5,\n",
     "lines of blanks": "a,b\n  \n1,2\n \n3,4\n",
     "blank lines above": "\n\na,b\n1,2\n3,4\n",
+    "blanks in front of quotes": 'city, n, kind\n"Oslo", 5, "a, b"\n"Rome", 17, "c"\n"Kiel, north", 3, "d, e"\n',
+    "backslashes in front of quotes": 'city,n\n"the \\"old, old\\" town",5\n"x \\"y, z\\"",17\nRome,3\n',
+    "backslashes in front of commas": "city,n\nOslo\\, west,5\nRome,17\nKiel\\, north,3\n",
+    "backslashes of paths": "path,n\nC:\\data\\x,5\nC:\\data\\y,17,1\nD:\\,3\n",
     "alternating empty rows": "a,b\n" + "1,2\n,\n" * 20_000,
 }
 

@@ -100,6 +100,15 @@ TABLE = {  # fmt: off
     "day first": ("a.csv", "d\n13/02/2024\n01/03/2024\n", ["day first"], ["month first"]),
     "month first": ("a.csv", "d\n02/13/2024\n03/01/2024\n", ["month first"], ["day first"]),
     "day or month": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["day or month first is not certain"], []),
+    "dates of two forms": (
+        "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n2023-02-06,3\n13/02/2023,4\n13/02/2023,5\n",
+        ["'d': date text in mixed forms, 2 YYYY-MM-DD ('2023-01-05'), 3 DD/MM/YYYY (day first) ('05/01/2023'), 4"], [],
+    ),
+    "dates of two forms, ambiguous": (
+        "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n", ["1 DD/MM/YYYY or MM/DD/YYYY, day or month first is not"], [],
+    ),
+    "texts and some dates": ("a.csv", "d\n2023-01-05\n05/01/2023\nsoon\nlater\n", ["'d': text"], ["mixed forms"]),
+    "OpenDocument sheets": ("a.ods", "PK\3\4\0", ["OpenDocument spreadsheet, not looked through: pd.read_excel"], []),
     "one odd date": ("a.csv", "d\n" + "2024-03-01\n" * 20 + "soon\n", ["odd: 'soon' (1)"], []),
     "true and false": ("a.csv", "b\nTrue\nFalse\nTrue\n", ["'b': bool"], []),
     "all empty": ("a.csv", "a,b\n1,\n2,\n", ["'b': empty"], []),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _MISSING = frozenset(
@@ -264,17 +264,45 @@ def _ends(texts: Sequence[str]) -> list[str]:
 
 
 def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
-    some = list(there)[:_FIRST_LOOK]
+    some, forms = list(there)[:_FIRST_LOOK], 0
     for form, pattern in _DATES:
         fitting: dict[str, re.Match[str]] = {}
         for texts in (some, there):  # most columns are told apart by the first values
             fitting = {text: found for text in texts if (found := pattern.fullmatch(stripped[text]))}
             if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there[text] for text in texts):
+                forms += bool(fitting)
                 break
         else:
             _say_dates(column, form, fitting, there)
             return True
-    return False
+    return forms > 1 and _judge_mixed_dates(column, there, stripped)
+
+
+def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
+    """Judge a column of dates in several forms; each is described by itself."""
+    groups: dict[str, dict[str, re.Match[str]]] = {}
+    for text in there:
+        for form, pattern in _DATES:
+            if found := pattern.fullmatch(stripped[text]):
+                groups.setdefault(form, {})[text] = found
+                break
+    fitting = {text for group in groups.values() for text in group}
+    if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there.values()):
+        return False
+    for form, group in groups.items():
+        part = Column("")
+        _say_dates(part, form, group, Counter({text: there[text] for text in group}))
+        example = show(next(iter(group)))
+        column.words.append(f"{sum(there[one] for one in group)} {part.kind.removeprefix('date text ')} ({example})")
+    column.kind = "date text in mixed forms"
+    _say_odd(column, fitting, there)
+    return True
+
+
+def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> None:
+    if odd := [text for text in there if text not in fitting]:
+        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
+    column.words.append(f"{len(there)} distinct")
 
 
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
@@ -302,9 +330,7 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         texts = sorted(one.string for one in fits)
         timed = " with time" if any(":" in one for one in texts) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
-    if odd := [text for text in there if text not in fitting]:
-        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
-    column.words.append(f"{len(there)} distinct")
+    _say_odd(column, fitting, there)
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:

@@ -62,6 +62,7 @@ class CsvDialect:
         rows: How many rows pandas has to read, where other lines follow the table; 0: none follow.
         columns: Numbers of the table's first column and of the one after its last, where its lines have more.
         named: The first line holds names.
+        quoting: How quotes are read, as arguments of both `csv.reader` and `read_csv`; see `parse_table`.
     """
 
     separator: str = ","
@@ -73,6 +74,7 @@ class CsvDialect:
     rows: int = 0
     columns: tuple[int, int] | None = None
     named: bool = True
+    quoting: Mapping[str, Any] = field(default_factory=dict)
 
     def call(self, name: str) -> str:
         """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
@@ -84,6 +86,7 @@ class CsvDialect:
         source = {
             "sep": {",": "", " ": r"r'\s+'"}.get(self.separator, repr(self.separator)),
             "encoding": repr(self.encoding) if self.encoding != "utf-8" else "",
+            **{key: repr(value) for key, value in self.quoting.items()},
         }
         said = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
         return f"pd.read_csv({name!r}{said})" if said else ""
@@ -205,12 +208,42 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def parse_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
+def parse_table(lines: Sequence[str], separator: str) -> tuple[list[list[str]], Mapping[str, Any]]:
+    """Return the values of the lines of a table as `parse_rows` does, and how its quotes have to be read.
+
+    Blanks in front of quotes, and backslashes in front of quotes and separators, are told by rows of a wrong length.
+
+    Args:
+        lines: With their line ends, the header first.
+        separator: Between values.
+
+    Raises:
+        ValueError: a line can't be parsed.
+    """
+    best, how = parse_rows(lines, separator), dict[str, Any]()
+    for text, options in ((f'{separator} "', {"skipinitialspace": True}), ("\\", {"escapechar": "\\"})):
+        if (odd := _odd_rows(best)) and any(text in line for line in lines):
+            try:
+                other = parse_rows(lines, separator, **options)
+            except ValueError:  # a value is too long, for a quote that is not closed
+                continue
+            if 2 * _odd_rows(other) <= odd and len(other[0]) == len(best[0]):
+                best, how = other, options
+    return best, how
+
+
+def _odd_rows(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows with several values have not as many as the first."""
+    return sum(1 < len(row) != len(rows[0]) for row in rows)
+
+
+def parse_rows(lines: Sequence[str], separator: str, **options: Any) -> list[list[str]]:
     """Return the values of lines, one row each; a quoted value may go over several lines.
 
     Args:
         lines: With their line ends.
         separator: Between values; a blank stands for any run of blanks and tabs.
+        options: Of `csv.reader`.
 
     Raises:
         ValueError: a line can't be parsed.
@@ -219,7 +252,7 @@ def parse_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
     if separator == " ":
         lines = [f"{' '.join(line.split())}\n" for line in lines]
     try:
-        return list(csv.reader(lines, delimiter=separator))
+        return list(csv.reader(lines, delimiter=separator, **options))
     except csv.Error as error:
         raise ValueError(str(error)) from error
 

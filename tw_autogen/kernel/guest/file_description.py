@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from .column_profile import Column
@@ -419,6 +420,13 @@ def _describe_archive(path: str, name: str, terms: Collection[str]) -> Descripti
     return Description(f"ZIP archive of {len(found)} files", lines + more)
 
 
+def _describe_ods(path: str, name: str, terms: Collection[str]) -> Description:
+    there = "is installed" if find_spec("odf") else "is not installed"
+    return Description(
+        f"OpenDocument spreadsheet, not looked through: pd.read_excel reads it with odfpy, which {there}"
+    )
+
+
 def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:
     with open(path, "rb") as file:
         start = file.read(1024)
@@ -439,6 +447,7 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "xlsx": _describe_workbook,
     "xlsm": _describe_workbook,
     "xls": _describe_workbook,
+    "ods": _describe_ods,
     "json": _describe_json,
     "geojson": _describe_json,
     "db": _describe_sqlite,

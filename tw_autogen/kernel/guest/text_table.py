@@ -16,6 +16,7 @@ from .csv_dialect import (
     number_signs,
     pandas_names,
     parse_rows,
+    parse_table,
     rows_of_table,
 )
 from .table_blocks import Block, find_blocks, find_side_blocks
@@ -107,7 +108,7 @@ def csv_table(
     cells = MOST_CELLS if start.whole else MOST_CELLS // 4
     most = max(100, cells // min(max(1, first), MOST_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
-    rows = parse_rows([*lines[: most + 1]], separator)
+    rows, quoting = parse_table([*lines[: most + 1]], separator)
     del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if rows and start.encoding.startswith("utf") and rows[0]:
         rows[0][0] = rows[0][0].lstrip("\ufeff")
@@ -150,7 +151,9 @@ def csv_table(
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
     columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
     skipped = _records(start.lines[:above])
-    dialect = CsvDialect(separator, start.encoding, decimal, thousands, skipped, codes, read, columns, named=named)
+    dialect = CsvDialect(
+        separator, start.encoding, decimal, thousands, skipped, codes, read, columns, named=named, quoting=quoting
+    )
     return TextTable(
         header,
         data,
