@@ -15,6 +15,7 @@ _MISSING = frozenset(
 _PLAIN = re.compile(r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?\d+")
 _CODE = re.compile(r"0\d+")
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,.])\d{3}")
 _FORMS = (
     ("with ',' between thousands", re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,12}(?:\.\d{0,30})?")),
     ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%")),
@@ -178,7 +179,7 @@ def plain_number(text: str, decimal: str, thousands: str) -> float | None:
         decimal: The sign in front of decimals.
         thousands: The sign between thousands; empty: there is none.
     """
-    if thousands and thousands in text and re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+.*", text):
+    if thousands and thousands in text and (found := _GROUPED.match(text)) and found[1] == thousands:
         text = text.replace(thousands, "")
     if decimal != ".":
         if "." in text:
