@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import TracedSockets, finish_within
+from tw_autogen.deadline import TracedSockets, finish_within, shut_down
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
 from tw_autogen.lazy_module import LazyModule
@@ -133,7 +133,7 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, lambda: sockets)
+            status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, sockets.end)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
@@ -364,9 +364,8 @@ class WebsocketWire:
         self._closed = True
         self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
-        if self._thread.is_alive():  # half a message is under way, byte for byte
-            with contextlib.suppress(OSError, AttributeError):  # it is closed
-                self._line.sock.shutdown(socket.SHUT_RDWR)
+        if self._thread.is_alive() and (line := self._line.sock):  # half a message is under way, byte for byte
+            shut_down(line)
         self._release()
 
     def _release(self) -> None:
@@ -412,7 +411,7 @@ class WebsocketWire:
                 redirect_limit=0,  # the token is for this gateway alone
             )
 
-        finish_within(_SOCKET_SECONDS, connect, lambda: [line.sock] if line.sock else [])
+        finish_within(_SOCKET_SECONDS, connect, lambda: shut_down(line.sock) if line.sock else None)
         line.settimeout(_SOCKET_SECONDS)
         frames = line.frame_buffer
         receive, self._message_bytes = frames.recv, 0
