@@ -206,7 +206,10 @@ class AgentServer:
             FileNotFoundError: there is none, or it lies where code may not read.
         """
         folders = ", ".join(map(str, self._readable)) or "none"
-        path = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).resolve()
+        try:
+            path = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).resolve()
+        except (RuntimeError, ValueError):  # no such user's home, a loop of links, or a NUL in it
+            raise FileNotFoundError(f"{name!r}: there is no such file") from None
         if not any(path.is_relative_to(folder) for folder in (*self._readable, self._session.folder)):
             raise FileNotFoundError(
                 f"{name!r} lies in no folder that may be read here ({folders}); start the server with -C FOLDER, or "
