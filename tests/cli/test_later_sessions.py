@@ -64,6 +64,27 @@ def test_a_session_is_gone_on_with(run, asked):
     assert shown.stdout == "> sum of units in sales.csv\nIt is 13.\n\n> and the mean?\n4.33.\n\n"
 
 
+@pytest.mark.parametrize("users", ["left alone", "changed"])
+@pytest.mark.parametrize("out", [[], ["--out", "here"]])
+def test_a_file_that_was_copied_to_the_user_is_copied_again_when_a_later_session_changes_it(run, tmp_path, users, out):
+    def drawn(colour):
+        return [plans("draw", then="User"), codes(f"print(open('chart.svg', 'w').write('<svg>{colour}</svg>'))")]
+
+    place = tmp_path / "here" if out else tmp_path
+    assert run("-p", "save it as chart.svg", *out, replies=drawn("blue")).returncode == 0
+    (first,) = place.glob("*.svg")
+    assert first.read_text() == "<svg>blue</svg>"
+    if users == "changed":
+        first.write_text("mine")
+
+    ran = run("-c", "-p", "make it red", *out, replies=drawn("red"))
+
+    held = {one.name: one.read_text() for one in place.glob("*.svg")}
+    assert "saved" in ran.stderr
+    kept = {"chart.svg": "mine", "chart (2).svg": "<svg>red</svg>"}
+    assert held == (kept if users == "changed" else {"chart.svg": "<svg>red</svg>"})
+
+
 def test_what_did_not_come_back_is_said_by_name_and_cells_are_run_again_where_asked_for(run, asked, tmp_path):
     copy = tmp_path / ".tw" / "sessions" / asked / "files" / ".checkpoint" / "variables"
     copy.unlink()
