@@ -253,9 +253,7 @@ class KernelPool(Closing):
         try:
             warm = self._ready_server(server_key(settings))
             return (
-                self._take_kept(settings, place, warm)
-                or self._forked(settings, place, warm)
-                or start(settings, place)
+                self._take_kept(settings, place, warm) or self._forked(settings, place, warm) or start(settings, place)
             )
         finally:
             self.prepare(settings)
@@ -314,9 +312,7 @@ class KernelPool(Closing):
         usable = warm is not None and self._owner == os.getpid() and warm.usable and not warm.stale()
         return warm if usable else None
 
-    def _take_kept(
-        self, settings: KernelSettings, place: KernelFolders, warm: WarmPool | None
-    ) -> StartedKernel | None:
+    def _take_kept(self, settings: KernelSettings, place: KernelFolders, warm: WarmPool | None) -> StartedKernel | None:
         """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
         key = kernel_key(settings)
         while warm is not None and not OWNERSHIP.user(place.folder):
