@@ -115,6 +115,7 @@ def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path
             "there is no file": await call("ask", request="Read it.", files=["none.csv"]),
             "'no\\x00ne.csv': there is no": await call("ask", request="Read it.", files=["no\0ne.csv"]),
             "'~nobody-here/a.csv': there is no": await call("ask", request="Read it.", files=["~nobody-here/a.csv"]),
+            "x.org/a.csv' is a URL; download": await call("ask", request="Read.", files=["https://x.org/a.csv"]),
             "request: ": await call("ask", request=""),
             "Field required": await call("ask", files=[]),
             "file below the folder": await call("artifact", name="../events.jsonl"),

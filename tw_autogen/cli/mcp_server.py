@@ -17,7 +17,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.errors import RoundError, TwAutogenError, nearest
+from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
 from tw_autogen.escaped_text import shortened
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
@@ -205,6 +205,8 @@ class AgentServer:
         Raises:
             FileNotFoundError: there is none, or it lies where code may not read.
         """
+        if problem := url_problem(name):
+            raise FileNotFoundError(f"{name!r} is {problem}")
         folders = ", ".join(map(str, self._readable)) or "none"
         try:
             path = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).resolve()

@@ -149,7 +149,10 @@ class AnswerFiles:
         self.folder = folder.resolve()
         self._emit = emit
         self._limit_mb = limit_mb
-        self._distrusted = [Path.cwd(), *([project.expanduser().resolve()] if project else [])]
+        own = [project.expanduser().resolve()] if project else []
+        self.places = (*own, self.folder)
+        """Where the user's files may lie."""
+        self._distrusted = [Path.cwd(), *own]
         self._out = out.absolute() if out else None
         self._granted = self._for_good = False
         self.refused = ""
