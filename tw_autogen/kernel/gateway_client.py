@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import finish_within
+from tw_autogen.deadline import OpenedSockets, finish_within
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
 from tw_autogen.lazy_module import LazyModule
@@ -116,11 +116,6 @@ class Gateway:
         Raises:
             OSError: nobody answered in time, or the answer is too long.
         """
-        sockets: list[socket.socket] = []
-
-        def connected(event: str, of_event: Mapping[str, Any]) -> None:
-            if event == "connection.connect_tcp.complete":
-                sockets.append(of_event["return_value"].get_extra_info("socket"))
 
         def ask() -> tuple[int, bytes]:
             verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
@@ -128,7 +123,7 @@ class Gateway:
                 headers = {**self.headers(), "Accept-Encoding": "identity"}
                 data = bytearray()
                 with client.stream(
-                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": connected}
+                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": opened.trace}
                 ) as answer:
                     for piece in answer.iter_raw():
                         data += piece
@@ -137,7 +132,8 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, lambda: sockets)
+            with OpenedSockets() as opened:
+                status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, opened.all)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
