@@ -21,6 +21,7 @@ from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
 from tw_autogen.kernel.fair_lock import LockTimeout
 from tw_autogen.kernel.file_transfer import FileTransfer
+from tw_autogen.kernel.gateway_client import RESTARTED
 from tw_autogen.kernel.guest_bundle import PACKAGE, call_expression
 from tw_autogen.kernel.kernel import Artifact, Execution, Loadable, Log, Variable
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -188,7 +189,7 @@ class AttachedKernel(LiveKernel):
         self._wakeup.wake()
         return ""
 
-    def _open(self) -> KernelHandle:
+    def _open(self, *, again: bool = True) -> KernelHandle:
         self._wire, self._process = self.target.connect(self.folder)
         try:
             language = (self._await_free(self._busy_seconds).get("language_info") or {}).get("name")
@@ -196,10 +197,12 @@ class AttachedKernel(LiveKernel):
                 raise KernelStartError(f"the kernel {self.target} runs {language!r}, not Python", folder=self.folder)
             if self.target.file:
                 self._process.watch(self._read_pid())
-        except BaseException:
+        except BaseException as error:
             self._wire.close()
             self._process.release()
-            raise
+            if not (again and isinstance(error, KernelStartError) and self._process.how == RESTARTED):
+                raise
+            return self._open(again=False)  # the one that ended was on its way out, and held nothing of ours
         return KernelHandle(
             self._wire,
             self._process,
