@@ -55,6 +55,7 @@ _MESSAGE_BYTES = 4096
 """How much a message takes beside its text."""
 _MOST_WAITING_BYTES = 64 << 20
 """How much is taken in before somebody reads it; what is more stays in the gateway."""
+RESTARTED = "it was restarted"
 _MOST_SENT_BYTES = 9_500_000
 """A gateway closes the line at a message of 10 MiB."""
 _GONE = {
@@ -286,6 +287,7 @@ class WebsocketWire:
         self._gateway = gateway
         self._process = process
         self._attached = attached
+        self._answered = False
         self._session = uuid.uuid4().hex
         self._address = gateway.channels(kernel, self._session)
         self._lock = threading.Condition()
@@ -485,6 +487,7 @@ class WebsocketWire:
             return
         if message["parent_header"].get("msg_id") == self._unheard[0]:
             self._unheard = ("", {})
+        self._answered = self._answered or message["parent_header"].get("session") == self._session
         state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
         with self._lock:
             self._inbox[message["channel"]].append((len(data) + _MESSAGE_BYTES, message))
@@ -493,8 +496,8 @@ class WebsocketWire:
             self._lock.notify_all()
         if state in _GONE:
             self._process.lose(_GONE[state])
-        elif state == "starting" and self._attached:
-            self._process.lose("it was restarted")
+        elif state == "starting" and self._attached and self._answered:  # otherwise its start is awaited
+            self._process.lose(RESTARTED)
 
     def _reconnect(self, why: str, broken: tuple[type[BaseException], ...]) -> bool:
         """Open a line that broke anew; tell whether that was possible."""
