@@ -111,6 +111,8 @@ class ChatHistory:
             words: The text, such as a summary.
         """
         at, end = self._static, self._static + count
+        for part in (part for one in self.messages[at:end] if one["role"] == "user" for part in _parts(one["content"])):
+            self.results.drop(part.get("text", ""))
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
         said = "" if follows is None or answered else follows["content"]
@@ -136,10 +138,11 @@ class ChatHistory:
         """Return messages with a part only of each result that a later one has superseded.
 
         Args:
-            messages: Some of this history.
+            messages: Some of this history, from its oldest on.
         """
+        shorten = self.results.shortener()
         return [
-            {**one, "content": _joined([_with_text(part, self.results.shorten) for part in _parts(one["content"])])}
+            {**one, "content": _joined([_with_text(part, shorten) for part in _parts(one["content"])])}
             if one["role"] == "user"
             else dict(one)
             for one in messages
