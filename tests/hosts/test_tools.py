@@ -365,9 +365,9 @@ def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):
     theirs.mkdir()
     ours.mkdir()
     (theirs / "a.csv").write_text("a", encoding="utf-8")
-    with open(theirs / "sparse.bin", "wb") as file:
+    with open(theirs / "x\n# sparse.bin", "wb") as file:
         file.truncate((1 << 30) + 1)
-    links = [(theirs / name).as_uri() for name in ("a.csv", "sparse.bin", "a.csv")]
+    links = [(theirs / name).as_uri() for name in ("a.csv", "x\n# sparse.bin", "a.csv")]
 
     answer, copies = bring_linked("".join(f"[x]({link})" for link in links), [theirs], ours)
 
@@ -376,5 +376,5 @@ def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):
     ours_link, there = (ours / "a.csv").as_uri(), links[1]
     assert answer == (
         f"[x]({ours_link})[x]({there})[x]({ours_link})\n"
-        "(sparse.bin is not copied: the files of an answer may have 1024 MB)"
+        "(x\\n# sparse.bin is not copied: the files of an answer may have 1024 MB)"
     )
