@@ -6,20 +6,19 @@ import re
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from tw_autogen.testing import codes, plans
+
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)> ![x](http://tracker.invalid/a.png)"
-OPEN = f"""
+IMPORTS = """
 import pandas as pd
 from tw_autogen import open_session
 from tw_autogen.notebook import approve_in_notebook
-from tw_autogen.testing import ScriptedModel, codes, plans
-model = ScriptedModel([
-    plans("sum it", plan="1. load <b>\\n2. sum"), codes("df['y'] = df.x * 2\\nprint(int(df.x.sum()), '<b>')"),
-    plans("The sum is **6**.\\n\\n" + {HOSTILE!r}, to="User"),
-    plans("once more", plan="1. again"), codes("print(int(df.y.sum()))"), plans("12", to="User"),
-    plans("print", plan="1. print"), codes("print(1)"), codes("print(2)"), plans("You said no.", to="User"),
-])
+from tw_autogen.testing import ScriptedModel
+"""
+OPEN = """
 tw_session = session = open_session(
-    model, folder="sessions", approve=approve_in_notebook, settings={{"code_interpreter.approval": "always"}}
+    ScriptedModel({replies!r}), folder="sessions", approve=approve_in_notebook,
+    settings={{"code_interpreter.approval": "always"}},
 )
 session["df"] = pd.DataFrame({{"x": [1, 2, 3]}})
 """
@@ -35,11 +34,15 @@ class Notebook:
 
     def run(self, code):
         """Run a cell, and return its messages as (type, content)."""
-        messages = []
+        messages, unexpected = [], []
 
         def answer(message):
             self.questions.append(message["content"]["prompt"])
-            self._client.input(self.typed.pop(0))
+            if not self.typed:
+                unexpected.append(message["content"]["prompt"])
+            self._client.input(
+                self.typed.pop(0) if self.typed else ""
+            )  # a question without an answer blocks the kernel
 
         reply = self._client.execute_interactive(
             code,
@@ -49,21 +52,32 @@ class Notebook:
             output_hook=lambda message: messages.append((message["msg_type"], message["content"])),
         )
         assert reply["content"]["status"] == "ok", "\n".join(reply["content"].get("traceback", []))
+        assert unexpected == []
         self.payload = reply["content"]["payload"]
         return messages
 
+    def open(self, *replies):
+        """Open a session whose model gives these replies."""
+        self.run(OPEN.format(replies=list(replies)))
+
 
 @pytest.fixture(scope="module")
-def notebook(tmp_path_factory):
+def kernel_client(tmp_path_factory):
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path_factory.mktemp("notebook")))
     try:
-        made = Notebook(client)
-        made.run(OPEN)
-        yield made
-        made.run("session.close()")
+        Notebook(client).run(IMPORTS)
+        yield client
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def notebook(kernel_client):
+    """The kernel is the module's; each test opens a session of its own, so that they run in any order and alone."""
+    made = Notebook(kernel_client)
+    yield made
+    made.run("session.close()")
 
 
 def results(messages, kind="execute_result"):
@@ -71,6 +85,11 @@ def results(messages, kind="execute_result"):
 
 
 def test_a_question_is_answered_in_a_notebook(notebook):
+    notebook.open(
+        plans("sum it", plan="1. load <b>\n2. sum"),
+        codes("print(int(df.x.sum()), '<b>')"),
+        plans("The sum is **6**.\n\n" + HOSTILE, to="User"),
+    )
     notebook.typed = ["y"]
     messages = notebook.run("answer = session.ask('What is the sum?')\nanswer")
 
@@ -91,8 +110,11 @@ def test_a_question_is_answered_in_a_notebook(notebook):
 
 
 def test_variables_cross_by_name_and_missing_ones_are_key_errors(notebook):
+    notebook.open(plans("double it"), codes("df['y'] = df.x * 2"), plans(f"Done. {'x' * 300}", to="User"))
+    notebook.typed = ["y"]
     code = """
 import json
+answer = session.ask("Double it.")
 found = session["df"]
 try:
     session["nothing"]
@@ -106,7 +128,8 @@ print(json.dumps([list(found.columns), type(found).__name__, missing, len(repr(a
 
 
 def test_an_awaited_question_asks_for_approval_too(notebook):
-    notebook.typed, notebook.questions = ["y"], []
+    notebook.open(plans("twice"), codes("print(2 * int(df.x.sum()))"), plans("12", to="User"))
+    notebook.typed = ["y"]
     messages = notebook.run("(await session.aask('Twice?')).text")
 
     assert results(messages)[0]["text/plain"] == "'12'"
@@ -114,6 +137,7 @@ def test_an_awaited_question_asks_for_approval_too(notebook):
 
 
 def test_the_magic_asks_the_session_and_puts_its_code_into_the_next_cell(notebook):
+    notebook.open(plans("print"), codes("print(1)"), codes("print(2)"), plans("You said no.", to="User"))
     notebook.run("%load_ext tw_autogen")
     notebook.typed = ["2 would be better", "y"]
     messages = notebook.run("%%tw\nWhat's 1 now?")
