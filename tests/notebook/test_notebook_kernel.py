@@ -25,24 +25,26 @@ session["df"] = pd.DataFrame({{"x": [1, 2, 3]}})
 
 
 class Notebook:
-    """A kernel that is sent cells; the person at it types what `typed` holds."""
+    """A kernel that is sent cells; the person at it types what `typed` holds, and interrupts the kernel for a None."""
 
-    def __init__(self, client):
-        self._client = client
+    def __init__(self, manager, client):
+        self._manager, self._client = manager, client
         self.typed = []
         self.questions = []
 
-    def run(self, code):
-        """Run a cell, and return its messages as (type, content)."""
+    def run(self, code, ends="ok"):
+        """Run a cell that ends so, or with an error of this name, and return its messages as (type, content)."""
         messages, unexpected = [], []
 
         def answer(message):
             self.questions.append(message["content"]["prompt"])
             if not self.typed:
                 unexpected.append(message["content"]["prompt"])
-            self._client.input(
-                self.typed.pop(0) if self.typed else ""
-            )  # a question without an answer blocks the kernel
+            typed = self.typed.pop(0) if self.typed else ""  # a question without an answer would block the kernel
+            if typed is None:
+                self._manager.interrupt_kernel()
+            else:
+                self._client.input(typed)
 
         reply = self._client.execute_interactive(
             code,
@@ -51,9 +53,10 @@ class Notebook:
             stdin_hook=answer,
             output_hook=lambda message: messages.append((message["msg_type"], message["content"])),
         )
-        assert reply["content"]["status"] == "ok", "\n".join(reply["content"].get("traceback", []))
+        said = reply["content"]
+        assert said.get("ename", said["status"]) == ends, "\n".join(said.get("traceback", []))
         assert unexpected == []
-        self.payload = reply["content"]["payload"]
+        self.payload = reply["content"].get("payload")
         return messages
 
     def open(self, *replies):
@@ -62,20 +65,20 @@ class Notebook:
 
 
 @pytest.fixture(scope="module")
-def kernel_client(tmp_path_factory):
+def kernel(tmp_path_factory):
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path_factory.mktemp("notebook")))
     try:
-        Notebook(client).run(IMPORTS)
-        yield client
+        Notebook(manager, client).run(IMPORTS)
+        yield manager, client
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
 
 
 @pytest.fixture
-def notebook(kernel_client):
+def notebook(kernel):
     """The kernel is the module's; each test opens a session of its own, so that they run in any order and alone."""
-    made = Notebook(kernel_client)
+    made = Notebook(*kernel)
     yield made
     made.run("session.close()")
 
@@ -147,3 +150,18 @@ def test_the_magic_asks_the_session_and_puts_its_code_into_the_next_cell(noteboo
     notebook.run("%tw --to-cell")
     assert notebook.payload[0]["source"] == "set_next_input"
     assert notebook.payload[0]["text"].endswith("print(2)")
+
+
+@pytest.mark.parametrize(
+    ("question", "error"), [("session.ask('x')", "KeyboardInterrupt"), ("await session.aask('x')", "CancelledError")]
+)
+def test_an_interrupt_ends_a_question_that_waits_for_approval_and_the_next_one_is_asked(notebook, question, error):
+    code = codes("print(1)")
+    notebook.open(plans("print"), code, plans("print"), code, plans("It is 1.", to="User"))
+    notebook.typed = [None]
+    messages = notebook.run(question, ends=error)
+
+    assert any("Not decided" in one["text/html"] for one in results(messages, "update_display_data"))
+    notebook.typed = ["y"]
+    assert results(notebook.run("session.ask('x').text"))[0]["text/plain"] == "'It is 1.'"
+    assert len(notebook.questions) == 2
