@@ -19,6 +19,7 @@ _HINTS = {
 }
 _HINT = "[y/N, or why not]"
 _POLL_SECONDS, _LAST_SECONDS = 0.05, 1.0
+_PRE = "white-space:pre-wrap;margin:0.3em 0"
 _FRAME = "border-left:3px solid #d97706;padding:0.2em 0.8em;margin:0.3em 0"
 
 
@@ -86,7 +87,7 @@ def _page(proposal: Proposal, decided: str = "") -> dict[str, str]:
     """Return the proposal by MIME type; once decided it is folded, with the decision's word in front."""
     found = [visible(one) for one in proposal.findings]
     items = "".join(f"<li>{html.escape(one)}</li>" for one in found)
-    body = f'<pre style="white-space:pre-wrap">{html.escape(proposal.shown)}</pre><ul>{items}</ul>'
+    body = f'<pre style="{_PRE}">{html.escape(proposal.shown)}</pre>{f"<ul>{items}</ul>" if items else ""}'
     question = html.escape(proposal.question)
     if not decided:
         plain = "\n".join([proposal.question, proposal.shown, *found])
