@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from tw_autogen.approval import Decision, Proposal, given_up, read_decision
+from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
 
 _HINTS = {
@@ -19,22 +20,25 @@ _HINTS = {
 }
 _HINT = "[y/N, or why not]"
 _POLL_SECONDS, _LAST_SECONDS = 0.05, 1.0
-_PRE = "white-space:pre-wrap;margin:0.3em 0"
+_SETTINGS = {"cell": "code_interpreter.approval", "plan": "planner.approval"}
+_PRE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:0.3em 0"
 _FRAME = "border-left:3px solid #d97706;padding:0.2em 0.8em;margin:0.3em 0"
 
 
 def approve_in_notebook(proposal: Proposal) -> Decision:
     """Show what is proposed and read the answer from the notebook's own input line; for `open_session(approve=…)`.
 
-    Where nobody can be asked, as in nbconvert or papermill, the answer is no.
+    Where nobody can be asked, as in nbconvert or papermill, cells and plans are an error, and the answer to all else is
+    no.
 
     Args:
         proposal: What is to be decided. It is shown with hidden characters as escapes.
 
     Returns:
-        The decision; no, where nobody can be asked, or an awaited question (`aask`) was given up meanwhile.
+        The decision; no, where an awaited question (`aask`) was given up meanwhile.
 
     Raises:
+        ConfigError: nobody can be asked about a cell or a plan; the round ends.
         KeyboardInterrupt: the person has interrupted the kernel instead; the round ends.
     """
     from IPython.display import DisplayHandle  # in a notebook it is there
@@ -45,7 +49,13 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     try:
         said = input(prompt) if stop is None else _read_line(prompt, stop)
     except (EOFError, RuntimeError):  # StdinNotImplementedError is a RuntimeError
-        decision = Decision(False, reason="nobody can be asked here")
+        handle.update(_page(proposal, "Not decided"), raw=True)
+        if proposal.kind in _SETTINGS:
+            raise ConfigError(
+                f"a {proposal.kind} waits for a person's approval ({_SETTINGS[proposal.kind]}), and nobody can be "
+                "asked: this notebook runs without an input line, as nbconvert and papermill run one"
+            ) from None
+        return Decision(False, reason="nobody can be asked here")
     except KeyboardInterrupt:
         handle.update(_page(proposal, "Not decided"), raw=True)
         if stop is None or not stop.is_set():
