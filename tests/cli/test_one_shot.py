@@ -474,7 +474,7 @@ def test_code_that_may_not_write_where_the_user_is_learns_how_files_get_there(as
 
     told = ran.requests[2]["messages"][-1]["content"]
     assert "kernel.write" not in told
-    assert "Code can't write there itself. Files that this request names to be saved are" in told
+    assert "Code can't write there itself. Files that a request names to be saved are" in told
     assert (place / "odd.csv").read_text() == "y"
 
 

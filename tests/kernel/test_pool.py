@@ -297,6 +297,22 @@ def test_a_server_that_was_begun_with_other_settings_is_ended():
         assert not first_server._first
 
 
+def test_a_fork_of_the_process_neither_takes_nor_ends_the_first_server():
+    settings = KernelSettings(preload=("decimal",), warm=0)
+    begin_fork_server(settings)
+    (begun,) = first_server._first.values()
+    child = os.fork()
+    if not child:
+        taken = first_server.take_first_server(first_server.server_key(settings))
+        os._exit(0 if taken is None and begun.folder.exists() else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert begun.folder.exists()
+    assert begun.server._process.poll() is None
+    assert first_server.take_first_server(first_server.server_key(settings)) is begun
+    begun.close()
+
+
 def test_a_server_that_is_made_while_the_pool_closes_is_ended(monkeypatch):
     made, begins = [], threading.Event()
 

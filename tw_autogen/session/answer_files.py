@@ -175,7 +175,7 @@ class AnswerFiles:
                 "are copied there with the answer, so write them there under their plain names."
             )
         return (
-            f"Files that this request names to be saved are written to the working folder under their plain names; "
+            f"Files that a request names to be saved are written to the working folder under their plain names; "
             f"they are copied to {self.folder} with the answer."
         )
 
