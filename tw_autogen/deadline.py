@@ -14,8 +14,6 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
-from tw_autogen.closing import Closing
-
 Result = TypeVar("Result")
 
 
@@ -56,7 +54,7 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
                     one.shutdown(socket.SHUT_RDWR)
 
 
-class OpenedSockets(Closing):
+class OpenedSockets:
     """The sockets that a request of httpx opens.
 
     Duplicates are kept, since for TLS a socket is replaced by another one on the same connection.
@@ -67,7 +65,12 @@ class OpenedSockets(Closing):
         self._closed = False
 
     def trace(self, event: str, of_event: Mapping[str, Any]) -> None:
-        """Take an event of httpcore; the request's extension `trace`."""
+        """Take an event of httpcore; the request's extension `trace`.
+
+        Args:
+            event: Its name.
+            of_event: What it says; of a connection that was opened, `return_value` is the stream.
+        """
         if event == "connection.connect_tcp.complete":
             opened = of_event["return_value"].get_extra_info("socket")
             if self._closed:  # nobody waits any more

@@ -133,7 +133,7 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            with OpenedSockets() as opened:
+            with contextlib.closing(OpenedSockets()) as opened:
                 status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, opened.all)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
