@@ -1,4 +1,4 @@
-"""`finish_within`: work that reads from a server ends in time, also where a byte comes now and then."""
+"""Work on a thread of its own: `threaded` starts it; `finish_within` ends it in time where it reads from a server."""
 
 from __future__ import annotations
 
@@ -6,12 +6,46 @@ import contextlib
 import contextvars
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+
+
+class TracedSockets(list[socket.socket]):
+    """The sockets that requests of httpx have opened: hand it to them as `extensions={"trace": …}`."""
+
+    def __call__(self, event: str, details: Mapping[str, Any]) -> None:
+        """Take an event of a request.
+
+        Args:
+            event: Its name.
+            details: What it is about.
+        """
+        if event == "connection.connect_tcp.complete":
+            self.append(details["return_value"].get_extra_info("socket"))
+
+
+def threaded(work: Callable[[], Result], *, name: str) -> Future[Result]:
+    """Do work on a daemon thread of its own, in a copy of this thread's context variables; return its future.
+
+    Args:
+        work: What to do; whatever it raises is raised by the future.
+        name: The thread's.
+    """
+    done: Future[Result] = Future()
+    done.set_running_or_notify_cancel()  # only the work settles it
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), name=name, daemon=True).start()
+    return done
 
 
 def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[[], Sequence[socket.socket]]) -> Result:
@@ -19,7 +53,7 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
 
     Args:
         seconds: How long all of it may take.
-        work: Done on a thread of its own, in a copy of this thread's context variables.
+        work: Done as by `threaded`.
         sockets: Returns those that it reads from so far; they are shut down when the time is over, which ends it.
 
     Raises:
@@ -29,15 +63,7 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
         >>> finish_within(10, lambda: 6 * 7, lambda: [])
         42
     """
-    done: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(run,), name="server call", daemon=True).start()
+    done = threaded(work, name="server call")
     try:
         return done.result(seconds)
     except FutureTimeout:

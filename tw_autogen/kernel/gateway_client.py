@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import finish_within
+from tw_autogen.deadline import TracedSockets, finish_within
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
 from tw_autogen.lazy_module import LazyModule
@@ -116,11 +116,7 @@ class Gateway:
         Raises:
             OSError: nobody answered in time, or the answer is too long.
         """
-        sockets: list[socket.socket] = []
-
-        def connected(event: str, of_event: Mapping[str, Any]) -> None:
-            if event == "connection.connect_tcp.complete":
-                sockets.append(of_event["return_value"].get_extra_info("socket"))
+        sockets = TracedSockets()
 
         def ask() -> tuple[int, bytes]:
             verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
@@ -128,7 +124,7 @@ class Gateway:
                 headers = {**self.headers(), "Accept-Encoding": "identity"}
                 data = bytearray()
                 with client.stream(
-                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": connected}
+                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": sockets}
                 ) as answer:
                     for piece in answer.iter_raw():
                         data += piece
