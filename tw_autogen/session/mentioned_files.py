@@ -16,8 +16,9 @@ from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_name
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.request_inputs import LARGE_BYTES
 
+LARGE_BYTES = 50_000_000
+"""A larger file is not copied where code can read it at its own place."""
 _MOST_NAMED = 20
 _NAME_CHARS = 200
 _WRITABLE = 0o666

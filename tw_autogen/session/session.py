@@ -50,11 +50,9 @@ from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.post_events import post_events
-from tw_autogen.session.request_inputs import FilesWanted
-from tw_autogen.session.routing import allowed_receivers, next_speaker
-from tw_autogen.session.session_inputs import SessionInputs
+from tw_autogen.session.request_inputs import FilesWanted, SessionInputs
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.team import PLANNER, Team
+from tw_autogen.session.team import PLANNER, Team, allowed_receivers, next_speaker
 
 _LEARNER = "Learner"
 _STOPPED = "it was stopped by the user"
