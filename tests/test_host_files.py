@@ -102,7 +102,7 @@ TABLE = {
     "tw_autogen/safe_folder/protected_names.py": "lists open folders that the user grants, before a kernel starts",
     "tw_autogen/safe_folder/temporary_folders.py": "this user's own record of temporary folders, closed to others",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
-    "tw_autogen/scenario/readme_table.py": "the user's scenarios",
+    "tw_autogen/cli/scenario_table.py": "the user's scenarios",
     "tw_autogen/scenario/replay_and_record.py": "the user's scenarios",
     "tw_autogen/scenario/html_report.py": "reads its own template",
     "tw_autogen/scenario/scenario.py": "the user's scenarios",

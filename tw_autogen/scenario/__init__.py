@@ -5,24 +5,19 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.scenario.html_report import check_report, write_report
 from tw_autogen.scenario.model_judge import judge
-from tw_autogen.scenario.readme_table import costs_table, put_table
 from tw_autogen.scenario.repeated_runs import Runs
 from tw_autogen.scenario.replay_and_record import record_scenario, replay_scenario
 from tw_autogen.scenario.scenario import Scenario, find_named, read_scenario
 from tw_autogen.scenario.scenario_run import PATIENCE, Outcome, run_live, run_scenario
-from tw_autogen.scenario.spy_model import SpyModel
 
 __all__ = [
     "Outcome",
     "PATIENCE",
     "Runs",
     "Scenario",
-    "SpyModel",
     "check_report",
-    "costs_table",
     "find_named",
     "judge",
-    "put_table",
     "read_scenario",
     "record_scenario",
     "replay_scenario",
@@ -36,17 +31,18 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         __name__,
         {
             "tw_autogen.scenario.Scenario": ("FAILED_REPLIES",),
+            "tw_autogen.cli.scenario_table": ("costs_table", "put_table"),
             "tw_autogen.scenario.check_answer": ("numbers_in",),
             "tw_autogen.scenario.evidence": ("Evidence", "RoundEvidence"),
             "tw_autogen.scenario.expect": ("CHECKS", "Expectation", "read_expectation"),
             "tw_autogen.scenario.model_judge": ("Judgement",),
             "tw_autogen.scenario.reply_rules": ("ReplyRule",),
             "tw_autogen.scenario.scenario": ("FILE", "find_scenarios", "Limits", "REPLIES"),
-            "tw_autogen.scenario.spy_model": ("Call",),
+            "tw_autogen.scenario.spy_model": ("Call", "SpyModel"),
         },
         renamed={
             "AskedBack": "tw_autogen.scenario.reply_rules.ReplyRule",
-            "HeardModel": "SpyModel",
+            "HeardModel": "tw_autogen.scenario.spy_model.SpyModel",
             "Seen": "tw_autogen.scenario.evidence.RoundEvidence",
         },
     )

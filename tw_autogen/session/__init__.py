@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         open_session,
         open_team,
     )
-    from tw_autogen.session.budget import IdleTimer, count_asked
+    from tw_autogen.session.budget import count_asked
     from tw_autogen.session.compaction import compact_session
     from tw_autogen.session.earlier_session import read_events
     from tw_autogen.session.event_journal import read_journal, rounds_of
@@ -57,7 +57,6 @@ __all__ = [
     "Answer",
     "FORMATS",
     "FilesWanted",
-    "IdleTimer",
     "KernelWanted",
     "AnswerFiles",
     "ModelWanted",
@@ -125,7 +124,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "open_session",
                 "open_team",
             ),
-            "budget": ("IdleTimer", "count_asked"),
+            "budget": ("count_asked",),
             "compaction": ("compact_session",),
             "earlier_session": ("read_events",),
             "event_journal": ("read_journal", "rounds_of"),
@@ -164,6 +163,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         old_names(
             __name__,
             {
+                "tw_autogen.closing": ("IdleTimer",),
                 "tw_autogen.hosts.agent_role": ("asked_role",),
                 "tw_autogen.hosts.open_conversations": ("AnswerKey", "Conversations", "idle_seconds"),
                 "tw_autogen.hosts.partner_conversation": ("CONTINUE", "Conversation", "Line", "Reply"),

@@ -28,16 +28,16 @@ Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Named:
-    """The files that a request names.
+class RequestFiles:
+    """Files that a request names, or all that it brings.
 
     Args:
-        found: Their paths: copies in the session's folder, or large files at their own place.
+        placed: Their paths: copies in the session's folder, or large files at their own place.
         missing: Names for which there is no file yet.
         note: Words for the prompt about missing ones; empty: there are none, or no folder to look in.
     """
 
-    found: tuple[Path, ...] = ()
+    placed: tuple[Path, ...] = ()
     missing: tuple[str, ...] = ()
     note: str = ""
 
@@ -59,7 +59,7 @@ class NamedFiles:
         self._show = show
         self._brought: dict[str, tuple[Stamp, Stamp]] = {}
 
-    def bring(self, text: str, given: Collection[str]) -> Named:
+    def bring(self, text: str, given: Collection[str]) -> RequestFiles:
         """Find and copy the files that a text names.
 
         Args:
@@ -84,7 +84,7 @@ class NamedFiles:
             else:
                 if path is not None:
                     found[plain] = path
-        return Named(tuple(found.values()), tuple(missing), self._note(missing))
+        return RequestFiles(tuple(found.values()), tuple(missing), self._note(missing))
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""

@@ -11,7 +11,7 @@ import reprlib
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +23,7 @@ from tw_autogen.named_folders import leads_out_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.event_journal import JOURNAL
-from tw_autogen.session.mentioned_files import LARGE_BYTES, Named, NamedFiles
+from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
@@ -305,21 +305,6 @@ def _below_a_kernel(path: Path) -> Path | None:
     return None
 
 
-@dataclass(frozen=True)
-class Brought:
-    """What one request brings.
-
-    Args:
-        placed: The files where code has them.
-        missing: Names in the request for which there is no file.
-        note: A line for the model about files that the request names.
-    """
-
-    placed: tuple[Path, ...]
-    missing: tuple[str, ...]
-    note: str
-
-
 class SessionInputs:
     """Places the files of a session's requests in its folder, and describes them.
 
@@ -368,7 +353,7 @@ class SessionInputs:
         checked_text(text)
         return tuple(checked_inputs(files, variables, images, distrusted=self._distrusted))
 
-    def place(self, text: str, given: tuple[Path, ...], *, named: bool) -> Brought:
+    def place(self, text: str, given: tuple[Path, ...], *, named: bool) -> RequestFiles:
         """Place the files that a request gives, and those that its words name.
 
         Args:
@@ -376,18 +361,18 @@ class SessionInputs:
             given: As `check` returned them.
             named: Look for files that the words name.
         """
-        found = self._named.bring(text, {path.name for path in given}) if named else Named()
+        found = self._named.bring(text, {path.name for path in given}) if named else RequestFiles()
         placed = place_inputs(
-            [*given, *found.found],
+            [*given, *found.placed],
             self._folder,
             self._grants.show,
             distrusted=self._distrusted,
             show_granted=self._grants.show_granted,
             limit_mb=self._grants.settings.disk_mb,
         )
-        return Brought(tuple(placed), tuple(found.missing), found.note)
+        return replace(found, placed=tuple(placed))
 
-    def describe(self, text: str, brought: Brought, variables: Mapping[str, Any]) -> str:
+    def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.
 
         Args:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.closing import Closing
+from tw_autogen.closing import Closing, IdleTimer
 from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Memory, Post, Round, RoundState, new_id
 from tw_autogen.errors import (
     ConfigError,
@@ -43,7 +43,7 @@ from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_er
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
+from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget, check_limits, check_loop
 from tw_autogen.session.earlier_session import CUT_OFF, FILES, EarlierSession
 from tw_autogen.session.event_journal import JOURNAL, Journal
 from tw_autogen.session.notebook_access import NotebookAccess
