@@ -10,14 +10,15 @@ import functools
 import itertools
 import logging
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.approval import noting_person_time
-from tw_autogen.code_interpreter.host_call_budget import CallBudget, Taken
+from tw_autogen.approval import PersonTime, noting_person_time
 from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import CallBudgetError, PluginLoadError
@@ -43,10 +44,84 @@ Snapshot = Mapping[Path, tuple[int, int]]
 
 @dataclass(eq=False)
 class HostCall:
-    """One call that began in a cell."""
+    """One call that was allowed, and began in a cell.
+
+    Args:
+        name: The plugin's name.
+        most_seconds: After so long nobody waits for it any more.
+        person: How long a person was waited for, which does not count.
+        seconds: How long it took, once it has ended.
+    """
 
     name: str
-    taken: Taken
+    most_seconds: float
+    person: PersonTime = field(default_factory=PersonTime)
+    began: float = field(default_factory=time.monotonic)
+    seconds: float | None = None
+
+    def end(self) -> float:
+        """Mark the call as ended, or abandoned; return how long it took, in seconds."""
+        if self.seconds is None:
+            self.seconds = self.spent()
+        return self.seconds
+
+    def spent(self) -> float:
+        """Return how long it has taken until now."""
+        if self.seconds is not None:
+            return self.seconds
+        return min(time.monotonic() - self.began - self.person.seconds, self.most_seconds)
+
+
+class CallBudget:
+    """Counts the host calls of one round; the next round begins at nothing. From any thread.
+
+    Args:
+        calls: How many, of all functions together.
+        seconds: How long, of all together; looked at before each call, so that the last one may go beyond it.
+    """
+
+    def __init__(self, calls: int, seconds: float) -> None:
+        self._most_calls = calls
+        self._most_seconds = seconds
+        self._round = ""
+        self._calls: Counter[str] = Counter()
+        self._taken: list[HostCall] = []
+        self._lock = threading.Lock()
+
+    def take(self, round_id: str, name: str, *, most: int | None, seconds: float) -> HostCall:
+        """Count one call that is about to be made.
+
+        Args:
+            round_id: Of the current round.
+            name: The function.
+            most: How often it may be called in a round; None: as often as all together.
+            seconds: How long it may take.
+
+        Raises:
+            CallBudgetError: it must not be made.
+        """
+        with self._lock:
+            if round_id != self._round:
+                self._round, self._taken = round_id, []
+                self._calls.clear()
+            if most is not None and self._calls[name] >= most:
+                raise CallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
+            if self._calls.total() >= self._most_calls:
+                raise CallBudgetError(
+                    f"{name}: the {self._most_calls} calls to the host for one request "
+                    "(`code_interpreter.host_calls`) are used up",
+                    name=name,
+                )
+            if sum(one.spent() for one in self._taken) >= self._most_seconds:
+                raise CallBudgetError(
+                    f"{name}: the {self._most_seconds:g} seconds of calls to the host for one request "
+                    "(`code_interpreter.host_seconds`) are used up",
+                    name=name,
+                )
+            self._calls[name] += 1
+            call = HostCall(name, seconds)
+            self._taken.append(call)
+            return call
 
 
 @dataclass(eq=False)
@@ -81,7 +156,7 @@ class RunningCell:
         with self._lock:
             if self.over.is_set():
                 raise InterruptedError("the cell that made this call is over")
-            call = HostCall(spec.name, budget.take(round_id, spec.name, most=spec.calls, seconds=seconds))
+            call = budget.take(round_id, spec.name, most=spec.calls, seconds=seconds)
             self._calls.append(call)
             return call
 
@@ -95,7 +170,7 @@ class RunningCell:
         with self._lock:
             if call in self._calls:
                 self._calls.remove(call)
-                self.tell(call.name, failure, call.taken.end())
+                self.tell(call.name, failure, call.end())
 
     def tell(self, name: str, failure: str, seconds: float) -> None:
         """Emit what came of a call.
@@ -125,7 +200,7 @@ class RunningCell:
         with self._lock:
             self.over.set()
             for call in self._calls:
-                seconds = call.taken.end()
+                seconds = call.end()
                 self.tell(call.name, f"given up after {seconds:.3g} s: the cell no longer waited for it", seconds)
             self._calls.clear()
             return self._artifacts, self._logs
@@ -311,7 +386,7 @@ class CellRunner:
                 cell.tell(spec.name, f"{type(error).__name__}: {error}", 0.0)
                 raise
             try:
-                with noting_person_time(begun.taken.person):
+                with noting_person_time(begun.person):
                     return function(*args, **kwargs)
             except BaseException as error:
                 failure = f"{type(error).__name__}: {error}"

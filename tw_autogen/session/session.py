@@ -33,6 +33,7 @@ from tw_autogen.events import (
     RoundOpened,
     SessionClosed,
     SessionOpened,
+    post_events,
 )
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
@@ -49,7 +50,6 @@ from tw_autogen.session.event_journal import JOURNAL, Journal
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
-from tw_autogen.session.post_events import post_events
 from tw_autogen.session.request_inputs import FilesWanted, SessionInputs
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team, allowed_receivers, next_speaker

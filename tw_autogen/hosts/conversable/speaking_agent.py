@@ -15,9 +15,8 @@ from tw_autogen.errors import ConfigError, HostError, nearest
 from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.conversable.autogen_import import import_autogen, installed
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
-from tw_autogen.hosts.conversable.loop_stream import streamed
 from tw_autogen.hosts.conversable.messages import ServiceAnswer, key_of
-from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply
+from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, streamed
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.lazy_module import LazyModule
 
