@@ -9,7 +9,7 @@ comes second may be given without its name: `number: 11` is `number: {value: 11}
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -114,9 +114,7 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
     parameters = list(inspect.signature(CHECKS[name]).parameters.values())[1:]
     given = _named(value, parameters[0].name)
     taken = [one.name for one in parameters] + (["round"] if _about(name) == _ROUNDS else [])
-    for key in given:
-        if key not in taken:
-            raise ValueError(f"{name}: unknown key {key!r}{nearest(str(key), taken)}")
+    check_keys(name, given, taken)
     for one in parameters:
         if one.default is inspect.Parameter.empty and one.name not in given:
             raise ValueError(f"{name}: missing key {one.name!r}")
@@ -127,6 +125,22 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
         raise ValueError(f"{name}.round: there are {rounds} rounds, found {which}")
     hints = get_type_hints(CHECKS[name], include_extras=True)
     return Expectation(name, {key: fit(f"{name}.{key}", one, hints[key]) for key, one in given.items()}, which)
+
+
+def check_keys(where: str, given: Iterable[object], known: Collection[str]) -> None:
+    """Raise if a mapping of a YAML file has a key that means nothing there.
+
+    Args:
+        where: Keys that lead to the mapping, for the message; empty: it is the whole file.
+        given: Its keys.
+        known: Those that mean something.
+
+    Raises:
+        ValueError: names the key, and the neighbour that was probably meant.
+    """
+    for key in given:
+        if key not in known:
+            raise ValueError(f"{where}{': ' if where else ''}unknown key {key!r}{nearest(str(key), known)}")
 
 
 def fit(where: str, value: Any, hint: Any) -> Any:
