@@ -295,6 +295,21 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return _did_you_mean(word, words) or (f"; known: {', '.join(map(repr, words))}" if words else "")
 
 
+def unknown_key(given: Iterable[object], known: Iterable[str]) -> str:
+    """Return what is wrong with the first key that means nothing, as a message; empty if all are known.
+
+    Args:
+        given: The keys of a mapping.
+        known: Those that mean something.
+
+    Example:
+        >>> unknown_key({"paramters": []}, ("name", "parameters"))
+        "unknown key 'paramters'; did you mean 'parameters'?"
+    """
+    words = tuple(known)
+    return next((f"unknown key {key!r}{nearest(str(key), words)}" for key in given if key not in words), "")
+
+
 def nearest_path(path: Path | str) -> str:
     """Return the end of a message about a missing path: the file or folder beside it that was probably meant.
 

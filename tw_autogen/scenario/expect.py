@@ -9,13 +9,13 @@ comes second may be given without its name: `number: 11` is `number: {value: 11}
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
-from tw_autogen.errors import nearest
+from tw_autogen.errors import nearest, unknown_key
 from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, numbers, stop
 from tw_autogen.scenario.check_code import cells, executed, failed_cells, never_executed, plugins, refused, selected
 from tw_autogen.scenario.check_files import file, same_content, table
@@ -114,7 +114,8 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
     parameters = list(inspect.signature(CHECKS[name]).parameters.values())[1:]
     given = _named(value, parameters[0].name)
     taken = [one.name for one in parameters] + (["round"] if _about(name) == _ROUNDS else [])
-    check_keys(name, given, taken)
+    if problem := unknown_key(given, taken):
+        raise ValueError(f"{name}: {problem}")
     for one in parameters:
         if one.default is inspect.Parameter.empty and one.name not in given:
             raise ValueError(f"{name}: missing key {one.name!r}")
@@ -125,22 +126,6 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
         raise ValueError(f"{name}.round: there are {rounds} rounds, found {which}")
     hints = get_type_hints(CHECKS[name], include_extras=True)
     return Expectation(name, {key: fit(f"{name}.{key}", one, hints[key]) for key, one in given.items()}, which)
-
-
-def check_keys(where: str, given: Iterable[object], known: Collection[str]) -> None:
-    """Raise if a mapping of a YAML file has a key that means nothing there.
-
-    Args:
-        where: Keys that lead to the mapping, for the message; empty: it is the whole file.
-        given: Its keys.
-        known: Those that mean something.
-
-    Raises:
-        ValueError: names the key, and the neighbour that was probably meant.
-    """
-    for key in given:
-        if key not in known:
-            raise ValueError(f"{where}{': ' if where else ''}unknown key {key!r}{nearest(str(key), known)}")
 
 
 def fit(where: str, value: Any, hint: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, get_type_hints
 
 from pydantic import PositiveFloat, PositiveInt
 
-from tw_autogen.errors import ConfigError, ScenarioError, nearest
-from tw_autogen.scenario.expect import Expectation, check_keys, fit, read_expectation
+from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
+from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import ROOMS
 from tw_autogen.settings import Settings
@@ -127,9 +127,8 @@ def read_scenario(path: Path | str) -> Scenario:
     """
     path = Path(path)
     path = path / FILE if path.is_dir() else path
-    plain = read_mapping(path, ScenarioError)
+    plain = read_mapping(path, ScenarioError, keys=_HINTS)
     try:
-        check_keys("", plain, _HINTS)
         for key in _REQUIRED:
             if not plain.get(key):
                 raise ValueError(f"missing key {key!r}, or nothing in it")
@@ -179,7 +178,8 @@ def _expectations(items: tuple[Any, ...], *, rounds: int) -> list[Expectation]:
 
 def _limits(plain: Mapping[str, Any]) -> Limits:
     known = get_type_hints(Limits)
-    check_keys("limits", plain, known)
+    if problem := unknown_key(plain, known):
+        raise ValueError(f"limits: {problem}")
     return Limits(**{key: fit(f"limits.{key}", value, known[key]) for key, value in plain.items()})
 
 
