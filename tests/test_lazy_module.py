@@ -1,6 +1,9 @@
 """Modules that are imported later, or on a thread."""
 
+import importlib
 import threading
+
+import pytest
 
 from tw_autogen.lazy_module import finish_imports, import_soon
 
@@ -24,3 +27,10 @@ def test_many_threads_may_wait_for_what_is_being_imported():
 
     assert not errors
     assert not [one for one in threading.enumerate() if one.name.startswith("tw-import-")]
+
+
+@pytest.mark.parametrize("name", ["session", "kernel", "plugin", "recall"])
+def test_a_package_whose_names_are_imported_later_lists_them(name):
+    package = importlib.import_module(f"tw_autogen.{name}")
+
+    assert set(package.__all__) <= set(dir(package))

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tw_autogen.conversation import Round
-from tw_autogen.errors import ConfigError, nearest_path
+from tw_autogen.conversation import Definitions, Round
+from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
 from tw_autogen.named_folders import leads_out_reason
@@ -32,10 +32,11 @@ from tw_autogen.variable_names import name_problem
 
 FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
+_SHOWN_CHARS = 200
 _LARGEST_COPY_BYTES = 1 << 30
 _READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 _MOST_UNREAD = 3
-"""How many descriptions of earlier requests' files the board has."""
+"""How many descriptions of earlier requests' files, and of the user's folder, the board has."""
 
 
 def several(wanted: Any) -> tuple[Any, ...]:
@@ -74,7 +75,7 @@ def checked_inputs(
             must lie in it too. None: links are followed wherever they lead.
 
     Raises:
-        ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
+        ConfigError: a file doesn't exist, is no path or a URL, two can't be kept apart by name, a variable's name is no
             identifier or one of Python's own, its value can't cross to the kernel, an image is no URL, or a link leads
             out of `distrusted`.
     """
@@ -82,8 +83,12 @@ def checked_inputs(
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
     if isinstance(images, str) or not isinstance(images, Sequence) or not all(isinstance(one, str) for one in images):
         raise ConfigError(f"images: expected a list of URLs, got {reprlib.repr(images)}")
+    wanted = several(files)
+    for one in wanted:
+        if isinstance(one, str) and (problem := url_problem(one)):
+            raise ConfigError(f"{one[:_SHOWN_CHARS]}: {problem}")
     try:
-        paths = [Path(one) for one in several(files)]
+        paths = [Path(one) for one in wanted]
     except TypeError as error:
         raise ConfigError(f"files: expected paths, got {reprlib.repr(files)}") from error
     for path in paths:
@@ -335,6 +340,8 @@ class SessionInputs:
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem)
         self._named = NamedFiles(settings.user_folder, folder, grants.show_granted)
         self._unread: list[str] = []
+        self._unread_folder: list[str] = []
+        self._folder_holds = ""
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
@@ -394,22 +401,34 @@ class SessionInputs:
         note = self._grants.describe(users, self._folder) if users else ""
         sentence = landing.sentence if landing is not None and self._team.runner is not None else ""
         holds = self._descriptions.of_folder(text, users, used_chars) if users and text else ""
-        return f"{note} {sentence}".strip() + (f"\n{holds}" if holds else "")
+        self._folder_holds = holds
+        return "\n\n".join(part for part in (f"{note} {sentence}".strip(), holds) if part)
 
-    def unread_profiles(self, profile: str, rounds: Sequence[Round]) -> str:
-        """Return descriptions of earlier requests' files in which nobody ran code: no worker has read them.
+    def board(self, profile: str, rounds: Sequence[Round]) -> str:
+        """Return what workers lack of earlier requests, for the board; empty if that is nothing.
+
+        That is what describes files while nobody ran code, and the user's definitions where no Planner passes them on,
+        because the request goes to another role.
 
         Args:
             profile: Description of this request's files; empty if it has none.
-            rounds: The session's, this one included.
+            rounds: The session's, this one included, with the user's post.
         """
-        runner = self._team.runner
-        if runner is None or not self._team.planned:
+        if not self._team.planned:
             return ""
-        before = rounds[-2].posts if len(rounds) > 1 else ()
-        if any(post.send_from == runner.name for post in before):
+        words = self._unread_descriptions(profile, rounds)
+        if rounds[-1].posts[0].send_to != self._team.entry:
+            words.append(Definitions.of(rounds).describe())
+        return "\n\n".join(part for part in words if part)
+
+    def _unread_descriptions(self, profile: str, rounds: Sequence[Round]) -> list[str]:
+        runner = self._team.runner
+        if runner is None:
+            return []
+        if len(rounds) > 1 and any(post.send_from == runner.name for post in rounds[-2].posts):
             self._unread.clear()
-        words = ["Earlier requests brought:", *self._unread[-_MOST_UNREAD:]] if self._unread else []
-        if profile:
-            self._unread.append(profile)
-        return "\n\n".join(words)
+            self._unread_folder.clear()
+        found = [*self._unread[-_MOST_UNREAD:], *self._unread_folder[-_MOST_UNREAD:]]
+        self._unread += filter(None, [profile])
+        self._unread_folder += filter(None, [self._folder_holds])
+        return ["Earlier requests brought:", *found] if found else []
