@@ -15,10 +15,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from tw_autogen import SafeFolder
-from tw_autogen.named_folders import named_file
-from tw_autogen.plugin import Plugin, register_plugin
-from tw_autogen.safe_folder import private_folder
-from tw_autogen.sqlite_reader import read_sqlite
+from tw_autogen.plugin import Plugin, named_file, private_folder, read_sqlite, register_plugin
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.kernel.guest import Plugin, PluginContext, plugin, register_plugin, test_plugin
 from tw_autogen.lazy_module import lazy_face
+from tw_autogen.named_folders import named_file
+from tw_autogen.safe_folder import private_folder
+from tw_autogen.sqlite_reader import read_sqlite
 
 if TYPE_CHECKING:
     from tw_autogen.plugin.callable_plugins import Parameters, Returns, as_model, callable_plugin
@@ -44,11 +47,14 @@ __all__ = [
     "is_table",
     "json_schema",
     "listed_plugins",
+    "named_file",
     "plugin",
     "plugin_files",
+    "private_folder",
     "project_plugins",
     "read_folder",
     "read_spec",
+    "read_sqlite",
     "register_plugin",
     "test_plugin",
     "write_plugin",
@@ -78,14 +84,11 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "tw_autogen.code_interpreter.task_type": ("task_type", "TASK_TYPES"),
                 "tw_autogen.code_interpreter.unseen_plugin_calls": ("looked_up", "LOOKUP", "unclear_calls"),
                 "tw_autogen.kernel.guest": ("run_plugin_tests",),
-                "tw_autogen.named_folders": ("named_file",),
                 "tw_autogen.plugin.decorated_functions": ("read_functions",),
                 "tw_autogen.plugin.entry_points": ("installed_plugins", "read_entry"),
                 "tw_autogen.plugin.import_check": ("check_imports", "Missing", "missing_imports"),
                 "tw_autogen.plugin.plugin_finder": ("check_source", "renamed_parameters"),
                 "tw_autogen.plugin.spec": ("NO_DEFAULT",),
-                "tw_autogen.safe_folder": ("private_folder",),
-                "tw_autogen.sqlite_reader": ("read_sqlite",),
             },
             renamed={
                 "choose": "tw_autogen.code_interpreter.plugin_ranking.select_plugins",
