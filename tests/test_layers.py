@@ -10,7 +10,8 @@ from tests.metrics import face_names, past_faces
 
 PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
-    {"closing", "deadline", "deprecated", "lazy_module"},
+    {"closing", "deprecated", "lazy_module"},
+    {"deadline"},
     {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "escaped_text"}
     | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader"},
     {"private_files", "svg_sanitizer", "named_folders"},

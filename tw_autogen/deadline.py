@@ -79,7 +79,12 @@ class OpenedSockets(Closing):
         self._closed = False
 
     def trace(self, event: str, of_event: Mapping[str, Any]) -> None:
-        """Take an event of httpcore; the request's extension `trace`."""
+        """Take an event of httpcore; the request's extension `trace`.
+
+        Args:
+            event: Its name.
+            of_event: What it is about.
+        """
         if event == "connection.connect_tcp.complete":
             opened = of_event["return_value"].get_extra_info("socket")
             if self._closed:  # nobody waits any more
