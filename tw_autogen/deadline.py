@@ -1,4 +1,4 @@
-"""`finish_within`: work that reads from a server ends in time, also where a byte comes now and then.
+"""Work on a thread of its own: `threaded` starts it; `finish_within` ends it in time where it reads from a server.
 
 `OpenedSockets` knows the sockets of such work where httpx does it.
 """
@@ -17,12 +17,32 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
+def threaded(work: Callable[[], Result], *, name: str) -> Future[Result]:
+    """Do work on a daemon thread of its own, in a copy of this thread's context variables; return its future.
+
+    Args:
+        work: What to do; whatever it raises is raised by the future.
+        name: The thread's.
+    """
+    done: Future[Result] = Future()
+    done.set_running_or_notify_cancel()  # only the work settles it
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), name=name, daemon=True).start()
+    return done
+
+
 def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[[], Sequence[socket.socket]]) -> Result:
     """Return what work returns that reads from a server, which may send a byte now and then and never end.
 
     Args:
         seconds: How long all of it may take.
-        work: Done on a thread of its own, in a copy of this thread's context variables.
+        work: Done as by `threaded`.
         sockets: Returns those that it reads from so far; they are shut down when the time is over, which ends it.
 
     Raises:
@@ -32,15 +52,7 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
         >>> finish_within(10, lambda: 6 * 7, lambda: [])
         42
     """
-    done: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(run,), name="server call", daemon=True).start()
+    done = threaded(work, name="server call")
     try:
         return done.result(seconds)
     except FutureTimeout:

@@ -40,7 +40,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import yaml
 
 from tw_autogen import bounded_yaml
-from tw_autogen.errors import ConfigError, SettingsError, nearest
+from tw_autogen.errors import ConfigError, SettingsError, did_you_mean, nearest
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
@@ -592,8 +592,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
 def _nearest_choice(value: Any, hint: Any) -> str:
     """Return which of a `Literal`'s texts was probably meant; empty where the message lists them all."""
     choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
-    near = nearest(value, choices) if isinstance(value, str) else ""
-    return near if near.startswith("; did you mean") else ""
+    return did_you_mean(value, choices) if isinstance(value, str) else ""
 
 
 def _default(one: dataclasses.Field[Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tw_autogen import bounded_yaml
-from tw_autogen.errors import ConversationFormatError, FileError, nearest, nearest_path
+from tw_autogen.errors import FileError, nearest_path, unknown_key
 from tw_autogen.trust_store import MOST_BYTES
 from tw_autogen.trusted_files import read_content
 
@@ -46,35 +46,22 @@ def read_yaml(
         raise error(f"not YAML: {words}", path=path, line=mark.line + 1 if mark else None) from problem
 
 
-def read_mapping(path: Path, error: type[FileError], *, missing: str = "there is no such file") -> Mapping[str, Any]:
-    """Read a YAML file that holds keys and values.
+def read_mapping(
+    path: Path, error: type[FileError], *, keys: Iterable[str] | None = None, missing: str = "there is no such file"
+) -> Mapping[str, Any]:
+    """Read a YAML file that holds keys and values (JSON is YAML too).
 
     Args:
         path: The file.
         error: The class of what is raised, as `read_yaml` raises it, or if the file holds anything but keys and values.
+        keys: Those that it may have; another one is an error. None: any.
         missing: What the error says if the file does not exist.
     """
     plain = read_yaml(path, error, missing=missing)
     if not isinstance(plain, Mapping):
         raise error(f"expected keys and values, found {type(plain).__name__}", path=path)
-    return plain
-
-
-def read_plain(path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
-    """Read a file that holds keys and values (JSON is YAML too).
-
-    Args:
-        path: The file.
-        keys: Those that it may have.
-
-    Raises:
-        ConversationFormatError: naming the file, the line where it is known, and what is wrong.
-    """
-    plain = read_mapping(path, ConversationFormatError)
-    known = tuple(keys)
-    for key in plain:
-        if key not in known:
-            raise ConversationFormatError(f"unknown key {key!r}{nearest(str(key), known)}", path=path)
+    if keys is not None and (problem := unknown_key(plain, keys)):
+        raise error(problem, path=path)
     return plain
 
 

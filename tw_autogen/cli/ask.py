@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tw_autogen.cli.exit_codes import Exit
-from tw_autogen.cli.file_arguments import find_file
+from tw_autogen.cli.file_arguments import find_file, is_path
 from tw_autogen.cli.one_shot import answer_once
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped_input import checked_question, read_data, read_question
@@ -90,20 +90,12 @@ def _positional_question(
 def _is_no_file(text: str, project: Path | None) -> bool:
     """Return whether a text names nothing that exists, and is not nearly the name of a file."""
     named = find_file(text, project)
-    return not _exists(text) and named.path is None and not named.near
+    return not is_path(Path(text), Path.exists) and named.path is None and not named.near
 
 
 def _is_taskweaver_project(text: str) -> bool:
     """Return whether a text is the path of a TaskWeaver project, whose own command line has it after `-p`."""
-    return _exists(text) and Path(text, TASKWEAVER_FILE).is_file()
-
-
-def _exists(text: str) -> bool:
-    """Return whether a text is the path of something; False for any text that no path can be, however long."""
-    try:
-        return Path(text).exists()
-    except (OSError, ValueError):  # too long for a name, or a NUL in it
-        return False
+    return is_path(Path(text), Path.exists) and Path(text, TASKWEAVER_FILE).is_file()
 
 
 def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:

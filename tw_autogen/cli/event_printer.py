@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterable
 from functools import singledispatchmethod
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
 from rich.padding import Padding
+from rich.spinner import Spinner
 from rich.text import Text
 
-from tw_autogen.cli.live_footer import LiveFooter
 from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
 from tw_autogen.cli.terminal import clean, highlighted, link, markdown, marks
@@ -48,6 +50,7 @@ _FORWARDED_LINES = (4, 1)
 """The same of output that is going to be the answer, and is shown as such."""
 _ERROR_LINES = 12
 _CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
+_LINES = 6
 
 
 class EventPrinter:
@@ -317,3 +320,53 @@ class EventPrinter:
 def _without_code(thought: str, code: str) -> str:
     """Return the words around code that came without a fence, or as a call in tags, and grew as words."""
     return _CALL.sub("", thought.replace(code.strip(), "") if code.strip() else thought)
+
+
+class LiveFooter:
+    """The lines below all that is printed for good; on anything but a terminal there are none.
+
+    Printed text scrolls above them and is never painted again; they vanish with `stop`.
+
+    Args:
+        console: Where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._marks = marks(console)
+        self._spinner = Spinner(self._marks.spinner)
+        self._live: Live | None = None
+        self._since = time.monotonic()
+        self._doing = ""
+        self._growing = ""
+
+    def start(self) -> None:
+        """Appear."""
+        if self._console.file.isatty() and not self._console.is_dumb_terminal and self._live is None:
+            self._live = Live(self, console=self._console, transient=True, refresh_per_second=8)
+            self._live.start()
+
+    def stop(self) -> None:
+        """Vanish; a second time nothing happens."""
+        if self._live is not None:
+            live, self._live = self._live, None
+            live.stop()
+
+    def doing(self, words: str) -> None:
+        """Show who does what; the clock restarts when the words change."""
+        if words != self._doing:
+            self._doing, self._since = words, time.monotonic()
+        self._growing = ""
+
+    def grow(self, text: str) -> None:
+        """Show the end of this text, which is still growing."""
+        self._growing = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw: at most six lines of growing text, then the spinner with the seconds."""
+        for line in clean(self._growing[-4000:]).rstrip().splitlines()[-_LINES:]:
+            yield Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis")
+        if self._doing:
+            seconds = f"{time.monotonic() - self._since:.1f} s"
+            self._spinner.update(text=Text(f"{self._doing} {self._marks.dot} {seconds}", style="dim", no_wrap=True))
+            yield self._spinner

@@ -30,10 +30,7 @@ def read_role(folder: Path) -> RoleSpec:
     path = folder / ROLE_FILE
     if not path.exists() and (theirs := find_role_yaml(folder)):
         return read_role_yaml(theirs)
-    plain = read_mapping(path, RoleSpecError, missing="there is no such file; a role's folder holds one")
-    for key in plain:
-        if key not in _KEYS:
-            raise RoleSpecError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
+    plain = read_mapping(path, RoleSpecError, keys=_KEYS, missing="there is no such file; a role's folder holds one")
     check_entry(plain, ("alias", "intro"), path)
     name = folder.resolve().name
     module, settings = plain.get("module", name), plain.get("settings") or {}
