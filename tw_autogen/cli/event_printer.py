@@ -138,12 +138,14 @@ class EventPrinter:
         if event.line:
             self._print(Text(f"{self._marks.dot} {clean(event.line)}", style="dim"))
 
-    @_take.register
+    # Each names its event: from the annotation it would be found in 0.5 ms.
+
+    @_take.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
         self.opened = event
         self._console.print(Text(f"code runs in: {clean(event.kernel)}", style="dim"))
 
-    @_take.register
+    @_take.register(RoundOpened)
     def _round_opened(self, event: RoundOpened) -> None:
         self._begin()
         if self._question:
@@ -152,17 +154,17 @@ class EventPrinter:
         self._foot.doing("starting")
         self._foot.start()
 
-    @_take.register
+    @_take.register(HooksMade)
     def _hooks_made(self, event: HooksMade) -> None:
         for path in event.paths:
             self._console.print(Text.assemble((f"! {NEW_HOOK}", "yellow"), link(Path(path))), soft_wrap=True)
 
-    @_take.register
+    @_take.register(PostOpened)
     def _post_opened(self, event: PostOpened) -> None:
         self._speaker, self._grown, self._replied = event.send_from, {}, False
         self._think()
 
-    @_take.register
+    @_take.register(PostGrew)
     def _post_grew(self, event: PostGrew) -> None:
         if self._replied:  # another reply of the same role: it was asked again, or this is its next try
             self._grown, self._replied = {}, False
@@ -171,27 +173,27 @@ class EventPrinter:
         if event.part not in _TERSE:
             self._foot.grow(self._grown[event.part])
 
-    @_take.register
+    @_take.register(ModelCalled)
     def _model_called(self, event: ModelCalled) -> None:
         self._replied = self._replied or event.caller == self._speaker
 
-    @_take.register
+    @_take.register(ModelDelayed)
     def _model_delayed(self, event: ModelDelayed) -> None:
         self._head(event.caller)
         self._print(Text(f"{self._marks.dot} {clean(event.reason)}", style="yellow"))
 
-    @_take.register
+    @_take.register(PluginsSelected)
     def _plugins_selected(self, event: PluginsSelected) -> None:
         self._head(event.role)
         self._print(Text(f"Selected plugins: {event.selected}", style="dim"))
         self._print(Text(f"Selected plugin pool: {event.pool}", style="dim"))
 
-    @_take.register
+    @_take.register(TalkNotShortened)
     def _talk_not_shortened(self, event: TalkNotShortened) -> None:
         words = f"no summary of {event.role}'s talk ({event.tokens} tokens), it stays: {clean(event.error)}"
         self._print(Text(f"{self._marks.failed} {words}", style="yellow"))
 
-    @_take.register
+    @_take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
         self._head(self._speaker)
         self.shown_code = event.code
@@ -205,18 +207,18 @@ class EventPrinter:
             self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))
         self._think()
 
-    @_take.register
+    @_take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         self._output = OutputLines(*(_FORWARDED_LINES if self._forwarded else _OUTPUT_LINES))
         self._foot.doing(self._placed(f"running cell {event.cell}"))
 
-    @_take.register
+    @_take.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
         for line in self._output.feed(event.stream, event.text):
             self._print_output(event.stream, line)
         self._foot.grow(self._output.unfinished(event.stream))
 
-    @_take.register
+    @_take.register(CellRan)
     def _cell_ran(self, event: CellRan) -> None:
         if not self._output.fed:  # a kernel that can't tell while it runs
             for stream, text in (("stdout", event.stdout), ("stderr", event.stderr)):
@@ -239,13 +241,13 @@ class EventPrinter:
         self._print(Text(f"{mark} {words}", style=style))
         self._think()
 
-    @_take.register
+    @_take.register(ArtifactSaved)
     def _artifact_saved(self, event: ArtifactSaved) -> None:
         if self._files and event.path not in self._known_files:
             self._known_files.add(event.path)
             self._print(Text.assemble("file ", link(Path(event.path))))
 
-    @_take.register
+    @_take.register(PlanChanged)
     def _plan_changed(self, event: PlanChanged) -> None:
         signs = {
             Status.done: (self._marks.done, "green"),
@@ -258,7 +260,7 @@ class EventPrinter:
             self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
         self._plan = event.plan
 
-    @_take.register
+    @_take.register(PostClosed)
     def _post_closed(self, event: PostClosed) -> None:
         post = event.post
         self._posts.append(post)
@@ -273,7 +275,7 @@ class EventPrinter:
             words = head_and_tail(post.message, *_MESSAGE_LINES)
             self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), words))
 
-    @_take.register
+    @_take.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
         self._foot.stop()
         if event.error:
