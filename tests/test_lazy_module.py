@@ -1,6 +1,7 @@
 """Modules that are imported later, or on a thread."""
 
 import gc
+import importlib
 import sys
 import threading
 
@@ -55,3 +56,10 @@ def test_the_collector_is_afterwards_as_it_was_even_after_an_error(collects):
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["session", "kernel", "plugin", "recall"])
+def test_a_package_whose_names_are_imported_later_lists_them(name):
+    package = importlib.import_module(f"tw_autogen.{name}")
+
+    assert set(package.__all__) <= set(dir(package))

@@ -20,6 +20,7 @@ _KEPT = "\n\t \u3000"
 _BLANKS = re.compile(r" {3,}|\u3000+")
 """They could push what follows to the beginning of a terminal's next row, where it looks like a line of its own."""
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
+_LONG_PARAGRAPH_CHARS = 200
 
 
 def _is_hidden(code: int) -> bool:
@@ -70,6 +71,30 @@ def shortened(text: str, limit_chars: int) -> str:
         ('sales', 'sal…')
     """
     return text if len(text) <= limit_chars else f"{text[:limit_chars]}…"
+
+
+def without_known_paragraphs(text: str, known: str) -> str:
+    r"""Return a text in which each long paragraph that stands in another text is only named.
+
+    Args:
+        text: Paragraphs, with blank lines between them.
+        known: The text that a reader has seen.
+
+    Example:
+        >>> without_known_paragraphs(f"{'x' * 201}\n\nNew.", f"Old.\n\n{'x' * 201}").splitlines()[0]
+        '(xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… as before)'
+    """
+    seen = set(long_paragraphs(known))
+    return "\n\n".join(f"({one[:60]}… as before)" if one in seen else one for one in text.split("\n\n"))
+
+
+def long_paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a text that are worth naming instead of repeating.
+
+    Args:
+        text: Paragraphs, with blank lines between them.
+    """
+    return [one for one in text.split("\n\n") if len(one) > _LONG_PARAGRAPH_CHARS]
 
 
 def without_middle(text: str, limit_chars: int, *, tail_percent: int = 30) -> str:

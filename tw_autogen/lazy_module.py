@@ -47,6 +47,8 @@ def lazy_face(
 ) -> Callable[[str], Any]:
     """Return a package's `__getattr__`, with which whoever needs one of its names imports one module, not all of them.
 
+    `dir()` of the package has them too.
+
     For a type checker, import the names below `if TYPE_CHECKING:`.
 
     Args:
@@ -59,11 +61,13 @@ def lazy_face(
     """
     home = {name: f"{package}.{module}" for module, found in names.items() for name in found}
     _LAZY.update(home.values())
+    module = sys.modules[package]
+    module.__dict__["__dir__"] = lambda: sorted({*vars(module), *home})
 
     def find(name: str) -> Any:
         if name in home:
             value = getattr(importlib.import_module(home[name]), name)
-            setattr(sys.modules[package], name, value)
+            setattr(module, name, value)
             return value
         if old is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

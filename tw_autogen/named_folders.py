@@ -9,7 +9,7 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path
 
-_MOST_LINKS = 64
+_MOST_LINKS = 40
 
 
 def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Path | None = None) -> Path:
@@ -104,8 +104,12 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def _walked(path: Path | str) -> tuple[str, list[str]]:
-    """Return where a path leads, and the links on the way, each with its real folder; some of a path in circles."""
-    drive, rest = os.path.splitdrive(os.path.join(os.getcwd(), path))
+    """Return where a path leads, and the links on the way, each with its real folder.
+
+    Raises:
+        ConfigError: there are more links than a system follows, as in a circle.
+    """
+    drive, rest = os.path.splitdrive(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
     here, left, links = drive + os.sep, rest.split(os.sep), list[str]()
     while left:
         name = left.pop(0)
@@ -114,11 +118,13 @@ def _walked(path: Path | str) -> tuple[str, list[str]]:
             here = os.path.dirname(here)
         elif name not in ("", os.curdir):
             try:
-                target = os.readlink(step) if len(links) < _MOST_LINKS else ""
+                target = os.readlink(step)
             except OSError:  # no link, or nothing there
                 target = ""
             if target:
                 links.append(step)
+                if len(links) > _MOST_LINKS:
+                    raise ConfigError(f"{path} leads over more than {_MOST_LINKS} links, or in a circle, at {step}")
                 here = drive + os.sep if os.path.isabs(target) else here
                 left = [*target.split(os.sep), *left]
             else:

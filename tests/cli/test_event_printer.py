@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tw_autogen.cli.event_printer import EventPrinter
+from tw_autogen.cli.output_lines import OutputLines, head_and_tail
 from tw_autogen.cli.round_summary import RoundSummary
 from tw_autogen.cli.terminal import console as console_of
 from tw_autogen.cli.terminal import link, markdown
@@ -503,3 +504,15 @@ def test_an_event_that_the_printer_does_not_know_is_shown_by_its_line_and_its_wa
 
     assert shown([Paused("s"), SessionClosed("s")]) == "! the kernel waits\n  · paused by a person\n"
     assert tally.warnings == ["the kernel waits"]
+
+
+@pytest.mark.parametrize(("count", "hidden"), [(4, 0), (5, 0), (6, 2)])
+def test_a_single_line_is_never_hidden_behind_a_line_that_says_so(count, hidden):
+    text = "".join(f"{number}\n" for number in range(count))
+    lines = OutputLines(head=2, tail=2)
+    whole = text.splitlines()
+    cut = [*whole[:2], f"({hidden} lines are not shown)", *whole[-2:]] if hidden else whole
+
+    assert [*lines.feed("stdout", text), *(line for _, line in lines.rest())] == cut
+    assert head_and_tail(text, 2, 2).splitlines() == cut
+    assert lines.hidden == hidden

@@ -504,7 +504,7 @@ def test_code_that_may_not_write_where_the_user_is_learns_how_files_get_there(as
 
     told = ran.requests[2]["messages"][-1]["content"]
     assert "kernel.write" not in told
-    assert "Code can't write there itself. Files that this request names to be saved are" in told
+    assert "Code can't write there itself. Files that a request names to be saved are" in told
     assert (place / "odd.csv").read_text() == "y"
 
 
@@ -553,12 +553,14 @@ def test_a_file_that_is_named_only_is_described_and_one_that_nobody_makes_is_nam
 
     ran = ask(
         [answers("Saved to fare.csv.")],
-        *["-C", str(tmp_path / "my"), "-p", "sum up sales.csv and save it as fare.csv", "--output-format", "json"],
+        *["-C", str(tmp_path / "my"), "-p", "sum up sales.csv and @sale.csv and save it as fare.csv"],
+        *["--output-format", "json"],
     )
 
     said = json.loads(ran.stdout)
     warning = "fare.csv: the request names it, but there is no such file, and none was made"
-    assert (said["answer"], said["warnings"]) == ("Saved to fare.csv.", [warning])
+    other = f"{warning.replace('fare', 'sale')}; did you mean 'sales.csv'?"
+    assert (said["answer"], said["warnings"]) == ("Saved to fare.csv.", [other, warning])
     assert f"! {warning}" in ran.stderr
     assert "- sales.csv: 17 bytes" in ran.requests[0]["messages"][-1]["content"]
     assert "Not in the User's folder" in ran.requests[0]["messages"][-1]["content"]

@@ -82,7 +82,8 @@ TABLE = {  # fmt: off
                 []),
     "odd entries": ("a.csv", "a\n" + "5\n" * 9 + "undefined\n", ["9 plain numbers", "odd: 'undefined' (1)"], []),
     "tab in numbers": ("a.csv", "a,b\n1,\t456\n2,7\nx,8\n", ["'b': int, 7 … 456"], ["odd: '\\t456'"]),
-    "thousands": ("a.csv", 'n,m\n"1,299",x\n881,y\n', ["1 with ',' between thousands ('1,299')", "thousands=','"], []),
+    "thousands": ("a.csv", 'n,m\n"1,299",x\n881,y\n',
+                  ["'n': int, 881 … 1,299, all different, 1 with ',' between thousands", "thousands=','"], []),
     "tags": ("a.csv", "v\n0.7\n<0.5\n1.2\n", ["2 plain numbers (0.7 … 1.2)", "1 with '<' or '>' ('<0.5')"], []),
     "percent": ("a.csv", "v,w\n5%,a\n12.5 %,b\n", ["2 with '%' ('5%', '12.5 %')"], []),
     "currency": ("a.csv", "v,w\n$5,a\n$71M,b\n", ["2 with a currency ('$5', '$71M')"], []),
@@ -99,6 +100,15 @@ TABLE = {  # fmt: off
     "day first": ("a.csv", "d\n13/02/2024\n01/03/2024\n", ["day first"], ["month first"]),
     "month first": ("a.csv", "d\n02/13/2024\n03/01/2024\n", ["month first"], ["day first"]),
     "day or month": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["day or month first is not certain"], []),
+    "dates of two forms": (
+        "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n2023-02-06,3\n13/02/2023,4\n13/02/2023,5\n",
+        ["'d': date text in mixed forms, 2 YYYY-MM-DD ('2023-01-05'), 3 DD/MM/YYYY (day first) ('05/01/2023'), 4"], [],
+    ),
+    "dates of two forms, ambiguous": (
+        "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n", ["1 DD/MM/YYYY or MM/DD/YYYY, day or month first is not"], [],
+    ),
+    "texts and some dates": ("a.csv", "d\n2023-01-05\n05/01/2023\nsoon\nlater\n", ["'d': text"], ["mixed forms"]),
+    "OpenDocument sheets": ("a.ods", "PK\3\4\0", ["OpenDocument spreadsheet, not looked through: pd.read_excel"], []),
     "one odd date": ("a.csv", "d\n" + "2024-03-01\n" * 20 + "soon\n", ["odd: 'soon' (1)"], []),
     "true and false": ("a.csv", "b\nTrue\nFalse\nTrue\n", ["'b': bool"], []),
     "all empty": ("a.csv", "a,b\n1,\n2,\n", ["'b': empty"], []),
@@ -159,6 +169,20 @@ TABLE = {  # fmt: off
         ["table 2 under 'South': header in line 5, 1 row x 2 columns, columns as in table 1\n  | 1,7"],
         [],
     ),
+    "columns of tables side by side": (
+        "a.csv",
+        "day,n,,shop,n\n2024-01-01,5,,A,7\n2024-01-02,6,,B,8\n2024-01-03,4,,C,\n2024-01-04,14,,C,9\n",
+        ["2 tables, side by side", "  'day': date text YYYY-MM-DD, 2024-01-01 … 2024-01-04, 4 distinct",
+         "  'n': int, 4 … 14", "  'shop': text, 3 values: 'C' (2)", "  'n.1': int, 7 … 9, all different, 1 missing"],
+        [],
+    ),
+    "columns of tables one below the other": (
+        "a.csv",
+        "Sales\nday,n\n1,5\n2,6\n3,8\n4,9\n\nStaff\nname,age\nA,33\nB,41\nC,26\nD,59\n\n"
+        "Shops\nday,n\n7,1\n8,2\n9,3\n9,4\n",
+        ["'day': int, 1 … 4", "  'age': int, 26 … 59, all different", "columns as in table 1\n  | 7,1\n  pd.read_csv"],
+        [],
+    ),
     "groups without headers": (
         "a.csv",
         "Figures,\n,\nStaff,12\nStores,3\n,\nFounded,1999\nClosed,never\n",
@@ -185,7 +209,7 @@ TABLE = {  # fmt: off
     "pipes": ("a.csv", "a|b\n1|2\n", ["sep='|'"], []),
     "Windows line ends": ("a.csv", b"a,b\r\n1,2\r\n", ["1 rows x 2", "'b': int"], ["\r"]),
     "lines in quotes": ("a.csv", 'a,b\n"x\ny",2\nz,3\n', ["2 rows x 2"], []),
-    "too many values": ("a.csv", "a,b\n1,2,3\n4,5\n", ["1 rows have more values than", "index_col=False"], []),
+    "too many values": ("a.csv", "a,b\n1,2,3\n4,5\n", ["1 rows have more values than", "usecols=range(2)"], []),
     "too few values": ("a.csv", "a,b\n1\n4,5\n", ["1 rows have fewer values than the header"], []),
     "many alike columns": (
         "a.csv",
@@ -739,7 +763,7 @@ def test_code_describes_a_file_by_a_function_that_is_there_and_that_a_variable_h
         hidden = kernel.execute("describe = 5\ndescribe", seconds=30)
 
         assert kernel.execute("describe + 1", seconds=30).result == "6"
-    assert "'a': int, always 1" in shown.result
+    assert "all of it:\n  | a\n  | 1" in shown.result
     assert shown.variables == ()
     assert "'a.csv' 4 B" in listed.stdout
     assert "FileNotFoundError" in missing.error

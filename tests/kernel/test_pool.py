@@ -19,6 +19,7 @@ from tw_autogen.kernel import KernelSettings, LocalKernel, first_server
 from tw_autogen.kernel.environment_variables import clean_environment
 from tw_autogen.kernel.first_server import begin_fork_server
 from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_start import start
 from tw_autogen.kernel.pool import KernelPool, begin_warm_pool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
@@ -296,6 +297,22 @@ def test_a_server_that_was_begun_with_other_settings_is_ended():
         assert not first_server._first
 
 
+def test_a_fork_of_the_process_neither_takes_nor_ends_the_first_server():
+    settings = KernelSettings(preload=("decimal",), warm=0)
+    begin_fork_server(settings)
+    (begun,) = first_server._first.values()
+    child = os.fork()
+    if not child:
+        taken = first_server.take_first_server(first_server.server_key(settings))
+        os._exit(0 if taken is None and begun.folder.exists() else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert begun.folder.exists()
+    assert begun.server._process.poll() is None
+    assert first_server.take_first_server(first_server.server_key(settings)) is begun
+    begun.close()
+
+
 def test_a_server_that_is_made_while_the_pool_closes_is_ended(monkeypatch):
     made, begins = [], threading.Event()
 
@@ -327,6 +344,27 @@ def test_a_server_that_does_not_start_is_no_loss(tmp_path):
             assert started.way == "cold"
         finally:
             started.discard()
+
+
+def test_a_server_that_never_says_that_it_is_ready_is_waited_for_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("tw_autogen.kernel.pool._BEGUN_SECONDS", 2.0)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *" many "*) exec sleep 60;; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    settings = KernelSettings(python=str(python), read=(str(tmp_path),))
+    with KernelPool() as pool:
+        pool.prepare(settings)
+        assert until(lambda: pool._pools)
+        alone = seconds_of(lambda: start(settings, KernelFolders(tmp_path)).discard())
+        beside = seconds_of(lambda: pool.take(settings, KernelFolders(tmp_path)).discard())
+
+    assert 1.9 < beside < 2.0 + alone + 1.5
+
+
+def seconds_of(work):
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
 
 
 def test_no_kernel_is_kept_ready_where_none_is_wanted(tmp_path):

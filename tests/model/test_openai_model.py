@@ -468,6 +468,13 @@ def test_a_proxy_is_not_asked_the_way_to_loopback(monkeypatch):
         assert model_at(server, max_tries=1).complete(ASKED).text == "It is 42."
 
 
+def test_a_proxy_variable_that_is_no_address_is_named(monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "http://p:abc")
+
+    with pytest.raises(ConfigError, match="Invalid port: 'abc'; or unset the proxy"):
+        OpenAIModel(ModelSettings(base_url="http://192.0.2.1/v1", name="tiny")).complete(ASKED)
+
+
 @pytest.mark.parametrize(
     ("url", "local"),
     [

@@ -19,7 +19,7 @@ OF_CODE = [
     "A worker that runs code",
     "Code that is only to be shown",
 ]
-BESIDE = "after it, if you like, the code in a ```python block"
+BESIDE = "after it the code, if there is any, in a ```python block"
 
 
 class Echo(Role):

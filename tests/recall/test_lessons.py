@@ -37,6 +37,24 @@ def test_what_happened_is_gathered():
     assert set(lived.went_wrong) == {"FileNotFoundError: 1", "KeyError: 'sale'"}
 
 
+@pytest.mark.parametrize("stop", ["Clarification", "AdditionalInformation"])
+def test_a_lesson_is_told_what_the_user_was_asked_and_answered_however_long_the_request_was(stop):
+    asks = Post("Planner", "User", "Net or\ngross?", (Attachment(K.stop, stop),))
+    answers = Post("Planner", "User", "It is 3. Anything else?", (Attachment(K.stop, "Completed"),))
+    lived = collect_experience(
+        [
+            Round(f"sum of sales {'x' * 5000}", posts=[asks]),
+            Round("net, without returns", posts=[answers]),
+            Round("no"),
+        ]
+    )
+
+    assert "(asked: Net or gross?)\nanswered: net, without returns\nno" in lived.request
+    with ScriptedModel(['{"lesson": "Ask whether sums are net."}']) as model:
+        distill(lived, model)
+    assert "(asked: Net or gross?)\nanswered: net, without returns" in model.calls[0][-1]["content"]
+
+
 def test_a_failed_round_is_experience_as_well():
     lived = collect_experience([Round("x", state=RoundState.failed, error="no answer in 5 seconds")])
 

@@ -1,11 +1,14 @@
 """Folders that the user names for kernels and sessions lead over no link that code, or a stranger, has made."""
 
+import os
+
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.named_folders import named_folder
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
 
@@ -140,3 +143,33 @@ def test_a_whole_path_in_the_users_settings_is_followed_wherever_they_start(here
     (here / "sessions").symlink_to("../large")
 
     assert workspace(here / "sessions") == here.parent / "large"
+
+
+@pytest.mark.parametrize("links", [39, 40, 41, 65, 80])
+def test_a_chain_of_links_is_followed_to_its_end_or_refused(here, links):
+    (here.parent / "private").mkdir()
+    (here / f"l{links}").symlink_to("../private")
+    for n in range(1, links):
+        (here / f"l{n}").symlink_to(f"l{n + 1}")
+
+    with pytest.raises(ConfigError, match="link"):
+        OPENED["session"]("l1")
+    assert not list((here.parent / "private").iterdir())
+
+
+def test_a_circle_of_links_is_named(here):
+    (here / "a").symlink_to("b")
+    (here / "b").symlink_to("a")
+
+    with pytest.raises(ConfigError, match="in a circle, at"):
+        named_folder(here / "a")
+
+
+def test_a_whole_path_needs_no_current_folder(here, tmp_path_factory):
+    gone = tmp_path_factory.mktemp("gone")
+    os.chdir(gone)
+    gone.rmdir()
+    try:
+        assert named_folder(here) == here
+    finally:
+        os.chdir(here)

@@ -73,6 +73,7 @@ class PromptState:
         """Forget what the prompt already holds; call after the conversation was summarized."""
         self.variables.forget()
         self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
+        self.history.repeat_notes()
         if self.definitions is not None:
             self.definitions.again(self.history)
 
@@ -147,7 +148,8 @@ class PromptState:
         if asked.send_from == "User" and self.date != today:  # a Planner tells the date itself
             parts.append(f"Today is {today}.")
             self.date = today
-        parts.append(f"# Task from {asked.send_from}\n{asked.message}")
+        task = self.history.notes.shortened(asked, [here]) if asked.send_from == "User" else asked.message
+        parts.append(f"# Task from {asked.send_from}\n{task}")
         if self.definitions is not None:
             parts.append(self.definitions.news(asked.message).strip())
         if forwarded:

@@ -10,6 +10,7 @@ from string import Template
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.conversation import CONVENTIONS, Plan
+from tw_autogen.escaped_text import without_known_paragraphs
 
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
 _RULES = Template(Path(__file__).with_name("code_rules.md").read_text(encoding="utf-8"))
@@ -33,11 +34,11 @@ _INTRO_ONLY_PLUGINS = (
     "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
     "remembers results as variables from task to task."
 )
-_SAME_CHARS, _BEGINNING_CHARS, _BLANK = 200, 60, "\n\n"
+_SAME_CHARS, _BLANK = 200, "\n\n"
 FORWARDED = (
     "What the task's last block prints is the answer that the User gets; nobody looks at it in between: the form that "
-    "they asked for, with nothing around it unless they asked for that too; or whole sentences in the language of the "
-    "request, with the numbers asked for, their units and what was chosen."
+    "they asked for, alone; or else whole sentences in the language of the request, with the numbers asked for, their "
+    "units and the choices made."
 )
 
 
@@ -100,9 +101,7 @@ def board_news(before: str, now: str) -> str:
     """
     same = os.path.commonprefix([before, now]).rfind(_BLANK)
     head, rest = ("", now) if same < _SAME_CHARS else (", begins as before; then", now[same + 2 :])
-    known = {one for one in before.split(_BLANK) if len(one) > _SAME_CHARS}
-    parts = (f"({one[:_BEGINNING_CHARS]}… as before)" if one in known else one for one in rest.split(_BLANK))
-    return f"# Board{head}\n{_BLANK.join(parts)}"
+    return f"# Board{head}\n{without_known_paragraphs(rest, before)}"
 
 
 def without_repeated_task(board: str, plan: Plan | None, tasks: Sequence[str]) -> str:

@@ -13,7 +13,8 @@ _NAMED = re.compile(r"(?<![\w@])@(?P<name>\w+)\[(?P<value>[^\[\]\n]*(?:\[[^\[\]\
 _SHOWS = frozenset({
     "answer", "as", "exactly", "form", "format", "give", "in", "into", "like", "of", "output", "print", "reply",
     "report", "return", "so", "use", "with", "write", "and", "or", "by", "als", "mit", "genau", "im", "und",
-    "oder", "wie",
+    "oder", "wie", "only", "just", "nur", "ausschließlich", "seulement", "uniquement", "solo", "solamente", "soltanto",
+    "comme", "como", "come",
 })  # fmt: skip
 _GOES_ON = frozenset({
     "where", "with", "and", "or", "for", "if", "in", "rounded", "as", "please", "only", "to", "on", "at", "is",
@@ -41,9 +42,22 @@ _EMPTY = re.compile(
     re.I,
 )
 _ALONE = re.compile(
-    r"\b(?:nothing else|nothing but|nothing more|no other (?:text|words)|no (?:extra|additional|further) (?:text|words)"
-    r"|without (?:any )?(?:explanation|other text|words)|only (?:in )?(?:this|the|that) (?:form|format)"
-    r"|(?:answer|reply|respond|print|output|return|give) only|nichts (?:anderes|sonst|weiter)|nur diese form)\b",
+    r"\b(?:and|but|,)\s(?:absolutely\s)?nothing (?:else|more)\b(?!\s(?:in|on|at|from|is|was|has|than)\b)"
+    r"|(?:\A|[.,;:!(\n-]\s{0,3})nothing (?:else|more)\b(?!\s(?:in|on|at|from|is|was|has|than)\b)"
+    r"|\bnothing (?:but|except|besides) (?:the|this|that|these|`?@)"
+    r"|\b(?:no|without(?: any)?)(?P<more> (?:extra|additional|further|other|more|surrounding))? "
+    r"(?:explanations?|commentary|comments|prose|text|words|sentences?)\b"
+    r"(?(more)|(?=\s{0,3}(?:[.,;:!?)@`\n]|\Z)|\s(?:around|before|after|beside|outside|or|please)\b))"
+    r"|\b(?:just|only|exactly) (?:in )?(?:this|the|that) (?:form|format)\b"
+    r"|\b(?:answer|reply|respond|response|output|print|return|give|write|send)"
+    r"(?: (?:me|back|with|is|must be|should be))? (?:only|just)\s{1,3}(?:(?:with|in|as|the|this|that|one|a|an)\s){0,3}"
+    r"(?:@|`|line|answer|value|result|number|form|format|brackets?|tags?)"
+    r"|\b(?:only|just|nur|ausschließlich|seulement|uniquement|solo|solamente|soltanto)\s{1,3}(?:(?:mit|als|par|con)\s)?`?@"
+    r"|\bnichts (?:anderes|sonst|weiter)\b(?!\s(?:in|im|auf|am)\b)|\bsonst nichts\b"
+    r"|\bohne (?:weiteren? )?(?:erklärung|worte|text|kommentar)|\bnur (?:diese|in dieser|das) (?:form|format)\b"
+    r"|\brien d['’]autre\b|\bsans (?:aucune? )?(?:explication|autre|commentaire|texte)"
+    r"|\bnada m[áa]s\b|\bsin (?:ninguna )?(?:explicaci|comentario|texto|m[áa]s)"
+    r"|\bnient['’]altro\b|\bsenza (?:alcuna )?(?:spiegazion|comment|altro testo|testo)",
     re.I,
 )
 _DEMAND = (

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tw_autogen.errors import KernelError, SandboxError
@@ -38,11 +38,13 @@ class StartingServer:
         level: The sandbox of its kernels.
         server: The process.
         folder: Its own; removed by `close`.
+        owner: The process that started it; a fork of that one neither uses nor ends it.
     """
 
     level: str
     server: ForkServer
     folder: Path
+    owner: int = field(default_factory=os.getpid)
 
     def close(self) -> None:
         """End the process."""
@@ -103,7 +105,7 @@ def begin_fork_server(settings: KernelSettings) -> None:
         if not _first:
             at_once = [one for one in _AT_ONCE if one in settings.preload]
             _first[server_key(settings)] = start_server(settings, at_once=at_once)
-            atexit.register(_end_unused, os.getpid())
+            atexit.register(_end_unused)
     # A session asks which sandbox there is before its first kernel; a process tries it, which takes 0.05 s and more.
     threading.Thread(target=_try_sandbox, args=(settings,), name="tw-sandbox", daemon=True).start()
 
@@ -121,15 +123,15 @@ def take_first_server(key: object) -> StartingServer | None:
     """
     with _lock:
         found = _first.pop(key, None)
-    _end_unused(os.getpid())
-    return found
+    _end_unused()
+    return found if found is not None and found.owner == os.getpid() else None
 
 
-def _end_unused(owner: int) -> None:
+def _end_unused() -> None:
     """End the server that nobody has taken, unless this is a fork of the process that started it."""
     with _lock:
         unused = list(_first.values())
         _first.clear()
-    if os.getpid() == owner:
-        for one in unused:
+    for one in unused:
+        if one.owner == os.getpid():
             one.close()

@@ -21,7 +21,7 @@ _FIELD = re.compile(
     rf"""["'](?:{_NAMES})["'][ \t]*:\s*(?P<mark>```(?:python|py)?[ \t]*\n|\"{{3}}|'{{3}}|["'`]|(?=\S))"""
 )
 _PLAIN = re.compile(r"(?:null|None|true|false|-?\d[\d.eE+-]*)\s*(?=[,}]|\Z)")
-_FOLLOWS = re.compile(r"""\s*(?:,\s*["']\w{1,40}["']\s*:|,\s*\}|\}|\Z)""")
+_FOLLOWS = re.compile(r"""\s*(?:,\s*["']\w{1,40}["']\s*:|,\s*\}|\}|,\s*\Z|\Z)""")
 """What stands behind the last mark of a field."""
 _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt]))""")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

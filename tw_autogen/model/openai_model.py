@@ -87,7 +87,7 @@ class OpenAIModel(RequestModel):
                 trust_env=not is_loopback(self._url),
                 environment_headers=self.settings.environment_headers,
             )
-        except ImportError as error:  # of what httpx needs for a SOCKS proxy
+        except (ImportError, ValueError, httpx.InvalidURL) as error:  # a proxy's address, or what SOCKS needs
             raise ConfigError(f"{self.base_url}: {error}; or unset the proxy (ALL_PROXY)") from error
         weakref.finalize(self, client.close)
         return client

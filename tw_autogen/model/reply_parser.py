@@ -34,7 +34,7 @@ _OPEN_THOUGHT = re.compile(rf"\A\s*<(?:{_THOUGHTS})>", re.I)
 # a string of code or JSON, where a quote or more text of the line would follow.
 _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
 
-_OBJECT = re.compile(r"""\{\s*["'“”]|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
+_OBJECT = re.compile(r"""\{\s*(?:["'“”]|//|/\*|#[ \t])|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
 _CALL = re.compile(
     r"^[ \t]*<(?P<tag>tool_calls?|function_calls?|code|python|execute)\b[^>\n]*>\s*"
     r"(?P<inside>.*?)\s*(?:</(?P=tag)>|\Z)",
@@ -47,7 +47,7 @@ _SPOKEN = ("thought", "thoughts", "reasoning", "explanation", "analysis")
 _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _BEFORE_OBJECT = re.compile(r"(?:^|>|:)\s*\Z", re.M)
 """What stands before an object that is a reply or the arguments of a call; any other may be a dict in code."""
-_PYTHON_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python|py)[ \t]*$", re.I | re.M)
+_PYTHON_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python|py)\d?[ \t]*$", re.I | re.M)
 _CLOSING_FENCE = re.compile(r"^[ \t]*```[ \t]*$", re.M)
 _PYTHON_TAG = re.compile(r"<\|python_tag\|>(?![\"'])")
 _LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
@@ -117,6 +117,8 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
         said = f"{{{said.strip().rstrip(',')}}}"
     if said.lstrip().startswith('"{'):
         said = _unquoted(said)
+    elif said.lstrip().startswith('{\\"'):  # an object that was escaped as if it stood in a string
+        said = _unquoted(f'"{said.strip()}"')
     found = [one for one in _objects(said, in_code=False) if one]
     found = found or [one for one in _objects(said, in_code=True) if one]
     found = [one for one in map(_unwrapped, found) if one] if wrapped else found

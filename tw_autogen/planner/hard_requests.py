@@ -16,9 +16,9 @@ _LISTS_FILES = frozenset({"glob", "iglob", "rglob", "iterdir", "listdir", "scand
 _WRITES = re.compile(r"to_[a-z]+|savefig|write_\w+|dump|mkdir|unlink|remove")
 _READS = re.compile(r"read_\w+|open|load|loadtxt|genfromtxt|connect")
 _LIBRARIES = re.compile(r"\b(?:sklearn|statsmodels)\b")
-_SQL_JOIN = re.compile(r"\bselect\b.*\bfrom\b.*\bjoin\b", re.I | re.S)
-_LONG, _ROUND = 10_000, 100
-"""From which whole number on, and unless it is a multiple of which, one in code counts as copied."""
+_SQL_JOIN = tuple(re.compile(rf"\b{word}\b", re.I) for word in ("select", "from", "join"))
+_LONG, _LONGEST, _ROUND = 10_000, 10**18, 100
+"""From which whole number on, to which one, and unless it is a multiple of which, one in code counts as copied."""
 _FILE = re.compile(
     r"[^\n]{1,200}\.(?:csv|tsv|txt|xlsx?|ods|jsonl?|parquet|feather|db|sqlite3?|html?|md|xml|gz|dat|log)", re.I
 )
@@ -46,7 +46,7 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
     nodes = [node for tree in trees for node in ast.walk(tree)]
     called = {_called(node) for node in nodes if isinstance(node, ast.Call)}
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    if called & _JOINS or any(map(_is_join, nodes)) or any(map(_SQL_JOIN.search, texts)):
+    if called & _JOINS or any(map(_is_join, nodes)) or any(map(_joins_in_sql, texts)):
         return "a join"
     if called & _MODELS or any(map(_LIBRARIES.search, map(ast.unparse, filter(_is_import, nodes)))):
         return "a model"
@@ -59,7 +59,7 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
         return "several files"
     numbers = [node.value for node in nodes if isinstance(node, ast.Constant) and type(node.value) is int]
     asked = request.replace(",", "").replace(" ", "")
-    copied = any(abs(one) >= _LONG and one % _ROUND and str(one) not in asked for one in numbers)
+    copied = any(_LONG <= abs(one) < _LONGEST and one % _ROUND and str(one) not in asked for one in numbers)
     return "copied numbers" if copied else ""
 
 
@@ -73,6 +73,17 @@ def _parsed(code: str) -> ast.Module | None:
 
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _joins_in_sql(text: str) -> bool:
+    """Return whether the words of a query with a join come one after the other."""
+    at = 0
+    for word in _SQL_JOIN:
+        found = word.search(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
 
 
 def _is_import(node: ast.AST) -> bool:

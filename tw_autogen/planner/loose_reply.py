@@ -23,12 +23,43 @@ _MARKED = re.compile(
     r"|^[ \t]*<(?:tool_call|function_call|code|python|execute)\b",
     re.I | re.M,
 )
+_ASKS = (
+    r"\b(?:write|show|give|send|share|provide|include|print|display|post|paste|see|need|want|generate|create"
+    r"|schreib\w{0,4}|zeig\w{0,4}|gib|schick\w{0,4}|brauch\w{0,3}|montre\w{0,3}|[ée]cri\w{1,4}|donne\w{0,2}|envoie\w{0,2}|ens[eé]ñ\w{1,5}"
+    r"|mu[eé]stra\w{0,3}|escrib\w{1,4}|dame|mostra\w{0,3}|scriv\w{1,4}|dammi|fammi\svedere)"
+    r"(?:[\s-]{1,3}(?:me|us|out|mir|uns|moi|nous|just|only|also|please|bitte|nur|auch|solo|juste)){0,3}\s{1,3}"
+)
+_PLAIN_KINDS = (
+    r"(?:(?:python|pandas|sql|r|small|short|simple|little|complete|full|whole|entire|source|quick|clean|kleine\w?|kurze\w?"
+    r"|einfache\w?|vollständige\w?|petite?|pequeñ[oa]|piccol[oa])\s{1,3}){0,3}"
+)
+_ONE = r"(?:an?|some|one|eine?n?|une?|una|uno)\s{1,3}"
+_THE = (
+    rf"(?:{_ONE}|(?:the|your|this|that|all|its|de[nrs]|das|die|deine?n?|ihre?n?|le|la|ton|votre|du|el|tu|il|lo)"
+    r"\s{1,3})?"
+)
+_GOES_ON = (
+    r"(?=\s{0,3}(?:[.,;:!?()\n]|\Z)|\s{1,3}(?:you|to|please|here|first|itself|without|so|but|used|behind|instead|only|it"
+    r"|for\s\w+ing|for\s(?:it|this|that)\b|and\s(?:don|do\snot|not|explain|its?\s)|in\s(?:the|your|an?|python)\b"
+    r"|that\s(?!is\b|was\b|has\b|occurs|appears|sells)\w+s\b|bitte|dafür|dazu|python|qui|que|pour|para|che|per|sans|sin|senza))"
+)
 _SHOWN = re.compile(
-    r"\b(?:don['’]?t|do not|without|never|not|nicht|ohne)\b[^.?!\n]{0,30}\b(?:run|running|execut\w{1,9}|ausf\w{1,9})\b"
-    r"|\b(?:write|show|give|send|need|want|schreib\w{0,4}|zeig\w{0,4})\b[^.?!\n]{0,40}"
-    r"\b(?:code|function|script|snippet|program|class|funktion|skript|programm)\b",
+    # not to be run
+    r"(?:(?:\A|[.,;:!?(\n]\s{0,3}|\b(?:and|but|please|just)\s)(?:don['’]?t|do\snot|never)\s(?:run|execute)\b"
+    r"|\bwithout\s(?:running|executing)\s(?:it|this|that|them|any|the\s(?:code|script|program|function))"
+    r"|\bnicht\sausf(?:ühr|uehr)|\bohne\s[^.?!\n]{0,20}ausz(?:uführ|ufuehr)|\bführ\w{0,2}\s[^.?!\n]{0,25}\snicht\saus\b"
+    r"|\bsans\s(?:l['’]|les?\s)?ex[ée]cuter|\bn['’]ex[ée]cute|\bsin\sejecutar|\bno\s(?:lo\s|la\s)?ejecut[ae]"
+    r"|\bsenza\seseguir|\bnon\s(?:lo\s)?eseguir)"
+    # code
+    rf"|{_ASKS}{_THE}{_PLAIN_KINDS}(?:code|script|snippet|quellcode|quelltext|skript|c[oó]digo|codice){_GOES_ON}"
+    rf"|{_ASKS}{_ONE}{_PLAIN_KINDS}(?:function|class|program|script|snippet|method|query|funktion|klasse|programm|skript"
+    r"|fonction|classe|programme|funci[oó]n|clase|programa|funzione|programma)\b(?!\s(?:value|label|column|name|of)\b)"
+    r"|\bcode\s(?:that\s)?(?:you|did\syou|have\syou)\b|\b(?:function|program|script|class)\s(?:that\s)?you\s|\b(?:code|skript)\s(?:schreiben|zeigen|schicken|geben)\b"
+    r"|\bcode\slooks?\slike|\bcode\sof\syour\b|\A\s{0,9}code\s(?:only|bitte|please)"
+    rf"|{_ASKS}your\s{_PLAIN_KINDS}(?:function|program|class){_GOES_ON}",
     re.I,
 )
+"""Wants to see code, or that it is not run; `the sales code`, `the country code of each` are data."""
 _COURTESY = re.compile(
     r"\b(?:anything else|would you like|do you want|shall i|should i also|can i help|möchten sie|soll ich noch)\b", re.I
 )

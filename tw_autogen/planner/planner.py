@@ -294,9 +294,9 @@ class Planner(Role):
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
-                mine.history.append_user(
-                    f"From: {new.send_from}{_unrun_note(new)}\n{new.message}{offers}{date}{kept}", images
-                )
+                own = new.send_from == USER and turn
+                said = mine.history.notes.shortened(new, memory.rounds) if own else new.message
+                mine.history.append_user(f"From: {new.send_from}{_unrun_note(new)}\n{said}{offers}{date}{kept}", images)
                 _note_result(mine.history, new)
 
     def _offers(self, mine: _PlannerState, request: str, turn: Turn) -> str:
@@ -406,6 +406,7 @@ class Planner(Role):
         if mine.date:
             mine.date = ""
             mine.history.append_user(_date_where_new(mine).strip())
+        mine.history.repeat_notes()
         mine.definitions.again(mine.history)
 
     def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:

@@ -23,6 +23,7 @@ from tw_autogen.planner.loose_reply import (
     match_name,
     wants_code_shown,
 )
+from tw_autogen.planner.reply_code import code_of, field_text, unshown_code
 from tw_autogen.recall import DefinitionPrompt
 
 USER = "User"
@@ -48,10 +49,10 @@ _TEXTS = ("text", "description", "task", "action", "instruction", "content", "ti
 """The fields of a step that was sent as an object in which its words may stand; the first that is text counts."""
 _FALLBACK_CHARS = 4000
 _STEP_CHARS = 200
-_PYTHON_BLOCK = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*(?:python|py)[ \t]*$", re.I | re.M)
 _FORM = ". The form:\n"
 _NO_MESSAGE = "`message` is missing or empty"
 _RUN = "Run this code."
+_NOT_RUN = "Python beside a message to the User is not run: send it to {}, or put it into `message` to show it"
 _EXAMPLE_STEP = "Load the data that the request names, and print what it asks for."
 _EXAMPLE_ANSWER = "(the whole answer, in words and numbers)"
 _NO_WORDS = "(The model's answer has no words: it was asked again, and sent an empty message again.)"
@@ -87,6 +88,8 @@ _STOPS = {
     Stop.TaskFailure: ("failure", "failed", "fail", "error", "impossible"),
 }
 """What loose models write for why they stop, folded as by `folded`."""
+_ONGOING = ("inprocess", "inprogress", "ongoing", "continue", "pending", "working")
+"""What they write in place of `InProcess`."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,7 @@ class ReplyReader:
         """
         self._replies += 1
         loose, as_json = self._replies > 1, self._form.json
+        shown = wants_code_shown(self._form.request)
         if (reasoning := _reason_of_empty(text)) is not None:
             self._empty += 1
             if self._form.may_be_empty:
@@ -221,7 +225,8 @@ class ReplyReader:
                 any_stop=loose,
                 as_json=as_json,
                 coder=self._coder,
-                bare_code=self._only_coder and not wants_code_shown(self._form.request),
+                bare_code=self._only_coder and not shown,
+                shown=shown,
                 worked=self._worked,
                 definitions=self._definitions,
             )
@@ -315,6 +320,7 @@ def read_reply(
     as_json: bool = False,
     coder: str = "",
     bare_code: bool = False,
+    shown: bool = False,
     worked: bool = False,
     definitions: DefinitionPrompt | None = None,
 ) -> PlannerReply:
@@ -334,6 +340,7 @@ def read_reply(
         as_json: A message that is an object stays JSON; otherwise it is written as lines.
         coder: The worker that takes code; empty: none does.
         bare_code: Code without a receiver is for `coder`.
+        shown: The request wants to be shown code: a block beside a message to the User belongs to it.
         worked: A worker has answered in this round.
         definitions: Reads the field `definitions`; None: it is passed over.
 
@@ -341,7 +348,7 @@ def read_reply(
         Unreadable: with everything that is wrong, in words for the model.
     """
     said = _named(called(read_object(text), [*workers, USER]))
-    fields = {name: _words(value) for name, value in said.items()}
+    fields = {name: _words(value) for name, value in said.items()} | {"code": field_text(said["code"])}
     fields |= {name: "" for name in ("code", "reasoning") if is_dots(fields[name])}
     fields["current_plan_step"] = fields["current_plan_step"].strip(" .…")  # dots where the form shows dots
     if bare_code and not fields["send_to"].strip() and _holds_code(fields["code"]):
@@ -353,7 +360,12 @@ def read_reply(
     if coder and send_to == USER and not has_plan and _holds_code(fields["code"]):
         # nothing has run yet: what is said of results is a promise, and what the code prints is the answer
         send_to, fields["stop"], fields["then"] = coder, Stop.InProcess.value, USER
-    code = _code(fields["code"], text) if coder and send_to == coder else ""
+    code = code_of(fields["code"], text, problems, lenient=any_stop) if coder and send_to == coder else ""
+    if coder and send_to == USER and (shown or not worked) and (beside := unshown_code(fields["message"], text)):
+        if shown or any_stop:
+            fields["message"] += f"\n\n```python\n{beside}\n```"
+        else:
+            problems.append(_NOT_RUN.format(coder))
     if code and not fields["message"].strip(" \n.…"):
         fields["message"] = fields["reasoning"] or _RUN
     if not fields["message"].strip(" \n.…") or fields["message"].strip() == _EXAMPLE_ANSWER:
@@ -383,14 +395,6 @@ def read_reply(
 
 def _holds_code(field: str) -> bool:
     return bool(field.strip() and read_code(field).code)
-
-
-def _code(field: str, text: str) -> str:
-    """Return the Python of a field, or of the fenced blocks beside it; empty if there is none."""
-    if field.strip():
-        return (read_code(field).code or field).strip("\n").rstrip()
-    beside = _PYTHON_BLOCK.search(text)
-    return (read_code(text[beside.start() :]).code or "") if beside else ""
 
 
 def _named(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -428,7 +432,7 @@ def _receiver(fields: Mapping[str, str], workers: Sequence[str], problems: list[
     said = fields["send_to"].strip()
     if name := match_name(said, known):
         return name
-    if len(workers) == 1 and folded(said) == "planner" and folded(fields["stop"]) in ("", "inprocess"):
+    if len(workers) == 1 and folded(said) == "planner" and folded(fields["stop"]) in ("", *_ONGOING):
         return workers[0]  # it doesn't write to itself
     wanted = f"write one of {', '.join(known)}"
     problems.append(
@@ -450,12 +454,12 @@ def _stop(fields: Mapping[str, str], send_to: str, problems: list[str], *, any_s
     for stop, words in _STOPS.items():
         if plain == stop.value.casefold() or plain in words:
             return stop
-    if plain == Stop.InProcess.value.casefold():
+    if plain in _ONGOING:
         if is_question(fields["message"]):
             return Stop.Clarification
         if worked and not is_promise(fields["message"]):
             return Stop.Completed
-    if not any_stop or plain == Stop.InProcess.value.casefold():
+    if not any_stop or plain in _ONGOING:
         known = ", ".join(stop.value for stop in _STOPS)
         problems.append(f"`stop` is {said!r} in a message to the User: write one of {known}")
     return Stop.Completed

@@ -14,7 +14,7 @@ _PROMPT = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
 _CODE = Template(Path(__file__).with_name("code.md").read_text(encoding="utf-8"))
 _CODE_BEGINS, _CODE_ENDS = "[[", "]]"
 """Around what `prompt.md` says only where a worker takes code."""
-_BESIDE, _OR_BLOCK = ", and after it, if you like, the code in a ```python block", ", or where the block holds it"
+_BESIDE, _OR_BLOCK = ", and after it the code, if there is any, in a ```python block", ", or where the block holds it"
 
 
 def static_prompt(workers: Sequence[Worker], *, coder: str, rules: str, objects_only: bool, house_rules: str) -> str:

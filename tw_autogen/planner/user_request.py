@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
+from tw_autogen.escaped_text import without_known_paragraphs
 from tw_autogen.planner.planner_reply import USER, Stop
 
 _REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
@@ -46,7 +47,8 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
     """
     lines = [f"The User's request:\n{_said(asked[0])}"]
     for before, after in zip(asked, asked[1:], strict=False):
-        lines.append(f"The User was asked:\n{before.posts[-1].message}\nand answered:\n{_said(after)}")
+        answered = without_known_paragraphs(_said(after), "\n\n".join(lines))
+        lines.append(f"The User was asked:\n{before.posts[-1].message}\nand answered:\n{answered}")
     if plan is not None:
         lines.append(f"The plan:\n{plan}")
     if date:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
-from tw_autogen.escaped_text import without_middle
+from tw_autogen.escaped_text import long_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
+from tw_autogen.recall.session_notes import SessionNotes
 from tw_autogen.recall.superseded_results import SupersededResults
 
 _Content = str | list[dict[str, Any]]
@@ -40,6 +41,7 @@ class ChatHistory:
         self._estimate = TokenEstimate()
         self.results = SupersededResults()
         """What `prune` leaves out."""
+        self.notes = SessionNotes()
 
     @property
     def tokens(self) -> int:
@@ -191,6 +193,13 @@ class ChatHistory:
                     _with_text(one, lambda text: text.replace(words, others)) for one in _parts(message["content"])
                 ]
                 message["content"] = _joined(parts)
+
+    def repeat_notes(self) -> None:
+        """Append the session's notes that a summary has taken out, so far as they still hold."""
+        told = [part.get("text", "") for one in self.messages[1:] for part in _parts(one["content"])]
+        lost = [note for note in long_paragraphs(self.notes.told) if not any(note in text for text in told)]
+        if lost:
+            self.append_user("\n\n".join(lost))
 
     def append_assistant(self, words: str) -> None:
         """Append an answer that came without a call: of a stored round, or forwarded."""

@@ -20,7 +20,9 @@ _KEYS = (
     *("exp_id", "experience_text", "outcome", "request", "plan", "code", "went_wrong"),
     *("raw_experience_path", "embedding_model", "embedding"),  # TaskWeaver's, which are not needed here
 )
-_LONGEST_CHARS = 4000
+_LONGEST_CHARS, _LEAST_CHARS = 4000, 300
+_QUESTIONS = ("Clarification", "AdditionalInformation")
+"""Why a Planner's message to the user is a question."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Experience:
         id: Unique in its folder.
         lesson: The words that are recalled.
         outcome: `succeeded` or `failed`; empty if it was written by hand.
-        request: What the user had asked.
+        request: What the user had asked, and answered when a Planner asked back.
         plan: The last plan.
         code: The code that ran in the end.
         went_wrong: Errors and refusals on the way, in order.
@@ -140,11 +142,25 @@ def collect_experience(rounds: Sequence[Round]) -> Experience:
         new_id("").lstrip("-"),
         "",
         "failed" if failed else "succeeded",
-        _short("\n".join(one.user_query for one in rounds)),
+        _requests(rounds),
         _short(str(plans[-1]) if plans else ""),
         _short("\n\n".join(post.content(kind.reply_content) for post in ran)),
         tuple(dict.fromkeys(_short(one) for one in wrong if one.strip())),
     )
+
+
+def _requests(rounds: Sequence[Round]) -> str:
+    """Return the user's words in all rounds, each with the question that it answers, if the round before asked one."""
+    most = max(_LEAST_CHARS, _LONGEST_CHARS // len(rounds))  # a long one must not crowd out the others
+    said: list[str] = []
+    question = ""
+    for one in rounds:
+        words = shortened(one.user_query.strip(), most)
+        said.append(f"(asked: {shortened(question, _LEAST_CHARS)})\nanswered: {words}" if question else words)
+        last = one.posts[-1] if one.posts else None
+        asks = last is not None and last.content(AttachmentType.stop) in _QUESTIONS
+        question = " ".join(last.message.split()) if last is not None and asks else ""
+    return _short("\n".join(said))
 
 
 def _went_wrong(status: Any) -> list[str]:

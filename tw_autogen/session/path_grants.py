@@ -38,7 +38,7 @@ class Grants:
         may = "read and write it" if self.may_write(user_folder) else "read it, but not write there"
         real = Path(user_folder).expanduser().resolve()
         note = (
-            f"The User's own folder is {real}. Code can {may}. Names of files in this request that are not in "
+            f"The User's own folder is {real}. Code can {may}. Names of files in a request that are not in "
             "the working folder are relative to it; code opens them by the whole path."
         )
         if own == real or not own.is_relative_to(real):

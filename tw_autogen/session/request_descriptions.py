@@ -83,7 +83,7 @@ class RequestDescriptions:
         described, joins = self._described([(name, name) for name in names], each=_SECONDS)
         for one in described:
             if one["problem"]:
-                self._on_problem(f"{Path(one['name']).name}: {one['problem']}")
+                self._on_problem(f"{_label(Path(one['name']).name)}: {one['problem']}")
         texts = {one["name"]: _text(one) for one in described}
         known = {name: one for name, one in texts.items() if self._told.get(name) == one}
         for name in known:
@@ -150,7 +150,8 @@ class RequestDescriptions:
         new = [line for line in lines[1:] if line not in known]
         if tree != self._told_tree:
             some = known and len(new) * 2 < len(lines)
-            said = "\n".join(["Changed there:", lines[0], *new] if some else [f"Its files, below {path}/:", tree])
+            head = f"Its files, below {_label(f'{path}/')}:"
+            said = "\n".join(["Changed there:", lines[0], *new] if some else [head, tree])
             parts.append(_cut(said, int(limit * _TREE_SHARE) if content else limit))
             self._told_tree = tree
         seconds = max(_FILE_SECONDS, _FOLDER_SECONDS - (time.monotonic() - began))
@@ -243,15 +244,18 @@ def _holds_files(folder: str) -> bool:
 
 
 def _text(described: Mapping[str, Any]) -> str:
-    first = f"{described['name']}: {described['size']}, {described['headline']}"
-    lines, whole = described["lines"], described["whole"]
-    shown = whole if whole and sum(map(len, whole)) < sum(map(len, lines)) else lines
-    return "\n".join([first, *(f"  {line}" for line in shown)])
+    first = f"{_label(described['name'])}: {described['size']}, {described['headline']}"
+    return "\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])])
 
 
 def _body(name: str, text: str) -> str:
     """Return a description without the file's name: copies of a file have the same one."""
-    return text.removeprefix(name).replace(repr(name), "path")
+    return text.removeprefix(_label(name)).replace(repr(name), "path")
+
+
+def _label(name: str) -> str:
+    """Return a name, as a literal of Python if it has line ends, bytes that are no UTF-8, and the like."""
+    return name if name.isprintable() else repr(name)
 
 
 def _of_folder(path: str, name: str, text: str, count: int) -> str:
@@ -263,7 +267,7 @@ def _of_folder(path: str, name: str, text: str, count: int) -> str:
         text: The description.
         count: How many files have this layout.
     """
-    text = repr(path) + text.removeprefix(name).replace(repr(name), repr(path))
+    text = repr(path) + text.removeprefix(_label(name)).replace(repr(name), repr(path))
     return f"- {_of_layout(text, count)}".replace("\n", "\n  ")
 
 
@@ -273,7 +277,7 @@ def _of_layout(text: str, count: int, names: str = "") -> str:
     if count > 1:
         rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
         first += f"; {count} files of this layout{names}{', of this one:' if rest else ''}"
-    return f"{first}\n{rest}"
+    return f"{first}\n{rest}".rstrip("\n")
 
 
 def _folded(
@@ -292,9 +296,8 @@ def _folded(
     found, dropped = dict(texts), []
     for (columns, *_), names in groups.items():
         if columns and len(names) >= _FOLDED:
-            found[names[0]] = _of_layout(
-                found[names[0]], len(names), f" ({names[0]!r}, {names[1]!r} … {names[-1]!r})"
-            ).rstrip("\n")
+            label = f" ({names[0]!r}, {names[1]!r} … {names[-1]!r})"
+            found[names[0]] = _of_layout(found[names[0]], len(names), label)
             dropped += names[1:]
     for name in dropped:
         del found[name]

@@ -318,7 +318,7 @@ class Session(NotebookAccess, Closing):
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
                 raise
             self._set.clear()
-            if words := self._inputs.unread_profiles(profile if brought.placed else "", self.rounds):
+            if words := self._inputs.board(profile if brought.placed else "", self.rounds):
                 self.rounds[-1].write_board(USER, words)
                 self.emit(BoardWritten(self.rounds[-1].id, USER, words))
             return self.rounds[-1]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.conversation import Round
+from tw_autogen.conversation import Definitions, Round
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.mentioned_files import Named, NamedFiles
 from tw_autogen.session.path_grants import Grants
@@ -17,7 +17,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import Team
 
 _MOST_UNREAD = 3
-"""How many descriptions of earlier requests' files the board has."""
+"""How many descriptions of earlier requests' files, and of the user's folder, the board has."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class SessionInputs:
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem)
         self._named = NamedFiles(settings.user_folder, folder, grants.show_granted)
         self._unread: list[str] = []
+        self._unread_folder: list[str] = []
+        self._folder_holds = ""
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
@@ -124,22 +126,34 @@ class SessionInputs:
         note = self._grants.describe(users, self._folder) if users else ""
         sentence = landing.sentence if landing is not None and self._team.runner is not None else ""
         holds = self._descriptions.of_folder(text, users, used_chars) if users and text else ""
-        return f"{note} {sentence}".strip() + (f"\n{holds}" if holds else "")
+        self._folder_holds = holds
+        return "\n\n".join(part for part in (f"{note} {sentence}".strip(), holds) if part)
 
-    def unread_profiles(self, profile: str, rounds: Sequence[Round]) -> str:
-        """Return descriptions of earlier requests' files in which nobody ran code: no worker has read them.
+    def board(self, profile: str, rounds: Sequence[Round]) -> str:
+        """Return what workers lack of earlier requests, for the board; empty if that is nothing.
+
+        That is what describes files while nobody ran code, and the user's definitions where no Planner passes them on,
+        because the request goes to another role.
 
         Args:
             profile: Description of this request's files; empty if it has none.
-            rounds: The session's, this one included.
+            rounds: The session's, this one included, with the user's post.
         """
-        runner = self._team.runner
-        if runner is None or not self._team.planned:
+        if not self._team.planned:
             return ""
-        before = rounds[-2].posts if len(rounds) > 1 else ()
-        if any(post.send_from == runner.name for post in before):
+        words = self._unread_descriptions(profile, rounds)
+        if rounds[-1].posts[0].send_to != self._team.entry:
+            words.append(Definitions.of(rounds).describe())
+        return "\n\n".join(part for part in words if part)
+
+    def _unread_descriptions(self, profile: str, rounds: Sequence[Round]) -> list[str]:
+        runner = self._team.runner
+        if runner is None:
+            return []
+        if len(rounds) > 1 and any(post.send_from == runner.name for post in rounds[-2].posts):
             self._unread.clear()
-        words = ["Earlier requests brought:", *self._unread[-_MOST_UNREAD:]] if self._unread else []
-        if profile:
-            self._unread.append(profile)
-        return "\n\n".join(words)
+            self._unread_folder.clear()
+        found = [*self._unread[-_MOST_UNREAD:], *self._unread_folder[-_MOST_UNREAD:]]
+        self._unread += filter(None, [profile])
+        self._unread_folder += filter(None, [self._folder_holds])
+        return ["Earlier requests brought:", *found] if found else []

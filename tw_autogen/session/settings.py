@@ -41,10 +41,11 @@ class SessionSettings:
             when one is opened; 0: they stay for ever.
         notebook_progress: In a notebook, show below the cell what a request does while it runs.
         profile_chars: How long the description of a request's files and data may be, with that of the user's folder.
-        profile_folder: What a prompt says of the files in `user_folder`: `content`: names, sizes, and what those hold
-            that have to do with the request; `names`: names and sizes; `off`: nothing. Where nothing is set, the
-            command line takes `content`, because it announces the folder. Hidden, ignored (`.gitignore`) and
-            secret-like files are never named.
+        profile_folder: What a prompt says of the files in `user_folder`: `content`: names, sizes, and as far as
+            `profile_chars` goes what they hold: with the first request those first that have to do with it, then
+            others by name; with later ones only those that have to do with them; `names`: names and sizes; `off`:
+            nothing. Where nothing is set, the command line takes `content`, because it announces the folder. Hidden,
+            ignored (`.gitignore`) and secret-like files are never named.
         variables_days: The command line removes saved variables of sessions in which nothing happened for so many days;
             their cells can be run again. 0: they stay as long as the session. `kernel.checkpoint_seconds` says whether
             and how often variables are saved.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _MISSING = frozenset(
@@ -15,6 +15,7 @@ _MISSING = frozenset(
 _PLAIN = re.compile(r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf", re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?\d+")
 _CODE = re.compile(r"0\d+")
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,.])\d{3}")
 _FORMS = (
     ("with ',' between thousands", re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,12}(?:\.\d{0,30})?")),
     ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%")),
@@ -157,7 +158,7 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
     }
     codes = [text for text in there if _CODE.fullmatch(stripped[text])]
     if len(numbers) == len(there) and not codes:
-        _judge_numbers(column, numbers, there)
+        _judge_numbers(column, numbers, there, thousands)
     elif codes and len(numbers) == len(there):
         column.kind = "text of digits with leading zeros"
         column.words += [f"e.g. {show(codes[0])}", *count_words(there)]
@@ -178,7 +179,7 @@ def plain_number(text: str, decimal: str, thousands: str) -> float | None:
         decimal: The sign in front of decimals.
         thousands: The sign between thousands; empty: there is none.
     """
-    if thousands and thousands in text and re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(thousands)}\d{{3}})+.*", text):
+    if thousands and thousands in text and (found := _GROUPED.match(text)) and found[1] == thousands:
         text = text.replace(thousands, "")
     if decimal != ".":
         if "." in text:
@@ -187,21 +188,24 @@ def plain_number(text: str, decimal: str, thousands: str) -> float | None:
     return float(text) if _PLAIN.fullmatch(text) and len(text) < 400 else None
 
 
-def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[str]) -> None:
-    integers = all(_INTEGER.fullmatch(text.strip()) for text in numbers)
+def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[str], thousands: str) -> None:
+    plain = [text.strip().replace(thousands, "") for text in numbers]
+    integers = all(map(_INTEGER.fullmatch, plain))
+    grouped = sum(there[text] for text in numbers if thousands in text) if thousands else 0
     column.kind, column.plain = "int" if integers else "float", True
     column.low, column.high = min(numbers.values()), max(numbers.values())
-    if len(there) == 1:
-        column.words.append(f"always {next(iter(there)).strip()}")
-        return
+    total, distinct = sum(there.values()), len(set(map(int, plain)) if integers else set(numbers.values()))
     low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
-    total = sum(there.values())
-    if integers and len(there) <= _FEW_NUMBERS and len(there) < total:
+    if distinct == 1:
+        column.words.append(f"always {low.strip()}")
+    elif integers and distinct == len(there) <= _FEW_NUMBERS and distinct < total:
         ordered = sorted(there, key=numbers.__getitem__)
         column.words.append(", ".join(f"{text.strip()} ({there[text]})" for text in ordered))
     else:
         column.words.append(f"{short_number(low)} … {short_number(high)}")
-        column.words.append("all different" if len(there) == total else f"{len(there)} distinct")
+        column.words.append("all different" if distinct == total else f"{distinct} distinct")
+    if grouped:
+        column.words.append(f"{grouped} with {thousands!r} between thousands")
 
 
 def _judge_number_like(
@@ -261,17 +265,45 @@ def _ends(texts: Sequence[str]) -> list[str]:
 
 
 def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
-    some = list(there)[:_FIRST_LOOK]
+    some, forms = list(there)[:_FIRST_LOOK], 0
     for form, pattern in _DATES:
         fitting: dict[str, re.Match[str]] = {}
         for texts in (some, there):  # most columns are told apart by the first values
             fitting = {text: found for text in texts if (found := pattern.fullmatch(stripped[text]))}
             if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there[text] for text in texts):
+                forms += bool(fitting)
                 break
         else:
             _say_dates(column, form, fitting, there)
             return True
-    return False
+    return forms > 1 and _judge_mixed_dates(column, there, stripped)
+
+
+def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
+    """Judge a column of dates in several forms; each is described by itself."""
+    groups: dict[str, dict[str, re.Match[str]]] = {}
+    for text in there:
+        for form, pattern in _DATES:
+            if found := pattern.fullmatch(stripped[text]):
+                groups.setdefault(form, {})[text] = found
+                break
+    fitting = {text for group in groups.values() for text in group}
+    if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there.values()):
+        return False
+    for form, group in groups.items():
+        part = Column("")
+        _say_dates(part, form, group, Counter({text: there[text] for text in group}))
+        example = show(next(iter(group)))
+        column.words.append(f"{sum(there[one] for one in group)} {part.kind.removeprefix('date text ')} ({example})")
+    column.kind = "date text in mixed forms"
+    _say_odd(column, fitting, there)
+    return True
+
+
+def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> None:
+    if odd := [text for text in there if text not in fitting]:
+        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
+    column.words.append(f"{len(there)} distinct")
 
 
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
@@ -299,9 +331,7 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         texts = sorted(one.string for one in fits)
         timed = " with time" if any(":" in one for one in texts) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
-    if odd := [text for text in there if text not in fitting]:
-        column.words.append("odd: " + ", ".join(f"{show(one)} ({there[one]})" for one in odd[:_MOST_ODD]))
-    column.words.append(f"{len(there)} distinct")
+    _say_odd(column, fitting, there)
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:

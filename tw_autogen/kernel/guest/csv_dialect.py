@@ -10,6 +10,7 @@ import io
 import lzma
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 _GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
 """What pandas takes for a number once it has left out the points."""
+_SWAPPED = str.maketrans(",.", ".,")
 _NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 """Bytes that mean nothing in cp1252."""
 
@@ -57,10 +59,10 @@ class CsvDialect:
         lines_above: How many lines stand above the header: such as begin with `#`, and a title.
         codes: Columns that have to stay text: digits with leading zeros, such as postal codes, and where points group
             thousands, values with points that are no such numbers, such as dates.
-        wide_rows: Rows have more values than the header has names; pandas would take the first one for an index.
-        rows: How many rows the table has, where other lines follow them; 0: none follow.
+        rows: How many rows pandas has to read, where other lines follow the table; 0: none follow.
         columns: Numbers of the table's first column and of the one after its last, where its lines have more.
         named: The first line holds names.
+        quoting: How quotes are read, as arguments of both `csv.reader` and `read_csv`; see `parse_table`.
     """
 
     separator: str = ","
@@ -69,10 +71,10 @@ class CsvDialect:
     thousands: str = ""
     lines_above: int = 0
     codes: tuple[str, ...] = ()
-    wide_rows: bool = False
     rows: int = 0
     columns: tuple[int, int] | None = None
     named: bool = True
+    quoting: Mapping[str, Any] = field(default_factory=dict)
 
     def call(self, name: str) -> str:
         """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
@@ -81,29 +83,29 @@ class CsvDialect:
             >>> CsvDialect(separator=";", decimal=",", codes=("zip",)).call("a.csv")
             "pd.read_csv('a.csv', sep=';', decimal=',', dtype={'zip': str})"
         """
-        codes = ", ".join(f"{one!r}: str" if self.named else f"{one}: str" for one in self.codes)
-        words = {
+        source = {
             "sep": {",": "", " ": r"r'\s+'"}.get(self.separator, repr(self.separator)),
             "encoding": repr(self.encoding) if self.encoding != "utf-8" else "",
+            **{key: repr(value) for key, value in self.quoting.items()},
+        }
+        said = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
+        return f"pd.read_csv({name!r}{said})" if said else ""
+
+    @property
+    def options(self) -> str:
+        """Return the arguments that `read_excel` takes as well, each behind a comma."""
+        codes = ", ".join(f"{one!r}: str" if self.named else f"{one}: str" for one in self.codes)
+        first, end = self.columns or (0, 0)
+        words = {
             "decimal": repr(self.decimal) if self.decimal != "." else "",
             "thousands": repr(self.thousands) if self.thousands else "",
             "header": "" if self.named else "None",
             "skiprows": str(self.lines_above or ""),
             "nrows": str(self.rows or ""),
-            "usecols": self.usecols,
+            "usecols": f"range({first}, {end})" if first else f"range({end})" if end else "",
             "dtype": f"{{{codes}}}" if codes else "",
-            "index_col": "False" if self.wide_rows else "",
         }
-        said = ", ".join(f"{key}={value}" for key, value in words.items() if value)
-        return f"pd.read_csv({name!r}, {said})" if said else ""
-
-    @property
-    def usecols(self) -> str:
-        """Return the argument that chooses the columns; empty: all are the table's."""
-        if not self.columns:
-            return ""
-        first, end = self.columns
-        return f"range({first}, {end})" if first else f"range({end})"
+        return "".join(f", {key}={value}" for key, value in words.items() if value)
 
 
 @dataclass
@@ -206,12 +208,42 @@ def opened(path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def parse_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
+def parse_table(lines: Sequence[str], separator: str) -> tuple[list[list[str]], Mapping[str, Any]]:
+    """Return the values of the lines of a table as `parse_rows` does, and how its quotes have to be read.
+
+    Blanks in front of quotes, and backslashes in front of quotes and separators, are told by rows of a wrong length.
+
+    Args:
+        lines: With their line ends, the header first.
+        separator: Between values.
+
+    Raises:
+        ValueError: a line can't be parsed.
+    """
+    best, how = parse_rows(lines, separator), dict[str, Any]()
+    for text, options in ((f'{separator} "', {"skipinitialspace": True}), ("\\", {"escapechar": "\\"})):
+        if (odd := _odd_rows(best)) and any(text in line for line in lines):
+            try:
+                other = parse_rows(lines, separator, **options)
+            except ValueError:  # a value is too long, for a quote that is not closed
+                continue
+            if 2 * _odd_rows(other) <= odd and len(other[0]) == len(best[0]):
+                best, how = other, options
+    return best, how
+
+
+def _odd_rows(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows with several values have not as many as the first."""
+    return sum(1 < len(row) != len(rows[0]) for row in rows)
+
+
+def parse_rows(lines: Sequence[str], separator: str, **options: Any) -> list[list[str]]:
     """Return the values of lines, one row each; a quoted value may go over several lines.
 
     Args:
         lines: With their line ends.
         separator: Between values; a blank stands for any run of blanks and tabs.
+        options: Of `csv.reader`.
 
     Raises:
         ValueError: a line can't be parsed.
@@ -220,7 +252,7 @@ def parse_rows(lines: Sequence[str], separator: str) -> list[list[str]]:
     if separator == " ":
         lines = [f"{' '.join(line.split())}\n" for line in lines]
     try:
-        return list(csv.reader(lines, delimiter=separator))
+        return list(csv.reader(lines, delimiter=separator, **options))
     except csv.Error as error:
         raise ValueError(str(error)) from error
 
@@ -342,7 +374,8 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
         years = len(named) > 2 and all(map(_YEAR.fullmatch, named[1:]))
         words = len(named) > 0.7 * len(header) and not any(map(_NUMBER.fullmatch, named[:1] if years else named))
         numbers = any(_NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
-        table = words and numbers and len(alike) > (0.9 if split else 0.5) * len(rows)
+        table = words and numbers and len(alike) > 0.5 * len(rows)
+        table = table and not (split and len(alike) <= 0.9 * sum(len(row) > 1 for row in rows))
         if table and (_has_gaps(above, header, rows) if gaps else _is_title(lines[:count], above, len(header), split)):
             return count
         gaps = gaps or (not split and len(named) < len(header))
@@ -376,27 +409,25 @@ def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, s
 
 
 def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows belong to the table; notes, sources and other tables may stand below them.
+    """Return how many rows below the header belong to the table; notes, sources and other tables may follow them.
 
     Args:
-        rows: The header first.
+        rows: The header first; empty ones included, which are counted up to the last row of the table.
     """
-    if not rows:
+    filled = [at for at, row in enumerate(rows) if any(map(str.strip, row))]
+    if not filled:
         return 0
     width = sum(1 for cell in rows[0] if cell.strip())
-    end = len(rows)
+    end = filled[-1] + 1
     if width >= 2:
         number_columns = _number_columns(rows[1:21])
-        for at in range(1, len(rows)):
-            if any(cell.strip() for cell in rows[at]):
-                continue
-            after = next((row for row in rows[at:] if any(cell.strip() for cell in row)), None)
-            if after is None or _is_other(after, width, number_columns):
-                end = at if _ends_table(rows, at) else end
+        for above, below in zip(filled, filled[1:]):  # noqa: B905 - Python 3.9
+            if below > above + 1 and _is_other(rows[below], width, number_columns):
+                end = above + 1 if _ends_table(rows, above + 1) else end
                 break
-    while end > 2 and width >= 3 and not any(cell.strip() for cell in rows[end - 1][1:]):
+    while end > 2 and width >= 3 and not any(map(str.strip, rows[end - 1][1:])):
         end -= 1
-    while end > 1 and not any(cell.strip() for cell in rows[end - 1]):
+    while end > 1 and not any(map(str.strip, rows[end - 1])):
         end -= 1
     return end - 1
 
@@ -407,10 +438,10 @@ def _ends_table(rows: Sequence[Sequence[str]], at: int) -> bool:
 
 
 def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
-    """Return whether a row behind an empty one is none of the table: a note, or the header of another table."""
-    if sum(1 for cell in row if cell.strip()) * 2 <= width:
-        return True
+    """Return whether a row below an empty one is none of the table: a note, or the header of another table."""
     numbers = {at for at, cell in enumerate(row) if _NUMBER.fullmatch(cell.strip())}
+    if sum(1 for cell in row if cell.strip()) * 2 <= width:
+        return 0 not in numbers & number_columns
     return bool(number_columns) and not numbers & number_columns
 
 
@@ -433,6 +464,20 @@ def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, st
     return ",", "." if any(_GROUPED.fullmatch(value) for value in values) else ""
 
 
+def pandas_names(header: Sequence[str]) -> list[str]:
+    """Return the names of columns as pandas makes them of a header in which names may occur twice.
+
+    Example:
+        >>> pandas_names(["id", "n", "id", "", ""])
+        ['id', 'n', 'id.1', '', '']
+    """
+    known, found = Counter[str](), []
+    for one in header:
+        found.append(f"{one}.{known[one]}" if one and known[one] else one)
+        known[one] += 1
+    return found
+
+
 def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
     """Return the names of columns in which a value looks like a number and is none.
 
@@ -445,13 +490,16 @@ def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands:
     def is_code(value: str) -> bool:
         if value[:1] == "0" and _CODE.fullmatch(value):
             return True
-        return thousands == "." and bool(_POINTED.fullmatch(value)) and not _GROUPED.fullmatch(value)
+        if thousands == ",":  # of commas and points in each other's place
+            value = value.translate(_SWAPPED)
+        return bool(thousands and _POINTED.fullmatch(value)) and not _GROUPED.fullmatch(value)
 
-    dotted = thousands == "."
     found = []
     for number, name in enumerate(names):
         values = {row[number] for row in rows if number < len(row)}
-        if any(is_code(value.strip()) for value in values if dotted or value[:1] in ("0", " ")):
+        if any(
+            is_code(value.strip()) for value in values if thousands in value and thousands or value[:1] in ("0", " ")
+        ):
             found.append(name)
     return tuple(found)
 

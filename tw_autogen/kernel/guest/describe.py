@@ -34,7 +34,8 @@ _TEXTS = ("txt", "md", "rst", "log", "")
 _TERMS = 2000
 
 Described = dict[str, Any]
-"""`name`, `size` in words, `headline`, `lines`, `whole` (all of a small file), `columns` (their names), `problem`."""
+"""`name`, `size` in words, `headline`, `lines`, `whole` (all of a small file, where that is shorter), `columns` (their
+names), `problem`."""
 
 
 class Told(str):
@@ -169,7 +170,7 @@ class Describer:
 def text_of(described: Mapping[str, Any]) -> str:
     """Return a description as lines: `name: size, headline`, and the rest below."""
     first = f"{described['name']!r}: {described['size']}, {described['headline']}".rstrip(", ")
-    return "\n".join([first, *(f"  {line}" for line in described["lines"])])
+    return "\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])])
 
 
 def _nothing(why: str) -> Described:
@@ -274,11 +275,17 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
                 lines.append("…")
                 break
             lines.append(line)
+        whole = found.whole if _chars(found.whole) < _chars(lines) else []
         yield {
-            "headline": found.headline[:1000], "lines": lines, "whole": found.whole, "columns": columns,
+            "headline": found.headline[:1000], "lines": lines, "whole": whole, "columns": columns,
             "problem": found.problem[:1000],
         }  # fmt: skip
     yield {"joins": join_lines(tables)[:10]}
+
+
+def _chars(lines: Sequence[str]) -> int:
+    """Return how much of a prompt indented lines take."""
+    return sum(len(one) + 3 for one in lines)
 
 
 def _listed(folder: str, *, layouts: bool, most_lines: int) -> Iterator[Described]:

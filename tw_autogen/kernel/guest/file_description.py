@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from .column_profile import Column
@@ -53,8 +54,8 @@ _PAGE_BYTES = 10_000_000
 _TABLE_SECONDS = 1.0
 _WESTERN = ("cp1252", "latin-1")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_SMALL_CHARS = 600
-"""A table or JSON up to here is shown whole."""
+_SMALL_CHARS = 1000
+"""A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -132,9 +133,11 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         headline, lines, columns = block_lines(
             blocks, name, separator, lambda found: replace(found, encoding=start.encoding).call(name)
         )
+        remarks = [f"to be read with {one.strip()}" for one in lines if one.startswith("  pd.read_")]
     else:
         table = csv_table(start, name, above, separator)
         headline, lines, columns = table.describe()
+        remarks = table.remarks
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
     if start.encoding in _WESTERN and _is_foreign("".join(start.lines[:200])):
         encoding += " or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
@@ -143,8 +146,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         if separator == " "
         else "CSV" + {",": "", "\t": " with tabs"}.get(separator, f" with {separator!r}")
     )
-    whole = [] if blocks else _whole(start, table.remarks)
-    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], whole)
+    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], _whole(start, remarks))
 
 
 def _is_foreign(text: str) -> bool:
@@ -157,7 +159,7 @@ def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
     """Return all lines of a small text with remarks below; empty if it is not small."""
     if not start.whole or sum(map(len, start.lines)) > _SMALL_CHARS:
         return []
-    return ["all of it:", *(f"| {one.rstrip()}" for one in start.lines), *remarks]
+    return ["all of it:", *(f"| {one}" for one in "".join(start.lines).splitlines()), *remarks]
 
 
 def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
@@ -172,7 +174,7 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
     first = value[0] if isinstance(value, list) and value else value
     if lines:
         lines.append(f"first: {cut_line(json.dumps(first, ensure_ascii=False, default=str))}")
-    whole = _whole(read_start(path)) if size <= _SMALL_CHARS else []
+    whole = _whole(read_start(path)) if size <= 4 * _SMALL_CHARS else []
     return Description(headline, lines, [(name, columns)] if columns else [], whole)
 
 
@@ -258,10 +260,7 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
         above = next((at for at, row in enumerate(cells) if any(row)), 0)
         above += lines_above_header(lines[above : above + 300])
         start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
-        table = csv_table(start, name, above, ",")
-        skip, rows = (f", skiprows={above}" if above else ""), (f", nrows={len(table.rows)}" if table.notes else "")
-        needs = skip or (rows if any("below its rows" in one for one in table.notes) else "")
-        table.call = f"pd.read_excel({name!r}{several}{skip}{rows})" if needs else ""
+        table = csv_table(start, name, above, ",", call=partial(_sheet_call, name, several))
         headline, said, columns = table.describe()
         result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
         result.tables.append((f"{name}: {title}", columns))
@@ -269,9 +268,8 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
 
 
 def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
-    """Return the call that reads one of the tables of a sheet."""
-    columns = f", usecols={dialect.usecols}" if dialect.columns else ""
-    return f"pd.read_excel({name!r}{sheet}, skiprows={dialect.lines_above}, nrows={dialect.rows}{columns})"
+    """Return the call that reads a table of a sheet; empty where `read_excel` with the sheet's name alone does."""
+    return f"pd.read_excel({name!r}{sheet}{dialect.options})" if dialect.options else ""
 
 
 def _cell(value: Any) -> str:
@@ -409,6 +407,8 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
         caption = f", caption {one.caption[:100]!r}" if one.caption else ""
         result.lines += [f"table {at}{caption}: {headline}", *(f"  {line}" for line in said)]
         result.tables.append((f"{name}: table {at}", columns))
+    if len(content) <= _SMALL_CHARS:
+        result.whole = _whole(read_start(path), [one.strip() for one in result.lines if "to be read with" in one])
     return result
 
 
@@ -418,6 +418,13 @@ def _describe_archive(path: str, name: str, terms: Collection[str]) -> Descripti
     lines = [f"{one.filename!r}: {size_words(one.file_size)}" for one in found[:40]]
     more = [f"… {len(found) - 40} more"] if len(found) > 40 else []
     return Description(f"ZIP archive of {len(found)} files", lines + more)
+
+
+def _describe_ods(path: str, name: str, terms: Collection[str]) -> Description:
+    there = "is installed" if find_spec("odf") else "is not installed"
+    return Description(
+        f"OpenDocument spreadsheet, not looked through: pd.read_excel reads it with odfpy, which {there}"
+    )
 
 
 def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:
@@ -440,6 +447,7 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "xlsx": _describe_workbook,
     "xlsm": _describe_workbook,
     "xls": _describe_workbook,
+    "ods": _describe_ods,
     "json": _describe_json,
     "geojson": _describe_json,
     "db": _describe_sqlite,

@@ -144,7 +144,7 @@ def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more
             break
         indent = ""
         if folder:
-            lines.append(f"{folder}/")
+            lines.append(f"{folder}/" if folder.isprintable() else repr(f"{folder}/"))
             indent = "  "
         kept = some if len(some) <= share else some[: share - 1]
         lines += [f"{indent}{one.label}" for one in kept]
@@ -190,7 +190,8 @@ def listing(folder: str, *, layouts: bool, most_lines: int) -> dict[str, Any]:
         most_lines: How many lines at most.
 
     Returns:
-        `lines`, and `files`: name and number of files of each family that can be described, the first of it.
+        `lines`, and `files`: name and number of files of each family that can be described, the first of it. A name
+        that is no UTF-8 could not be sent, and stands in the lines only.
     """
     entries, left_out, more = list_files(folder)
     found = families(entries)
@@ -199,15 +200,20 @@ def listing(folder: str, *, layouts: bool, most_lines: int) -> dict[str, Any]:
         if len(tables) > _MOST_LAYOUTS:
             tables = [one.first for one in found if one.first.name.lower().endswith(_TABLES)][:_MOST_LAYOUTS]
         found = families(entries, {one.name: layout_of(os.path.join(folder, one.name)) for one in tables})
+    told = [one for one in found if is_described(one.first.name) and _is_unicode(one.first.name)]
     return {
         "lines": listing_lines(found, left_out, most_lines=most_lines, more=more),
-        "files": [[one.first.name, len(one.entries)] for one in found if is_described(one.first.name)][:_MOST_FAMILIES],
+        "files": [[one.first.name, len(one.entries)] for one in told[:_MOST_FAMILIES]],
     }
 
 
 def is_described(name: str) -> bool:
     """Return whether a file's suffix is one of data or of documents."""
     return os.path.splitext(name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz"))[1] in _DESCRIBED
+
+
+def _is_unicode(name: str) -> bool:
+    return name.encode("utf-8", "ignore").decode("utf-8") == name
 
 
 def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:

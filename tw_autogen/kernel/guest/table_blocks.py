@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .column_profile import is_missing
+from .csv_dialect import pandas_names
 
 _MOST_NAME_CHARS = 80
 """A longer text names no column."""
@@ -96,19 +97,12 @@ def find_side_blocks(rows: Rows) -> list[Block]:
         right = next(at for at in range(left, width + 1) if at not in filled)
         part = [row[left:right] for row in rows]
         blocks = _with_titles(_parts(part))
-        found += [
-            replace(one, left=left, header=_pandas_names(rows[one.header_at], left, one.header)) for one in blocks
-        ]
+        for one in blocks:
+            names = pandas_names(rows[one.header_at])[left : left + len(one.header)]
+            found.append(replace(one, left=left, header=names if one.header else ()))
     tables = [one for one in found if one.header]
     certain = len({one.left for one in tables}) > 1 and not any(_continues(tables[0], one) for one in tables[1:])
     return found if certain else []
-
-
-def _pandas_names(row: Sequence[str], left: int, header: Sequence[str]) -> Sequence[str]:
-    """Return the names of a table as pandas makes them of the whole row, in which names may occur twice."""
-    return [
-        f"{one}.{row[: left + at].count(one)}" if one and one in row[:left] else one for at, one in enumerate(header)
-    ]
 
 
 def _continues(first: Block, other: Block) -> bool:

@@ -14,7 +14,9 @@ from .csv_dialect import (
     code_columns,
     has_names,
     number_signs,
+    pandas_names,
     parse_rows,
+    parse_table,
     rows_of_table,
 )
 from .table_blocks import Block, find_blocks, find_side_blocks
@@ -86,7 +88,9 @@ class TextTable:
         return [f"to be read with {self.call}"] if self.call else []
 
 
-def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTable:
+def csv_table(
+    start: TextStart, name: str, above: int, separator: str, *, call: Callable[[CsvDialect], str] | None = None
+) -> TextTable:
     """Return the table of a text of separated values.
 
     Args:
@@ -94,6 +98,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         name: What code calls the file.
         above: How many lines stand above the header.
         separator: Between the values of a row.
+        call: Returns the call that reads it; None: that of `read_csv`.
 
     Raises:
         ValueError: it has no rows.
@@ -103,7 +108,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     cells = MOST_CELLS if start.whole else MOST_CELLS // 4
     most = max(100, cells // min(max(1, first), MOST_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
-    rows = [row for row in parse_rows([*lines[: most + 1]], separator) if row]
+    rows, quoting = parse_table([*lines[: most + 1]], separator)
+    del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if rows and start.encoding.startswith("utf") and rows[0]:
         rows[0][0] = rows[0][0].lstrip("\ufeff")
     if not rows:
@@ -116,6 +122,8 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         count = rows_of_table(rows)
         below = [row for row in rows[count + 1 :] if any(cell.strip() for cell in row)]
         data = rows[1 : count + 1] if below else rows[1:]
+    data = [row for row in data if not _is_blank(row)]
+    read = len(data) if below else 0
     data, empty = filled_rows(data) if len(header) > 1 else (data, [])
     notes += empty
     total = ""
@@ -127,7 +135,7 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     decimal, thousands = number_signs(data, separator)
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(data)
-    codes = code_columns(header, data, thousands)
+    codes = code_columns(pandas_names(header) if named else header, data, thousands)
     if wide and not all(len(data[at]) > len(header) and not any(data[at][len(header) :]) for at in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(data[wide[0]])}")
     if short:
@@ -141,8 +149,10 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
     if below:
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
+    columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
+    skipped = _records(start.lines[:above])
     dialect = CsvDialect(
-        separator, start.encoding, decimal, thousands, above, codes, bool(wide), len(data) if below else 0, named=named
+        separator, start.encoding, decimal, thousands, skipped, codes, read, columns, named=named, quoting=quoting
     )
     return TextTable(
         header,
@@ -154,10 +164,24 @@ def csv_table(start: TextStart, name: str, above: int, separator: str) -> TextTa
         sampled=sampled,
         notes=notes,
         decimal=decimal,
-        thousands=thousands if decimal != "." else "",
-        call=dialect.call(name),
+        thousands=thousands,
+        call=call(dialect) if call else dialect.call(name),
         named=named,
     )
+
+
+def _is_blank(row: Sequence[str]) -> bool:
+    """Return whether a row is that of a line without values, which pandas skips and does not count."""
+    return not row or len(row) == 1 and row[0].isspace()
+
+
+def _records(lines: Sequence[str]) -> int:
+    """Return as how many lines pandas counts lines that it skips: those that a quoted text spans are one."""
+    count, quoted = 0, False
+    for line in lines:
+        quoted ^= line.count('"') % 2 == 1
+        count += not quoted
+    return count
 
 
 def filled_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
@@ -240,7 +264,10 @@ def block_lines(
         lines[-1] += f", columns as in table {same}" if same != number else ""
         lines += [f"  | {one[:_BLOCK_CHARS]}" for one in as_lines(shown)]
         some, dialect = _profiled(block, names, separator)
-        lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
+        if same == number and len(block.rows) >= _RAW_LINES and len(columns) + len(some) <= _SHOWN_COLUMNS:
+            lines += [f"  {one}" for one in column_lines(some)]
+        else:
+            lines += [f"  {one.line}" for one in some if any(word in one.line for word in _TELLING)]
         totals = total_notes(names, block.rows, decimal=dialect.decimal, thousands=dialect.thousands)
         lines += [f"  {one}" for one in totals]
         lines.append(f"  {call(dialect) if number == 1 else call(dialect).replace(repr(name), '…', 1)}")
@@ -256,7 +283,7 @@ def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[
     decimal, thousands = number_signs(rows, separator)
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(rows)
-    columns = profile_columns(names, rows, decimal=decimal, thousands=thousands if decimal != "." else "")
+    columns = profile_columns(names, rows, decimal=decimal, thousands=thousands)
     left = block.left or 0
     wide = block.left is not None or any(len(row) > len(names) for row in block.rows)
     codes = code_columns(names, rows, thousands)

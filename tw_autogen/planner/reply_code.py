@@ -1,0 +1,175 @@
+"""The Python of a reply of the Planner's model: in its field `code`, and beside its object."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from tw_autogen.errors import Unreadable
+from tw_autogen.model import read_code
+from tw_autogen.planner.loose_reply import folded
+
+_BLOCK = re.compile(r"^[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\{?(?:python|py)\d?\b[^\n`]{0,80}$", re.I | re.M)
+_FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\n?", re.I)
+_OPEN_FENCE = re.compile(r"(?:```|~~~)[ \t]{0,9}(?:json\w{0,2})?\s{0,9}\Z", re.I)
+_TEXTS = ("code", "source", "content", "python", "text", "value", "body")
+"""The fields of an object in the place of code in which the code may stand."""
+_CODE_NAMES = ("code", "python", "pythoncode")
+_TALK = re.compile(r"^[ \t]{0,20}(?:From|User|Human|Assistant|Observation)\b", re.M)
+"""Where a model goes on with the conversation by itself; code there is no part of its reply."""
+_MAGIC = re.compile(r"^([ \t]{0,80})[%!].*$", re.M)
+_MOST_OBJECTS, _LONGEST_CHARS = 20, 50_000
+_DECODER = json.JSONDecoder(strict=False)
+_STATEMENTS = (ast.Call, ast.Assign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.For, ast.With)
+
+
+def field_text(value: Any) -> str:
+    r"""Return the field `code` as text: models send lines, an object that holds it, and line breaks escaped twice.
+
+    Args:
+        value: As it was sent.
+
+    Example:
+        >>> field_text({"language": "python", "source": "x = 1\\nprint(x)"})
+        'x = 1\nprint(x)'
+    """
+    if isinstance(value, Mapping):
+        texts = [value[name] for name in _TEXTS if value.get(name)]
+        value = texts[0] if len(texts) == 1 and isinstance(texts[0], str | list) else json.dumps(value)
+    text = "\n".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    if "\\n" in text and "\n" not in text.strip() and not is_python(text):
+        quoted = text if '\\"' in text else text.replace('"', '\\"')
+        try:
+            decoded = str(json.loads(f'"{quoted}"'))
+        except ValueError:
+            return text
+        return decoded if is_python(decoded) else text
+    return text
+
+
+def code_of(field: str, text: str, problems: list[str], *, lenient: bool) -> str:
+    """Return the code that a reply sends to a worker; empty if it sends none.
+
+    Args:
+        field: The field `code`, as of `field_text`.
+        text: The whole reply.
+        problems: Takes what is wrong: code of which it is not certain that it is all, or that it is meant.
+        lenient: The model was told before: the field counts.
+    """
+    own = (read_code(field).code or field).strip("\n").rstrip() if field.strip() else ""
+    beside = code_beside(text)
+    if own and beside and not is_python(own):
+        own = ""  # words such as "see below", or a mistake that the block has not
+    if own and _is_data(own):
+        problems.append("`code` is an object without Python: write the Python as a string, or in one ```python block")
+    elif own and beside and not lenient and _flat(own) != _flat(beside):
+        problems.append(
+            "there is Python in `code` and other Python beside the object: send all that is to run in one of them"
+        )
+    elif not lenient and len(set(map(_flat, _codes_of_objects(text))) - {""}) > 1:
+        problems.append("there are two objects with different `code`: send one object, with one step and all its code")
+    return own or beside
+
+
+def code_beside(text: str) -> str:
+    r"""Return the Python that stands beside the object of a reply: in blocks, or behind it without any; else empty.
+
+    Args:
+        text: The whole reply.
+
+    Example:
+        >>> code_beside('{"message": "add"}\n\nx = 6 * 7\nprint(x)')
+        'x = 6 * 7\nprint(x)'
+    """
+    try:
+        if block := _BLOCK.search(text):
+            return read_code(text[block.start() :]).code or ""
+        first, *others = [*islice(_objects(text), _MOST_OBJECTS), None]
+        if first is None:
+            return ""
+        behind = text[first[2] : others[0][1] if others and others[0] else len(text)]
+        if _OPEN_FENCE.search(text[max(0, first[1] - 20) : first[1]]):  # what closes the fence around the object
+            behind = _FENCE.sub("", behind.lstrip("\n"), count=1)
+        code = "" if _TALK.search(behind) or not behind.strip() else read_code(behind).code or ""
+    except Unreadable:
+        return ""
+    return code if is_python(code) and does_something(code) else ""
+
+
+def unshown_code(message: str, text: str) -> str:
+    """Return the Python beside the object of a reply, if its message does not hold it.
+
+    Args:
+        message: The field.
+        text: The whole reply.
+    """
+    beside = code_beside(text)
+    return "" if _flat(beside) in _flat(message) else beside
+
+
+def is_python(code: str) -> bool:
+    """Return whether a text parses as Python.
+
+    Args:
+        code: The text.
+    """
+    return _parsed(code) is not None
+
+
+def does_something(code: str) -> bool:
+    """Return whether Python calls, assigns, imports or defines something.
+
+    Args:
+        code: The text.
+    """
+    tree = _parsed(code)
+    return tree is not None and any(isinstance(node, _STATEMENTS) for node in ast.walk(tree))
+
+
+def _parsed(code: str) -> ast.Module | None:
+    try:
+        return ast.parse(_MAGIC.sub(r"\1pass", code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _is_data(code: str) -> bool:
+    try:
+        return isinstance(json.loads(code), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Yield the well-formed objects in a reply, and where each begins and ends."""
+    at, tries = text.find("{"), 0
+    while at >= 0 and tries < _MOST_OBJECTS and len(text) <= _LONGEST_CHARS:
+        tries += 1
+        try:
+            value, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at = text.find("{", at + 1)
+            continue
+        yield value, at, end
+        at = text.find("{", end)
+
+
+def _codes_of_objects(text: str) -> list[str]:
+    """Return the code of each object of a reply, up to where the model goes on with the conversation by itself."""
+    found, before = list[str](), 0
+    for value, begin, end in _objects(text):
+        if found and _TALK.search(text[before:begin]):
+            break
+        before = end
+        fields = {folded(key): one for key, one in value.items()}
+        code = next((fields[name] for name in _CODE_NAMES if isinstance(fields.get(name), str)), "")
+        found.append((read_code(code).code or code) if code.strip() else "")
+    return found
+
+
+def _flat(code: str) -> str:
+    return "".join(code.split())
