@@ -14,7 +14,7 @@ LAYERS = [
     {"deadline"},
     {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "escaped_text"}
     | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader"},
-    {"private_files", "svg_sanitizer", "named_folders"},
+    {"private_files", "svg_sanitizer", "named_folders", "setting_values"},
     {"picture_files"},
     {"settings_trust", "trust_store"},
     {"trusted_files", "owner_marks"},

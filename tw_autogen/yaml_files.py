@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from tw_autogen import bounded_yaml
 from tw_autogen.errors import FileError, nearest_path, unknown_key
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.trust_store import MOST_BYTES
 from tw_autogen.trusted_files import read_content
+
+if TYPE_CHECKING:
+    import yaml
+
+    from tw_autogen import bounded_yaml
+else:
+    yaml = LazyModule("yaml")
+    bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
 _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
 
@@ -80,11 +87,18 @@ def readable_yaml(plain: Any, *, width: int = 100) -> str:
         plain: Mappings, lists, text and numbers.
         width: Longer lines of text are folded, in characters.
     """
-    return yaml.dump(plain, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=width)
+    return yaml.dump(plain, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=width)
 
 
-class _Readable(yaml.SafeDumper):
-    pass
+@functools.cache
+def _dumper() -> type[yaml.SafeDumper]:
+    class Readable(yaml.SafeDumper):
+        pass
+
+    Readable.add_representer(str, _text)
+    Readable.add_representer(Block, _text)
+    Readable.add_representer(OneLineMapping, _one_line)
+    return Readable
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -94,8 +108,3 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 def _one_line(dumper: yaml.SafeDumper, plain: OneLineMapping) -> yaml.Node:
     return dumper.represent_mapping("tag:yaml.org,2002:map", plain, flow_style=True)
-
-
-_Readable.add_representer(str, _text)
-_Readable.add_representer(Block, _text)
-_Readable.add_representer(OneLineMapping, _one_line)

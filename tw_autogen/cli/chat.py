@@ -26,7 +26,7 @@ from tw_autogen.cli.round_summary import money, tokens
 from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
-from tw_autogen.cli.terminal import clean, link, marks, stdout_console
+from tw_autogen.cli.terminal import clean, link, stdout_console
 from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
@@ -35,6 +35,7 @@ from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, Session
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import TalkShortened
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.lazy_module import import_soon
 from tw_autogen.picture_files import picture_of
 from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
@@ -49,10 +50,12 @@ from tw_autogen.session import (
     read_settings,
     session_folder,
 )
-from tw_autogen.settings import Setting
+from tw_autogen.setting_values import Setting
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 _PROMPT = "> "
+_OF_FIRST_QUESTION = ("rich.live", "rich.spinner", "pydantic_core", "httpcore", "certifi", "zmq")
+"""What is imported while the user types it."""
 _log = logging.getLogger(__name__)
 _OPENED = (".csv", ".gif", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
@@ -70,12 +73,13 @@ class Chat:
     Args:
         options: What the shared options said.
         files: Go with the first question.
+        console: Where it is shown; None: standard output.
     """
 
-    def __init__(self, options: Options, files: Sequence[Path] = ()) -> None:
+    def __init__(self, options: Options, files: Sequence[Path] = (), console: Console | None = None) -> None:
         self._options = options
         self._files = list(files)
-        self._console: Console = stdout_console(color=not options.no_color)
+        self._console: Console = console or stdout_console(color=not options.no_color)
         self._show = EventPrinter(self._console, hint="/output {}")
         self._pictures = TerminalPictures(self._console)
         self._asker = ApprovalPrompt(self._console, self._show)
@@ -122,7 +126,7 @@ class Chat:
         self._options = replace(self._options, continues=False, resume=None)
         try:
             self._greet()
-            self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
+            import_soon(*_OF_FIRST_QUESTION)
             self._loop(RequestInput(_PROMPT, list(self._commands), self._options.project))
         finally:
             self._session.close()

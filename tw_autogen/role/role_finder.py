@@ -7,14 +7,20 @@ import inspect
 import os
 import re
 from collections.abc import Collection, Mapping
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from tw_autogen.errors import RoleSpecError, nearest, nearest_path
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.role.spec import RoleSpec, check_entry, replies
 from tw_autogen.role.taskweaver.spec import SUFFIX, find_role_yaml, read_role_yaml
 from tw_autogen.yaml_files import read_mapping
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = LazyModule("importlib.metadata")
 
 ROLE_FILE = "role.yaml"
 ENTRY_POINTS = "tw_autogen.roles"
