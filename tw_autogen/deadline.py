@@ -55,7 +55,7 @@ class TracedSockets:
 
 
 def shut_down(opened: socket.socket) -> None:
-    """Let a socket of another thread read and write no more; one that is closed, or of TLS, too.
+    """Shut down a socket that another thread uses, also one of TLS; do nothing if it is closed.
 
     Example:
         >>> here, there = socket.socketpair()
