@@ -439,7 +439,11 @@ class Connection:
             one.setsockopt(zmq.IDENTITY, self._sender.identity)
         separator = "-" if info["transport"] == "ipc" else ":"
         place = f"{info['ip']}{separator}{info[channel + '_port']}" if places is None else places[f"{channel}_port"]
-        one.connect(f"{info['transport']}://{place}")
+        try:
+            one.connect(f"{info['transport']}://{place}")
+        except zmq.ZMQError:
+            one.close()
+            raise
         return one
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import OpenedSockets, finish_within
+from tw_autogen.deadline import TracedSockets, finish_within, shut_down
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content, message_header
 from tw_autogen.lazy_module import LazyModule
@@ -116,6 +116,7 @@ class Gateway:
         Raises:
             OSError: nobody answered in time, or the answer is too long.
         """
+        sockets = TracedSockets()
 
         def ask() -> tuple[int, bytes]:
             verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
@@ -123,7 +124,7 @@ class Gateway:
                 headers = {**self.headers(), "Accept-Encoding": "identity"}
                 data = bytearray()
                 with client.stream(
-                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": opened.trace}
+                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": sockets}
                 ) as answer:
                     for piece in answer.iter_raw():
                         data += piece
@@ -132,8 +133,7 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            with contextlib.closing(OpenedSockets()) as opened:
-                status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, opened.all)
+            status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, sockets.end)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
@@ -365,9 +365,8 @@ class WebsocketWire:
         self._closed = True
         self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
-        if self._thread.is_alive():  # half a message is under way, byte for byte
-            with contextlib.suppress(OSError, AttributeError):  # it is closed
-                self._line.sock.shutdown(socket.SHUT_RDWR)
+        if self._thread.is_alive() and (line := self._line.sock):  # half a message is under way, byte for byte
+            shut_down(line)
         self._release()
 
     def _release(self) -> None:
@@ -406,7 +405,7 @@ class WebsocketWire:
                 redirect_limit=0,  # the token is for this gateway alone
             )
 
-        finish_within(_SOCKET_SECONDS, connect, lambda: [line.sock] if line.sock else [])
+        finish_within(_SOCKET_SECONDS, connect, lambda: shut_down(line.sock) if line.sock else None)
         line.settimeout(_SOCKET_SECONDS)
         frames = line.frame_buffer
         receive, self._message_bytes = frames.recv, 0
