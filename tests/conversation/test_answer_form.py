@@ -19,7 +19,7 @@ FREE = [
 
 
 @pytest.mark.parametrize(("request_", "answer"), FREE)
-def test_prose_decimals_and_files_are_never_checked(request_, answer):
+def test_prose_and_files_are_never_checked(request_, answer):
     assert AnswerForm.read(request_).problems(answer) == []
 
 
@@ -79,6 +79,24 @@ def test_a_value_in_brackets_is_checked_by_its_syntax(placeholder, value, proble
 
     assert len(problems) == bool(problem)
     assert problem in "".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "wrong"),
+    [
+        ("rounded to two decimal places", "0.9915815807847344", True),
+        ("calculate it up to 4 decimals", "-12.3456789", True),
+        ("rounded to two decimal places", "0.99", False),
+        ("rounded to two decimal places", "0.0123", False),  # perhaps another value was to be rounded
+        ("as it is printed", "0.9915815807847344", False),
+        ("rounded to two decimal places", "1e-12", False),
+        ("the decimal separator is a point", "0.9915815807847344", False),
+    ],
+)
+def test_a_value_that_was_left_unrounded_is_sent_back_where_decimals_are_asked_for(wanted, value, wrong):
+    problems = AnswerForm.read(f"Answer as @x[mean], {wanted}.").problems(f"So: @x[{value}]")
+
+    assert problems == [f"@x[{value}] was left unrounded: the request says how many decimals belong there"] * wrong
 
 
 def test_each_name_must_be_there():

@@ -85,13 +85,17 @@ _SEPARATORS = " \t\r\n,;*`"
 _BEGINS = re.compile(r"""\s*[{\[]\s*["'{\[\d-]""")
 _PERCENTAGE = re.compile(r"[-+]?\d[\d.,]*\s*%")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\s*=\s*\S")
+_DECIMALS = re.compile(r"\b(\d|one|two|three|four|five|six)[ -](?:decimals\b|decimal (?:place|digit|point)s?\b)", re.I)
+_UNROUNDED = re.compile(r"[-+]?\d*\.(\d{7,})")
+"""A number with more decimals than are printed of one that somebody has rounded."""
 
 
 @dataclass(frozen=True)
 class AnswerForm:
     """The form that a request shows for its answer, as `@name[value]`, or names: JSON, a number, a list.
 
-    Names and syntax are checked, never prose, decimals or files. A number or a comma-separated list must stand alone
+    Names and syntax are checked, never prose or files; of decimals, whether a value was left unrounded where the request
+    asks for some rounding. A number or a comma-separated list must stand alone
     where the request demands nothing else.
 
     Args:
@@ -202,6 +206,8 @@ class AnswerForm:
             return f"@{name}[{value}]: the bare number belongs there, without %"
         if _ASSIGNMENT.match(value) and "=" not in placeholder:
             return f"@{name}[{value}]: the bare value belongs there, without its name"
+        if _UNROUNDED.fullmatch(value) and _DECIMALS.search(self.request):
+            return f"@{name}[{value}] was left unrounded: the request says how many decimals belong there"
         return ""
 
 
