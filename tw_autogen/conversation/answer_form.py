@@ -94,9 +94,8 @@ _UNROUNDED = re.compile(r"[-+]?\d*\.(\d{7,})")
 class AnswerForm:
     """The form that a request shows for its answer, as `@name[value]`, or names: JSON, a number, a list.
 
-    Names and syntax are checked, never prose or files; of decimals, whether a value was left unrounded where the request
-    asks for some rounding. A number or a comma-separated list must stand alone
-    where the request demands nothing else.
+    Names and syntax are checked, never prose or files; of decimals, whether a value was left unrounded where the
+    request asks for some. A number or a comma-separated list must stand alone where the request demands nothing else.
 
     Args:
         named: The names of `@name[value]`, each with the placeholder between the request's brackets.
