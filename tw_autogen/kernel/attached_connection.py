@@ -184,7 +184,7 @@ class FileConnection(Connection):
         with contextlib.suppress(zmq.Again):
             while True:
                 self._control.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
-        self.session.send(self._control, "interrupt_request", {})
+        self._send(self._control, "interrupt_request", {})
 
     def close(self) -> None:
         """Close the sockets; what was sent still goes out."""

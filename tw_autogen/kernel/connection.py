@@ -315,11 +315,11 @@ class Connection:
             counted: The cell gets a number.
         """
         content = execute_content(code, expressions, silent=silent, counted=counted)
-        return str(self.session.send(self.shell, "execute_request", content)["header"]["msg_id"])
+        return self._send(self.shell, "execute_request", content)
 
     def request_kernel_info(self) -> str:
         """Send what any kernel answers at once, on shell and iopub; return the request's id."""
-        return str(self.session.send(self.shell, "kernel_info_request", {})["header"]["msg_id"])
+        return self._send(self.shell, "kernel_info_request", {})
 
     def said(self) -> str:
         """Return the end of what the process wrote before its streams were led to the host."""
@@ -335,10 +335,16 @@ class Connection:
 
     def reconnect_output(self) -> None:
         """Connect iopub again: zmq does not, where a message over the limit of one part has cut the line."""
-        place = self.iopub.get_string(zmq.LAST_ENDPOINT)
-        with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
-            self.iopub.disconnect(place)
-        self.iopub.connect(place)
+        _reconnect(self.iopub)
+
+    def reconnect_requests(self) -> Sequence[Channel]:
+        """Connect shell and stdin again where a message over the limit of one part has cut them; return which."""
+        lines: tuple[Channel, ...] = ("shell", "stdin")
+        # A line takes messages, without a limit, from `connect` on until it is cut, also while nobody listens.
+        cut = [one for one in lines if not self._channels[one].getsockopt(zmq.EVENTS) & zmq.POLLOUT]  # type: ignore[operator] # a number
+        for one in cut:
+            _reconnect(self._channels[one])
+        return cut
 
     def await_reply(self) -> None:
         """Wait a moment for a message on shell."""
@@ -346,7 +352,15 @@ class Connection:
 
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
-        self.session.send(self.stdin, "input_reply", {"value": text})
+        self._send(self.stdin, "input_reply", {"value": text})
+
+    def _send(self, line: zmq.Socket[bytes], kind: str, content: Mapping[str, Any]) -> str:
+        """Send a message and return its id; where the line was cut, connect it again: never wait for it."""
+        try:
+            return str(self.session.send(line, kind, content)["header"]["msg_id"])
+        except zmq.Again:
+            _reconnect(line)
+            return str(self.session.send(line, kind, content)["header"]["msg_id"])
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none.
@@ -380,6 +394,7 @@ class Connection:
         # The kernel's end queues without a limit (`guest.boot`), so that a flood drops no message, `idle` among them.
         one.setsockopt(zmq.RCVHWM, _MOST_WAITING)
         one.setsockopt(zmq.SNDHWM, 0)
+        one.setsockopt(zmq.SNDTIMEO, 0)  # without a limit of messages, sending waits for a line that was cut only
         one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_PART)
         one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         one.setsockopt(zmq.IPV6, int(":" in info["ip"]))
@@ -391,6 +406,13 @@ class Connection:
         place = f"{info['ip']}{separator}{info[channel + '_port']}" if places is None else places[f"{channel}_port"]
         one.connect(f"{info['transport']}://{place}")
         return one
+
+
+def _reconnect(line: zmq.Socket[bytes]) -> None:
+    place = line.get_string(zmq.LAST_ENDPOINT)
+    with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
+        line.disconnect(place)
+    line.connect(place)
 
 
 def _close(descriptors: Iterable[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,9 @@ _DRAIN_SECONDS = 2.0
 
 _RECONNECT_SECONDS = 0.5
 """How long it is waited for output after iopub was connected again."""
+
+_CONNECT_SECONDS = 0.1
+"""What a kernel gets to see a line that was connected again, before its cell is stopped and another one sends on it."""
 
 _LONGEST_DRAIN_SECONDS = 30.0
 """How long it is read in all, as long as some comes."""
@@ -47,7 +50,7 @@ class RawResult:
         died: How the process ended; empty if it lives.
         killed: The process was ended because an interrupt did not help.
         heard: Something came on iopub, so that its subscription stands.
-        output_lost: The line on which output comes was cut before the end; it is connected again.
+        output_lost: The line of output or of replies was cut before the end; it is connected again.
         shown: What the cell displayed, by MIME type; of kernels without our hooks only.
         host_seconds: Time spent in host calls.
         seconds: Time in all.
@@ -103,6 +106,7 @@ class ExecuteRequest:
         self._connection = connection
         self._process = process
         self._send = send
+        connection.reconnect_requests()  # cut since the last request, which is over
         self._request = send()
         self._grace = grace_seconds
         self._ends = ends_unresponsive
@@ -167,6 +171,7 @@ class ExecuteRequest:
             if "shell" in woken.channels:
                 self._read_reply()
             self._serve(asked="stdin" in woken.channels)
+            self._note_cut(self._connection.reconnect_requests())
             self._watch_clock()
             if woken.ended and not self.outcome.died and not self._process.alive():
                 self._read_reply()  # what it sent before it ended; of that, the last may still be under way
@@ -178,6 +183,18 @@ class ExecuteRequest:
                 self._read_crash_output()
         if self.outcome.reply is not None and not (self._idle or self.outcome.died):
             self._reconnect_output()
+
+    def _note_cut(self, lines: Sequence[Channel]) -> None:
+        """Go on after a message over the limit of one: what was in it, a reply or a host call, comes no more.
+
+        Args:
+            lines: Those that it has cut, connected again.
+        """
+        if "shell" in lines:
+            self._idle = self.outcome.output_lost = True
+        if "stdin" in lines:
+            time.sleep(_CONNECT_SECONDS)  # nothing tells when the kernel sees the new line
+            self._stop("because a call of a function in the host was larger than 64 MB")
 
     def _reconnect_output(self) -> None:
         """Connect iopub again: no `idle` came behind the reply, as after a message over the limit of one."""
