@@ -341,7 +341,7 @@ class Connection:
         """Connect shell and stdin again where a message over the limit of one part has cut them; return which."""
         lines: tuple[Channel, ...] = ("shell", "stdin")
         # A line takes messages, without a limit, from `connect` on until it is cut, also while nobody listens.
-        cut = [one for one in lines if not self._channels[one].getsockopt(zmq.EVENTS) & zmq.POLLOUT]  # type: ignore[operator] # a number
+        cut = [one for one in lines if not self._channels[one].poll(0, zmq.POLLOUT)]
         for one in cut:
             _reconnect(self._channels[one])
         return cut

@@ -79,8 +79,8 @@ def reply_on_error(kernel: Any) -> None:
     async def do_execute(*args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             reply: dict[str, Any] = await run(*args, **kwargs)
-            long = {key: clip(str(reply[key]), _ERROR_CHARS) for key in ("ename", "evalue") if key in reply}
-            return {**reply, **long}
+            reply.update((key, clip(str(reply[key]), _ERROR_CHARS)) for key in ("ename", "evalue") if key in reply)
+            return reply
         except (asyncio.CancelledError, KeyboardInterrupt):  # of `await` at top level, or outside of all code
             return _failed(kernel, "KeyboardInterrupt", "")
         except BaseException as error:  # noqa: BLE001 - what code did to the shell or to its exception may be anything
