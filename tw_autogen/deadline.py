@@ -1,4 +1,7 @@
-"""`finish_within`: work that reads from a server ends in time, also where a byte comes now and then."""
+"""`finish_within`: work that reads from a server ends in time, also where a byte comes now and then.
+
+`OpenedSockets` knows the sockets of such work where httpx does it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import contextlib
 import contextvars
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from tw_autogen.closing import Closing
 
 Result = TypeVar("Result")
 
@@ -49,3 +54,33 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
             for one in sockets():
                 with contextlib.suppress(OSError):  # closed meanwhile
                     one.shutdown(socket.SHUT_RDWR)
+
+
+class OpenedSockets(Closing):
+    """The sockets that a request of httpx opens.
+
+    Duplicates are kept, since for TLS a socket is replaced by another one on the same connection.
+    """
+
+    def __init__(self) -> None:
+        self._sockets: list[socket.socket] = []
+        self._closed = False
+
+    def trace(self, event: str, of_event: Mapping[str, Any]) -> None:
+        """Take an event of httpcore; the request's extension `trace`."""
+        if event == "connection.connect_tcp.complete":
+            opened = of_event["return_value"].get_extra_info("socket")
+            if self._closed:  # nobody waits any more
+                opened.shutdown(socket.SHUT_RDWR)
+            else:
+                self._sockets.append(opened.dup())
+
+    def all(self) -> Sequence[socket.socket]:
+        """Return those that were opened so far; shutting one down ends its connection."""
+        return tuple(self._sockets)
+
+    def close(self) -> None:
+        """Close the duplicates; the connections stay open."""
+        self._closed = True
+        for one in self._sockets:
+            one.close()

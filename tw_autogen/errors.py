@@ -51,6 +51,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 _MOST_NEIGHBOURS = 5000
 _LEAST_ALIKE = 0.6
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 
 
 ENDED_BY_SIGNAL = "it was ended by a signal"
@@ -336,6 +338,16 @@ def near_files(
     except (OSError, ValueError):
         return []
     return difflib.get_close_matches(name, names, n=3, cutoff=cutoff)
+
+
+def url_problem(name: str) -> str:
+    """Return why a name is no file's if it is a URL, in a clause that follows it; otherwise empty.
+
+    Example:
+        >>> url_problem("https://example.org/a.csv"), url_problem("a.csv")
+        ('a URL; download it, and name the file', '')
+    """
+    return "a URL; download it, and name the file" if _URL.match(name) else ""
 
 
 def _did_you_mean(word: str, known: Sequence[str]) -> str:

@@ -315,6 +315,19 @@ class ArtifactSaved(Event):
 
 
 @dataclass(frozen=True)
+class FileCopied(Event):
+    """A file of an answer was copied to where the user is; both paths are absolute.
+
+    The stamps say whether file and copy have changed since, to a session that is gone on with.
+    """
+
+    source: str
+    path: str
+    source_stamp: list[int]
+    stamp: list[int]
+
+
+@dataclass(frozen=True)
 class HooksMade(Event):
     """Settings files or hooks appeared in a folder that code may write to; look at them before a program reads them.
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tw_autogen.cli.event_printer import EventPrinter
-from tw_autogen.cli.output_lines import OutputLines
+from tw_autogen.cli.output_lines import OutputLines, head_and_tail
 from tw_autogen.cli.round_summary import RoundSummary
 from tw_autogen.cli.terminal import console as console_of
 from tw_autogen.cli.terminal import link, markdown
@@ -519,3 +519,15 @@ def test_a_line_that_grows_by_single_characters_takes_linear_time():
     assert lines.feed("stdout", "b\nc\rd") == ["a" * 200_000 + "b"]
     assert lines.unfinished("stdout") == "d"
     assert lines.rest() == [("stdout", "d")]
+
+
+@pytest.mark.parametrize(("count", "hidden"), [(4, 0), (5, 0), (6, 2)])
+def test_a_single_line_is_never_hidden_behind_a_line_that_says_so(count, hidden):
+    text = "".join(f"{number}\n" for number in range(count))
+    lines = OutputLines(head=2, tail=2)
+    whole = text.splitlines()
+    cut = [*whole[:2], f"({hidden} lines are not shown)", *whole[-2:]] if hidden else whole
+
+    assert [*lines.feed("stdout", text), *(line for _, line in lines.rest())] == cut
+    assert head_and_tail(text, 2, 2).splitlines() == cut
+    assert lines.hidden == hidden

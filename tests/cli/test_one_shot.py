@@ -523,12 +523,14 @@ def test_a_file_that_is_named_only_is_described_and_one_that_nobody_makes_is_nam
 
     ran = ask(
         [answers("Saved to fare.csv.")],
-        *["-C", str(tmp_path / "my"), "-p", "sum up sales.csv and save it as fare.csv", "--output-format", "json"],
+        *["-C", str(tmp_path / "my"), "-p", "sum up sales.csv and @sale.csv and save it as fare.csv"],
+        *["--output-format", "json"],
     )
 
     said = json.loads(ran.stdout)
     warning = "fare.csv: the request names it, but there is no such file, and none was made"
-    assert (said["answer"], said["warnings"]) == ("Saved to fare.csv.", [warning])
+    other = f"{warning.replace('fare', 'sale')}; did you mean 'sales.csv'?"
+    assert (said["answer"], said["warnings"]) == ("Saved to fare.csv.", [other, warning])
     assert f"! {warning}" in ran.stderr
     assert "- sales.csv: 17 bytes" in ran.requests[0]["messages"][-1]["content"]
     assert "Not in the User's folder" in ran.requests[0]["messages"][-1]["content"]

@@ -292,6 +292,23 @@ def test_two_sessions_in_one_kernel_leave_each_other_alone(user):
     assert "[]" in user.run(STATE)
 
 
+def test_what_a_crashed_host_has_served_is_removed_when_another_one_attaches(user):
+    script = (
+        "import os\nfrom tw_autogen.kernel import AttachedKernel\n"
+        f"kernel = AttachedKernel({user.manager.connection_file!r})\n"
+        "kernel.serve('ask', lambda: 'lost')\nprint(kernel.execute('ask()', seconds=30).result, flush=True)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    user.run("ask = 'mine'")
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "'lost'\n"
+    assert "HostCallError" in user.run("ask()")
+
+    with AttachedKernel(user.manager.connection_file, settings=QUICK) as kernel:
+        assert kernel.execute("ask", seconds=SECONDS).result == "'mine'"
+    assert user.run("print(ask)\ndel ask") == "mine\n"
+    assert "[]" in user.run(STATE)
+
+
 def test_served_functions_are_there_again_after_a_reset(user, kernel):
     kernel.serve("ask", lambda: "host")
     kernel.execute("1", seconds=SECONDS)
@@ -379,8 +396,10 @@ def test_the_end_of_the_users_kernel_is_an_error_in_plain_words(how):
                 user.client.wait_for_ready(60)
                 assert kernel.execute("6 * 7", seconds=SECONDS).result == "42"
             else:
+                with pytest.raises(KernelStartError, match=r"no kernel listens there: it has ended, and its conn"):
+                    AttachedKernel(manager.connection_file).execute("1", seconds=1.0)
                 with pytest.raises(KernelError, match=r"does not answer|did not answer"):
-                    AttachedKernel(manager.connection_file, busy_seconds=1.0).execute("1", seconds=1.0)
+                    AttachedKernel(manager.connection_file, busy_seconds=0.5).execute("1", seconds=1.0)
     finally:
         user.client.stop_channels()
         manager.shutdown_kernel(now=True)

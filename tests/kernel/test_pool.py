@@ -19,6 +19,7 @@ from tw_autogen.kernel import KernelSettings, LocalKernel, first_server
 from tw_autogen.kernel.environment_variables import clean_environment
 from tw_autogen.kernel.first_server import begin_fork_server
 from tw_autogen.kernel.kernel_folders import KernelFolders
+from tw_autogen.kernel.kernel_start import start
 from tw_autogen.kernel.pool import KernelPool, begin_warm_pool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
@@ -343,6 +344,27 @@ def test_a_server_that_does_not_start_is_no_loss(tmp_path):
             assert started.way == "cold"
         finally:
             started.discard()
+
+
+def test_a_server_that_never_says_that_it_is_ready_is_waited_for_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("tw_autogen.kernel.pool._BEGUN_SECONDS", 2.0)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$*" in *" many "*) exec sleep 60;; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    settings = KernelSettings(python=str(python), read=(str(tmp_path),))
+    with KernelPool() as pool:
+        pool.prepare(settings)
+        assert until(lambda: pool._pools)
+        alone = seconds_of(lambda: start(settings, KernelFolders(tmp_path)).discard())
+        beside = seconds_of(lambda: pool.take(settings, KernelFolders(tmp_path)).discard())
+
+    assert 1.9 < beside < 2.0 + alone + 1.5
+
+
+def seconds_of(work):
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
 
 
 def test_no_kernel_is_kept_ready_where_none_is_wanted(tmp_path):

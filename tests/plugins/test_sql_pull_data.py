@@ -486,6 +486,26 @@ def test_a_database_that_lies_elsewhere_is_read_where_it_is_with_its_log(tmp_pat
     assert [one.name for one in elsewhere.iterdir()] == ["live.db"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="making a link needs a privilege")
+@pytest.mark.parametrize("beside", ["-wal", "-shm", "-journal"])
+def test_the_engine_follows_no_link_beside_a_database(tmp_path, beside):
+    private = tmp_path / "private"
+    private.write_bytes(b"key" * 99)
+    (tmp_path / "session").mkdir()
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        connection.execute(f"PRAGMA journal_mode = {'DELETE' if beside == '-journal' else 'WAL'}")
+        connection.execute("CREATE TABLE t AS SELECT 7 AS n")
+    (tmp_path / f"shop.db{beside}").symlink_to(private)
+
+    with (
+        load_plugin(SPEC, tmp_path / "session", database=str(tmp_path / "shop.db")) as pull,
+        pytest.raises(ValueError, match=r"shop\.db: (unable to open database file|attempt to write a readonly)"),
+    ):
+        pull("SELECT n FROM t")
+
+    assert private.read_bytes() == b"key" * 99
+
+
 def test_every_kind_of_value_arrives_as_it_is(pull):
     query = (
         "SELECT x'00ff' AS a, NULL AS b, 9e999 AS c, -9223372036854775808 AS d, 'ü' || char(1, 0, 10) AS e, x'' AS f"

@@ -76,6 +76,46 @@ def test_parameters_stand_in_the_places_of_their_values(case):
     assert cell.source == expected
 
 
+FOLDERS = {
+    "a pattern": ("glob.glob('/d/in/*.csv')", "glob.glob((IN + '/*.csv'))"),
+    "a pattern below it": ("glob.glob('/d/in/**/x[0-9].csv')", "glob.glob((IN + '/**/x[0-9].csv'))"),
+    "the folder": ("os.listdir('/d/in/')", "os.listdir((IN + '/'))"),
+    "a path": ("base = Path('/d/in')\nq = base / 'a.csv'", "base = Path(IN)\nq = base / 'a.csv'"),
+    "a variable": ("base = '/d/in'\nopen(f'{base}/a.csv')", "base = IN\nopen(f'{base}/a.csv')"),
+    "joined": ("os.path.join('/d/in', name)\n', '.join('/d/in')", "os.path.join(IN, name)\n', '.join('/d/in')"),
+    "an f-string": ("open(rf'/d/in/s{n}.csv')", "open(rf'{IN}/s{n}.csv')"),
+    "an f-string of another make": ("open('/d/in' f'/s{n}.csv')", "open('/d/in' f'/s{n}.csv')"),
+    "the session's own": ("glob.glob('/s/files/*.csv')\nos.listdir('/s/files')", "glob.glob('*.csv')\nos.listdir('.')"),
+    "a file of its own": ("pd.read_csv('/s/files/out.csv')\nx.to_csv(f'/s/files/{n}.csv')",
+                          "pd.read_csv('out.csv')\nx.to_csv(f'{n}.csv')"),
+    "no path that is read": ("t.xpath('//a/b')\nprint('/d/in/*')", "t.xpath('//a/b')\nprint('/d/in/*')"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_a_folder_that_code_reads_is_a_parameter_and_the_sessions_own_is_the_current_one(case):
+    code, expected = FOLDERS[case]
+
+    program = Program.of(events(code, query="Look at /d/in", files=()))
+
+    assert program.cells[0].source == expected
+    compile(program.source(), "program.py", "exec")
+
+
+def test_a_program_finds_the_files_of_another_folder(tmp_path):
+    for folder, values in {"old": "12", "new": "345"}.items():
+        (tmp_path / folder).mkdir()
+        for value in values:
+            (tmp_path / folder / f"{value}.csv").write_text(f"a\n{value}\n", encoding="utf-8")
+    old = (tmp_path / "old").as_posix()
+    code = f"import glob\nsum(int(open(one).read()[2:]) for one in glob.glob('{old}/*.csv'))"
+    program = Program.of(events(code, query="the sum of all files", files=()))
+
+    assert run(program, tmp_path).stdout == "3\n"
+    assert run(program, tmp_path, "new").stdout == "12\n"
+    assert "error: there is no folder gone" in run(program, tmp_path, "gone").stderr
+
+
 def test_lines_for_ipython_are_comments_and_plugins_are_imported():
     source = Program.of(events("%matplotlib inline\nx = sql_pull_data('?')", plugins=["sql_pull_data"])).source()
 

@@ -54,6 +54,11 @@ def test_a_variable_that_would_hide_a_name_of_pythons_is_an_error_with_another_n
         checked_inputs([], {name: 1})
 
 
+def test_a_url_is_no_file_and_says_so():
+    with pytest.raises(ConfigError, match=r"https://x\.org/a\.csv: a URL; download it, and name the file"):
+        checked_inputs("https://x.org/a.csv", {})
+
+
 def test_a_folder_is_an_error_with_a_remedy(tmp_path):
     with pytest.raises(ConfigError, match=r"a folder; open_session\(project='.*'\), or -C on the command line"):
         checked_inputs([tmp_path], {})

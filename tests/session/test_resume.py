@@ -145,6 +145,10 @@ NOT_GONE_ON_WITH = {
     "unknown": (lambda first: "session-ffff", r"session-ffff: no session of this user's in .*; the newest: session-"),
     "damaged": (damaged, r"events\.jsonl: the journal is damaged: line 3: .*Nothing was changed"),
     "moved": (moved, r"this user did not make this session in this folder"),
+    "its journal": (
+        lambda first: first.journal,
+        r"events\.jsonl is a file; name the folder of the session: .*/session-\w+",
+    ),
     "no journal": (empty, r"there is no session"),
 }
 

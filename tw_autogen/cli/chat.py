@@ -23,7 +23,7 @@ from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.request_input import RequestInput
 from tw_autogen.cli.round_summary import money, tokens
-from tw_autogen.cli.session_opening import lines_of_resumed, open_session_for
+from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.terminal import clean, link, marks, stdout_console
@@ -40,7 +40,6 @@ from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import (
     Answer,
-    AnswerFiles,
     Session,
     compact_session,
     export_session,
@@ -151,9 +150,7 @@ class Chat:
         if not (options.continues or options.resume):
             options = replace(options, rerun=False)
         session = open_session_for(options, [self._show, self._unresponsive], self._show.say, approve)
-        session.landing = AnswerFiles(
-            Path(), out=self._options.out, project=self._options.project, limit_mb=session.grants.settings.disk_mb
-        )
+        copy_files_of_answers(session, self._options)
         return session
 
     def _greet(self) -> None:

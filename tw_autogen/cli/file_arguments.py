@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.errors import near_files
+from tw_autogen.errors import near_files, url_problem
 from tw_autogen.escaped_text import shortened
 
 _SHOWN_CHARS = 80
@@ -56,6 +56,8 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
         if _is(path, Path.is_file):
             return NamedFile(path)
     shown = repr(shortened(name, _SHOWN_CHARS))
+    if problem := url_problem(name):
+        return NamedFile(None, f"{shown} is {problem}")
     for path in places:
         if _is(path, Path.is_dir):
             remedy = f"-C {path} lets code read a whole folder; as files name those that the question is about"
@@ -74,7 +76,7 @@ def named_files(text: str, project: Path | None = None) -> tuple[list[Path], lis
         project: As for `find_file`.
 
     Returns:
-        The files, and what looks like a file's name (with a suffix) but is none. All else stays words.
+        The files, and what looks like a file's name (with a suffix) or a URL but is none. All else stays words.
 
     Example:
         >>> found, missing = named_files("mail @nobody about @/nosuch.csv, as @mean[3.14]")
@@ -88,7 +90,7 @@ def named_files(text: str, project: Path | None = None) -> tuple[list[Path], lis
         named = find_file(name, project)
         if named.path is not None and named.path not in found:
             found.append(named.path)
-        elif named.path is None and _LIKE_A_FILE.fullmatch(name):
+        elif named.path is None and (_LIKE_A_FILE.fullmatch(name) or url_problem(name)):
             missing.append(named)
     return found, missing
 

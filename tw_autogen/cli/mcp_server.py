@@ -17,7 +17,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.errors import RoundError, TwAutogenError, nearest
+from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
 from tw_autogen.escaped_text import shortened
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
@@ -205,8 +205,13 @@ class AgentServer:
         Raises:
             FileNotFoundError: there is none, or it lies where code may not read.
         """
+        if problem := url_problem(name):
+            raise FileNotFoundError(f"{name!r} is {problem}")
         folders = ", ".join(map(str, self._readable)) or "none"
-        path = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).resolve()
+        try:
+            path = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).resolve()
+        except (RuntimeError, ValueError):  # no such user's home, a loop of links, or a NUL in it
+            raise FileNotFoundError(f"{name!r}: there is no such file") from None
         if not any(path.is_relative_to(folder) for folder in (*self._readable, self._session.folder)):
             raise FileNotFoundError(
                 f"{name!r} lies in no folder that may be read here ({folders}); start the server with -C FOLDER, or "

@@ -14,14 +14,14 @@ from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit, exit_of_error, exit_of_stop
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.round_summary import RoundSummary
-from tw_autogen.cli.session_opening import lines_of_resumed, open_session_for
+from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, open_session_for
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import EventLines, Handler
-from tw_autogen.session import AnswerFiles, Saved, Session, answer_markdown, files_not_made
+from tw_autogen.session import Saved, Session, answer_markdown, files_not_made
 
 _SCHEMA_VERSION = 1
 """Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""
@@ -124,9 +124,7 @@ class _Once:
         self, session: Session, prompt: str, files: Sequence[Path], asker: ApprovalPrompt, options: Options
     ) -> None:
         self._session_id = session.id
-        session.landing = AnswerFiles(
-            Path(), out=options.out, project=options.project, limit_mb=session.grants.settings.disk_mb
-        )
+        landing = copy_files_of_answers(session, options)
 
         def stop() -> None:
             asker.stop()
@@ -139,8 +137,8 @@ class _Once:
                 self.terminated = bool(signals.terminated)
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.shown = answer_markdown(answer.text, answer.round.posts)
-        self.saved = session.landing.land(answer.artifacts, prompt)
-        self.warnings = files_not_made(session.missing, answer, session.landing)
+        self.saved = landing.land(answer.artifacts, prompt, earlier=session.artifacts)
+        self.warnings = files_not_made(session.missing, answer, landing)
 
     def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
         self.exit = code

@@ -17,20 +17,20 @@ class OutputLines:
 
     Args:
         head: How many lines are given as they come.
-        tail: How many of the last lines are given at the end; those in between are counted.
+        tail: How many of the last lines are given at the end; those in between are counted. A single one is given.
 
     Example:
         >>> lines = OutputLines(head=2, tail=1)
         >>> lines.feed("stdout", "a\nb"), lines.feed("stdout", "c\nd\ne")
         (['a'], ['bc'])
-        >>> lines.feed("stdout", "f\n"), lines.rest(), lines.hidden
-        ([], [('stdout', '(1 line is not shown)'), ('stdout', 'ef')], 1)
+        >>> lines.feed("stdout", "f\ng\n"), lines.rest(), lines.hidden
+        ([], [('stdout', '(2 lines are not shown)'), ('stdout', 'g')], 2)
     """
 
     def __init__(self, head: int, tail: int) -> None:
         self.fed = False
         self._head = head
-        self._tail: deque[tuple[str, str]] = deque(maxlen=tail)
+        self._tail: deque[tuple[str, str]] = deque(maxlen=tail + 1)
         self._open: dict[str, list[str]] = {}
         self._newest: dict[str, str] = {}
         self._count = 0
@@ -60,13 +60,16 @@ class OutputLines:
         left = {stream: "".join(pieces) for stream, pieces in self._open.items()}
         self._open, self._newest = {}, {}
         shown = [(stream, line) for stream, text in left.items() if text for line in self._within(stream, [text])]
-        hidden = [("stdout", f"({_lines(self.hidden)} not shown)")] if self.hidden else []
-        return [*shown, *hidden, *((stream, clean(line)) for stream, line in self._tail)]
+        tail = [(stream, clean(line)) for stream, line in self._tail]
+        if self.hidden:
+            tail[0] = ("stdout", f"({self.hidden} lines are not shown)")
+        return [*shown, *tail]
 
     @property
     def hidden(self) -> int:
         """How many lines are in neither head nor tail."""
-        return max(0, self._count - self._head - len(self._tail))
+        left = self._count - self._head - len(self._tail)
+        return left + 1 if left > 0 else 0
 
     def _within(self, stream: str, lines: list[str]) -> list[str]:
         room = max(0, self._head - self._count)
@@ -81,7 +84,7 @@ def head_and_tail(text: str, head: int, tail: int) -> str:
     Args:
         text: Output as code wrote it; control characters are made visible or dropped, blank lines at both ends go.
         head: How many lines at the beginning.
-        tail: How many lines at the end; a text of `head + tail` lines or fewer is returned whole.
+        tail: How many lines at the end; a text of `head + tail + 1` lines or fewer is returned whole.
 
     Example:
         >>> head_and_tail("a\nb\nc\nd", head=1, tail=1)
@@ -89,9 +92,9 @@ def head_and_tail(text: str, head: int, tail: int) -> str:
     """
     lines = clean(text).strip("\n").splitlines()
     hidden = len(lines) - head - tail
-    if hidden <= 0:
+    if hidden <= 1:
         return "\n".join(lines)
-    return "\n".join([*lines[:head], f"({_lines(hidden)} not shown)", *lines[len(lines) - tail :]])
+    return "\n".join([*lines[:head], f"({hidden} lines are not shown)", *lines[len(lines) - tail :]])
 
 
 def tail_of(text: str, limit: int) -> str:
@@ -112,7 +115,3 @@ def is_tabular(line: str) -> bool:
         (True, False, False)
     """
     return len(_GAP.findall(line)) > 1 or bool(re.match(r"\d+ {2,}\S", line))
-
-
-def _lines(count: int) -> str:
-    return f"{count} line is" if count == 1 else f"{count} lines are"

@@ -7,7 +7,7 @@ import difflib
 import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import click
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file
 from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
-from tw_autogen.cli.session_opening import project_of, readable_folders
+from tw_autogen.cli.session_opening import copy_files_of_answers, project_of, readable_folders
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.workspace_choice import workspace_of
@@ -39,7 +39,19 @@ _MOST_COMPARED = 500
 @click.command("rerun")
 @click.argument("session_id", metavar="SESSION")
 @click.option("--file", "files", multiple=True, metavar="[OLD=]NEW", help="In place of the first file, or of OLD.")
-@click.option("--param", "values", multiple=True, metavar="NAME=N", help="In place of a number of the questions.")
+@click.option(
+    "--param",
+    "values",
+    multiple=True,
+    metavar="NAME=N",
+    help="In place of a number of the questions, or of a folder that the code reads.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Save all files that the cells make there; default: they stay in the new session's folder.",
+)
 @click.pass_context
 def command(
     ctx: click.Context, /, session_id: str, files: tuple[str, ...], values: tuple[str, ...], **shared: Any
@@ -57,7 +69,7 @@ def command(
     program = Program.of_session(folder, trust=options.trust)
     if not program.cells:
         raise ConfigError(f"{folder.name}: no cell of this session ran to its end")
-    chosen = _chosen(program.parameters, folder, files, values)
+    chosen = _chosen([*program.parameters, *_unnamed_files(program, folder, say)], folder, files, values)
     if readable := readable_folders(options):
         keywords = {**options.keywords, "session.user_folder": str(readable[0])}
         settings = read_settings(keywords, project=options.project, trust=options.trust)
@@ -79,8 +91,29 @@ def command(
         if chosen:
             session.run_code(_assignments(chosen, placed))
         code = _compare(session, program, events)
+        if options.out and code is Exit.done:
+            for one in copy_files_of_answers(session, options).land(session.artifacts, ""):
+                say(f"saved {one.path}" if one.path else f"not saved: {visible(one.problem)}; it is {one.source}")
         say(f"{session.id}: {session.folder}")
     ctx.exit(code)
+
+
+def _unnamed_files(program: Program, folder: Path, say: Callable[[str], None]) -> list[Parameter]:
+    """Return a parameter for each file that a request brought and no cell names: code may have listed the folder.
+
+    One that is gone is named, and left out.
+    """
+    named = {str(one.value) for one in program.parameters}
+    found = []
+    for number, name in enumerate(program.files):
+        if name not in named:
+            try:
+                _earlier_file(folder, name)
+            except ConfigError:
+                say(f"{visible(name)}: this file of the session is gone; no cell names it")
+            else:
+                found.append(Parameter(f"_file_{number}", name, brought=True))
+    return found
 
 
 def _chosen(
@@ -94,7 +127,7 @@ def _chosen(
         ConfigError: a file is missing, or a name is unknown.
     """
     of_files = {str(one.value): one for one in parameters if one.is_file}
-    numbers = {one.option: one for one in parameters if not one.is_file}
+    others = {one.option: one for one in parameters if not one.is_file}
     given: dict[str, Path | str | int | float] = {}
     for text in files:
         old, equals, new = text.partition("=")
@@ -109,13 +142,14 @@ def _chosen(
         given[known.name] = found.path
     for text in values:
         name, equals, number = text.partition("=")
-        number_of = numbers.get(name)
-        if number_of is None or not equals:
-            raise ConfigError(f"--param {text}: expected NAME=N; the session's numbers are {_listed(numbers)}")
+        one_of = others.get(name)
+        if one_of is None or not equals:
+            names = _listed(others)
+            raise ConfigError(f"--param {text}: expected NAME=N; the session's numbers and folders are {names}")
         try:
-            given[number_of.name] = float(number) if isinstance(number_of.value, float) else int(number)
+            given[one_of.name] = os.path.abspath(number) if one_of.is_folder else type(one_of.value)(number)
         except ValueError:
-            raise ConfigError(f"--param {text}: {number!r} is no {type(number_of.value).__name__}") from None
+            raise ConfigError(f"--param {text}: {number!r} is no {type(one_of.value).__name__}") from None
     for one in parameters:
         if one.name not in given:
             file = one.value if isinstance(one.value, str) and one.brought else ""

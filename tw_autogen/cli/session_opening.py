@@ -22,6 +22,7 @@ from tw_autogen.model import OpenAIModel
 from tw_autogen.planner import Planner
 from tw_autogen.role import Placed
 from tw_autogen.session import (
+    AnswerFiles,
     Project,
     Session,
     SessionSettings,
@@ -98,6 +99,27 @@ def open_session_for(
         if line:
             say(line)
     return session
+
+
+def copy_files_of_answers(session: Session, options: Options) -> AnswerFiles:
+    """Make that files of a session's answers are copied to the current folder, or to that of `--out`.
+
+    Args:
+        session: What was copied of it in an earlier process is known from its journal.
+        options: Say where to.
+
+    Returns:
+        What copies them; also `session.landing`.
+    """
+    session.landing = AnswerFiles(
+        Path(),
+        out=options.out,
+        project=options.project,
+        limit_mb=session.grants.settings.disk_mb,
+        earlier=session.earlier.events if session.earlier else (),
+        emit=session.emit,
+    )
+    return session.landing
 
 
 def _attached_kernel(

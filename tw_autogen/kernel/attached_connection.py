@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ _LINGER_MS = 1000
 _FILE_OPTIONS = ("-f", "--f", "--IPKernelApp.connection_file")
 """How ipykernel's command line names the connection file."""
 _CALL_SECONDS = 10.0
+_KNOCK_SECONDS = 1.0
+"""How long a kernel of this machine is given to take a connection; one that is busy takes it, too."""
 _UNRESPONSIVE = "the cell did not react to an interrupt and still runs in your kernel"
 
 
@@ -108,7 +111,7 @@ class Target:
         """
         if self.file is not None:
             wire = FileConnection(read_connection_file(self.file, folder))
-            return wire, LocalAttachedProcess(self.file, wire.interrupt)
+            return wire, LocalAttachedProcess(self.file, wire.interrupt, wire.listens)
         gateway = Gateway(self.url, self.token, None, folder)
         try:
             status, said = gateway.call("GET", "api/kernels", seconds=_CALL_SECONDS)
@@ -186,6 +189,22 @@ class FileConnection(Connection):
                 self._control.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
         self._send(self._control, "interrupt_request", {})
 
+    def listens(self) -> bool:
+        """Return whether a process listens at the place of the shell channel."""
+        ip, port = self.info["ip"].strip("[]"), self.info["shell_port"]
+        try:
+            if self.info["transport"] == "tcp":
+                socket.create_connection((ip, port), _KNOCK_SECONDS).close()
+            else:
+                with socket.socket(socket.AF_UNIX) as knocking:
+                    knocking.settimeout(_KNOCK_SECONDS)
+                    knocking.connect(f"{ip}-{port}")
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # not known
+            return True
+        return True
+
     def close(self) -> None:
         """Close the sockets; what was sent still goes out."""
         for one in (*self.sources, self._control):
@@ -208,6 +227,10 @@ class AttachedProcess(Process):
             pid: As the kernel says.
         """
 
+    def is_there(self) -> bool:
+        """Return whether it may answer some time: False if nothing listens where it should."""
+        return True
+
     def release(self) -> None:
         """Close what belongs to the watch."""
 
@@ -218,10 +241,14 @@ class LocalAttachedProcess(AttachedProcess):
     Args:
         file: The connection file.
         request_interrupt: Interrupts the running cell without a signal.
+        listens: Returns whether a process listens at its address.
     """
 
-    def __init__(self, file: Path, request_interrupt: Callable[[], None]) -> None:
+    def __init__(
+        self, file: Path, request_interrupt: Callable[[], None], listens: Callable[[], bool] = lambda: True
+    ) -> None:
         self._file = file
+        self._listens = listens
         self._request_interrupt = request_interrupt
         self.pid = 0
         self.death: int | None = None  # looked at often: `end` has to be noticed as well as its own end
@@ -255,6 +282,10 @@ class LocalAttachedProcess(AttachedProcess):
         if not self.how and self.pid and not self._runs():
             self.how = "its process ended: it was restarted, shut down, or has crashed"
         return not self.how
+
+    def is_there(self) -> bool:
+        """Return whether a process listens at its address."""
+        return self._listens()
 
     def _runs(self) -> bool:
         if self._descriptor >= 0:

@@ -6,6 +6,7 @@ import base64
 import binascii
 import contextlib
 import logging
+import os
 import re
 import time
 import uuid
@@ -20,6 +21,7 @@ from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
 from tw_autogen.kernel.fair_lock import LockTimeout
 from tw_autogen.kernel.file_transfer import FileTransfer
+from tw_autogen.kernel.gateway_client import RESTARTED
 from tw_autogen.kernel.guest_bundle import PACKAGE, call_expression
 from tw_autogen.kernel.kernel import Artifact, Execution, Loadable, Log, Variable
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -33,6 +35,8 @@ _SAY_SECONDS = 1.0
 """How long a busy kernel is waited for before that is said."""
 _ASK_SECONDS = 2.0
 """How often it is asked whether it is free."""
+_GONE_SECONDS = 10.0
+"""How long a kernel is waited for at whose address nothing listens: one that is restarted comes back."""
 _LOOK_SECONDS = 1.0
 """How long it is waited for after a failed cell, to look at its variables."""
 _LEAVE_SECONDS = 1.0
@@ -45,6 +49,7 @@ _MOST_TRIES = 10
 """How often a request is sent that a failed cell of the user's has made Jupyter drop."""
 _MOST_SHOWN = 50
 _PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/svg+xml": "svg"}
+_NOBODY = "no kernel listens there: it has ended, and its connection file was left behind"
 _HELLO, _LEAVE = '{"op": "hello"}', '{"op": "leave"}'
 _INTERRUPTED = "Interrupted in the notebook by its user, or by a restart there."
 _AFTER_LOSS = (
@@ -98,7 +103,7 @@ class AttachedKernel(LiveKernel):
         self.approval = approval
         known = settings or KernelSettings()
         super().__init__(folder, settings=replace(known, rollback_on_error=False, checkpoint_seconds=0.0))
-        self._heard = False
+        self._heard = self._met = False
         self._owner = uuid.uuid4().hex
         self._busy_seconds = busy_seconds
         self._on_wait = on_wait or _log.warning
@@ -184,7 +189,7 @@ class AttachedKernel(LiveKernel):
         self._wakeup.wake()
         return ""
 
-    def _open(self) -> KernelHandle:
+    def _open(self, *, again: bool = True) -> KernelHandle:
         self._wire, self._process = self.target.connect(self.folder)
         try:
             language = (self._await_free(self._busy_seconds).get("language_info") or {}).get("name")
@@ -192,15 +197,17 @@ class AttachedKernel(LiveKernel):
                 raise KernelStartError(f"the kernel {self.target} runs {language!r}, not Python", folder=self.folder)
             if self.target.file:
                 self._process.watch(self._read_pid())
-        except BaseException:
+        except BaseException as error:
             self._wire.close()
             self._process.release()
-            raise
+            if not (again and isinstance(error, KernelStartError) and self._process.how == RESTARTED):
+                raise
+            return self._open(again=False)  # the one that ended was on its way out, and held nothing of ours
         return KernelHandle(
             self._wire,
             self._process,
             release=self._process.release,
-            options={"owner": self._owner},
+            options={"owner": self._owner, "host": os.getpid() if self._process.pid else 0},
             files=FileTransfer(self.folder, _TABLE_BYTES, most_in_all=self._settings.disk_mb << 20),
             module="attached",
             expressions={"tw": call_expression("answer", _HELLO, module="attached")},
@@ -320,15 +327,21 @@ class AttachedKernel(LiveKernel):
                     raise KernelStartError(f"the notebook's kernel: {self._process.how}", folder=self.folder)
                 reply = self._take_reply(numbers)
                 if reply and reply.get("status") != "aborted":
+                    self._met = True
                     return reply
                 if reply or time.monotonic() - asked > _ASK_SECONDS:  # what was sent during a restart is lost
                     numbers.add(self._wire.request_kernel_info())
                     asked = time.monotonic()
+                    if asked - began > _GONE_SECONDS and not self._process.is_there():
+                        raise KernelStartError(f"{self.target}: {_NOBODY}", folder=self.folder)
                 if says and time.monotonic() - began > _SAY_SECONDS:
                     says = False
-                    self._on_wait(
-                        f"the notebook's kernel is busy with a cell of yours; waiting {seconds:g} s for its end at most"
-                    )
+                    words = f"is busy with a cell of yours; waiting {seconds:g} s for its end at most"
+                    if not self._process.is_there():
+                        if not self._met:
+                            raise KernelStartError(f"{self.target}: {_NOBODY}", folder=self.folder)
+                        words = f"has ended, or is restarted; waiting {min(seconds, _GONE_SECONDS):g} s for it"
+                    self._on_wait(f"the notebook's kernel {words}")
         finally:
             self._executing = executing
             poller.close()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import finish_within
+from tw_autogen.deadline import OpenedSockets, finish_within
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
 from tw_autogen.lazy_module import LazyModule
@@ -55,6 +55,7 @@ _MESSAGE_BYTES = 4096
 """How much a message takes beside its text."""
 _MOST_WAITING_BYTES = 64 << 20
 """How much is taken in before somebody reads it; what is more stays in the gateway."""
+RESTARTED = "it was restarted"
 _MOST_SENT_BYTES = 9_500_000
 """A gateway closes the line at a message of 10 MiB."""
 _GONE = {
@@ -116,11 +117,6 @@ class Gateway:
         Raises:
             OSError: nobody answered in time, or the answer is too long.
         """
-        sockets: list[socket.socket] = []
-
-        def connected(event: str, of_event: Mapping[str, Any]) -> None:
-            if event == "connection.connect_tcp.complete":
-                sockets.append(of_event["return_value"].get_extra_info("socket"))
 
         def ask() -> tuple[int, bytes]:
             verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
@@ -128,7 +124,7 @@ class Gateway:
                 headers = {**self.headers(), "Accept-Encoding": "identity"}
                 data = bytearray()
                 with client.stream(
-                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": connected}
+                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": opened.trace}
                 ) as answer:
                     for piece in answer.iter_raw():
                         data += piece
@@ -137,7 +133,8 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, lambda: sockets)
+            with OpenedSockets() as opened:
+                status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, opened.all)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
@@ -290,6 +287,7 @@ class WebsocketWire:
         self._gateway = gateway
         self._process = process
         self._attached = attached
+        self._answered = False
         self._session = uuid.uuid4().hex
         self._address = gateway.channels(kernel, self._session)
         self._lock = threading.Condition()
@@ -494,6 +492,7 @@ class WebsocketWire:
             return
         if message["parent_header"].get("msg_id") == self._unheard[0]:
             self._unheard = ("", {})
+        self._answered = self._answered or message["parent_header"].get("session") == self._session
         state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
         with self._lock:
             self._inbox[message["channel"]].append((len(data) + _MESSAGE_BYTES, message))
@@ -502,8 +501,8 @@ class WebsocketWire:
             self._lock.notify_all()
         if state in _GONE:
             self._process.lose(_GONE[state])
-        elif state == "starting" and self._attached:
-            self._process.lose("it was restarted")
+        elif state == "starting" and self._attached and self._answered:  # otherwise its start is awaited
+            self._process.lose(RESTARTED)
 
     def _reconnect(self, why: str, broken: tuple[type[BaseException], ...]) -> bool:
         """Open a line that broke anew; tell whether that was possible."""

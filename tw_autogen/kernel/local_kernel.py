@@ -55,7 +55,10 @@ class LocalKernel(LiveKernel):
 
     Args:
         folder: Where code runs, with all in it the code's to read and write; None: a temporary one, removed by `close`.
-            Root's files there belong to the kernel's user until it is closed; what code has made, to root then.
+            Root's files there belong to the kernel's user until it is closed; what code has made, to root then. A
+            kernel knows no settings, and no trust of the current folder: where somebody else may have made that (a
+            download), a link of theirs on the way is followed, unless code could have made it. `open_session(folder=…)`
+            refuses it.
         settings: Limits, interpreter, environment, sandbox.
         pool: Where kernels come from; None: the one of this process.
         start: Makes the process in another way, outside any sandbox of ours.

@@ -251,7 +251,10 @@ class KernelPool(Closing):
         """
         self._taken = time.monotonic()
         try:
-            return self._take_kept(settings, place) or self._forked(settings, place) or start(settings, place)
+            warm = self._ready_server(server_key(settings))
+            return (
+                self._take_kept(settings, place, warm) or self._forked(settings, place, warm) or start(settings, place)
+            )
         finally:
             self.prepare(settings)
 
@@ -264,7 +267,8 @@ class KernelPool(Closing):
             lent: The sockets and their key.
         """
         try:
-            return self._forked(settings, place, lent) or start(settings, place, lent=lent)
+            warm = self._ready_server(server_key(settings))
+            return self._forked(settings, place, warm, lent) or start(settings, place, lent=lent)
         finally:
             self.prepare(settings)
 
@@ -308,10 +312,9 @@ class KernelPool(Closing):
         usable = warm is not None and self._owner == os.getpid() and warm.usable and not warm.stale()
         return warm if usable else None
 
-    def _take_kept(self, settings: KernelSettings, place: KernelFolders) -> StartedKernel | None:
+    def _take_kept(self, settings: KernelSettings, place: KernelFolders, warm: WarmPool | None) -> StartedKernel | None:
         """Return a kernel that was kept ready, if there is one and nobody else works in that folder."""
         key = kernel_key(settings)
-        warm = self._ready_server(key[0])
         while warm is not None and not OWNERSHIP.user(place.folder):
             with self._change:
                 started = warm.take(key)
@@ -325,9 +328,8 @@ class KernelPool(Closing):
         return None
 
     def _forked(
-        self, settings: KernelSettings, place: KernelFolders, lent: Connection | None = None
+        self, settings: KernelSettings, place: KernelFolders, warm: WarmPool | None, lent: Connection | None = None
     ) -> StartedKernel | None:
-        warm = self._ready_server(server_key(settings))
         if warm is not None and warm.server is not None:
             with contextlib.suppress(OSError, KernelError):
                 return start(settings, place, server=warm.server, lent=lent)

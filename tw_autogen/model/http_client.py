@@ -8,7 +8,6 @@ import math
 import os
 import random
 import re
-import socket
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -16,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import finish_within
+from tw_autogen.deadline import OpenedSockets, finish_within
 from tw_autogen.errors import ConfigError
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.model_request import report_delay
@@ -201,19 +200,12 @@ class HttpClient:
         The SDK of OpenAI waits and tries as this does; httpx itself tries again only where no connection was made.
         """
         url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
-        sockets: list[socket.socket] = []
-
-        def connected(event: str, of_event: Mapping[str, Any]) -> None:
-            if event == "connection.connect_tcp.complete":
-                sockets.append(of_event["return_value"].get_extra_info("socket"))
-
         try:
             request = self._http.build_request(
                 method,
                 url,
                 json=body,
                 timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS),
-                extensions={"trace": connected},
             )
         except (ValueError, TypeError) as error:
             raise UnsendableRequest(str(error)) from error
@@ -225,9 +217,11 @@ class HttpClient:
             pause = _FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 10)
             pause = min(pause, _LONGEST_PAUSE_SECONDS) * (1 - 0.25 * random.random())
             try:
-                response = finish_within(
-                    seconds + _CONNECT_SECONDS, lambda: self._http.send(request, stream=True), lambda: sockets
-                )
+                with OpenedSockets() as opened:
+                    request.extensions["trace"] = opened.trace
+                    response = finish_within(
+                        seconds + _CONNECT_SECONDS, lambda: self._http.send(request, stream=True), opened.all
+                    )
             except (httpx.HTTPError, TimeoutError) as error:
                 if tries >= max_tries:
                     raise ConnectionFailed(str(error) or type(error).__name__) from error

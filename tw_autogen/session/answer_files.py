@@ -7,12 +7,13 @@ import errno
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from tw_autogen.conversation import is_document, split_suffix
+from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked
 
@@ -131,6 +132,8 @@ class AnswerFiles:
         out: Where all files of an answer go instead; None: nobody has said so.
         project: A folder that somebody else may have made: below it, no link on the way to `out` is followed.
         limit_mb: As of `save_files`, for one answer.
+        earlier: Events of a session that is gone on with: what was copied to this place is known from them.
+        emit: Called with an event for each copy.
     """
 
     def __init__(
@@ -140,15 +143,26 @@ class AnswerFiles:
         out: Path | None = None,
         project: Path | None = None,
         limit_mb: int = KernelSettings.disk_mb,
+        earlier: Iterable[Event] = (),
+        emit: Callable[[Event], None] = lambda event: None,
     ) -> None:
         self.folder = folder.resolve()
+        self._emit = emit
         self._limit_mb = limit_mb
-        self._distrusted = [Path.cwd(), *([project.expanduser().resolve()] if project else [])]
+        own = [project.expanduser().resolve()] if project else []
+        self.places = (*own, self.folder)
+        """Where the user's files may lie."""
+        self._distrusted = [Path.cwd(), *own]
         self._out = out.absolute() if out else None
         self._granted = self._for_good = False
         self.refused = ""
         """Why the user does not allow all files of this answer to be copied; empty: nobody was asked, or they do."""
-        self._done: dict[Path, _Copy] = {}
+        copied = [one for one in earlier if isinstance(one, FileCopied)]
+        self._done: dict[Path, _Copy] = {
+            Path(one.source): _Copy(tuple(one.source_stamp), Path(one.path), tuple(one.stamp))
+            for one in copied
+            if Path(one.path).is_relative_to(self._out or self.folder)
+        }
 
     @property
     def sentence(self) -> str:
@@ -212,7 +226,9 @@ class AnswerFiles:
                 saved = [_saved(path, target, room, at, self._own_copy(path, at)) for path, at in fresh.items()]
                 for copied in saved:
                     if (made := copied.path) is not None:
-                        self._done[copied.source] = _Copy(stamps[copied.source], made, _copy_stamp(target, made))
+                        stamp, own = stamps[copied.source], _copy_stamp(target, made)
+                        self._done[copied.source] = _Copy(stamp, made, own)
+                        self._emit(FileCopied(str(copied.source), str(made), list(stamp), list(own)))
         except OSError as error:
             why = f"{self._out or self.folder}: {error.strerror or error}"
             return [Saved(path, None, why) for path in fresh]

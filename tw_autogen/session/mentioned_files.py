@@ -170,4 +170,12 @@ def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles 
     folder = landing.folder if landing else None
     left = [name for name in left if folder is None or not os.path.lexists(folder / name)]
     left = [name for name in left if not _is_end_of_a_name(name, answer.round.user_query, made, folder)]
-    return [f"{name}: the request names it, but there is no such file, and none was made" for name in left]
+    why = "the request names it, but there is no such file, and none was made"
+    return [f"{name}: {why}{_near(name, landing)}" for name in left]
+
+
+def _near(name: str, landing: AnswerFiles | None) -> str:
+    for folder in landing.places if landing else ():
+        if near := near_files((folder / name).parent, PurePath(name).name, _is_data, cutoff=0.8):
+            return f"; did you mean {near[0]!r}?"
+    return ""

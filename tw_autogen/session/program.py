@@ -19,7 +19,10 @@ _NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b)
 _FAILED_LINE = re.compile(r"cell \d+, line (\d+)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
+_FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
 _DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
+_WILD = re.compile(r"[*?\[{]")
+_JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
 _SMALL = (0, 1, 2)
 """Numbers that stand in code for something else than what a question means, such as an axis or a square."""
 _FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
@@ -28,7 +31,7 @@ _FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how"
 _HEAD = '''"""{about}
 
 Written by tw-autogen from {session}. Run it on new data: python {name}{usage}
-Its files are written to the current folder.
+Files that are no parameter are read from the current folder, and its own are written there.
 """
 
 import argparse
@@ -39,8 +42,8 @@ parser = argparse.ArgumentParser(description={about!r})
 {assignments}{checks}
 '''
 _CHECK = """for path in ({names},):
-    if not Path(path).is_file():
-        parser.error(f"there is no file {{path}}")
+    if not Path(path).is_{kind}():
+        parser.error(f"there is no {word} {{path}}")
 """
 _SHOW = '''
 def show(*values):
@@ -69,20 +72,22 @@ class Parameter:
 
     Args:
         name: Of the variable in the code: upper case.
-        value: What it was in the session: the path of a file, or a number.
+        value: What it was in the session: the path of a file or folder, or a number.
         about: Where it comes from, in words.
         brought: A request brought this file; otherwise code alone named it.
+        is_folder: It is the path of a folder that code reads files from.
     """
 
     name: str
     value: str | int | float
     about: str = ""
     brought: bool = False
+    is_folder: bool = False
 
     @property
     def is_file(self) -> bool:
         """Whether it is the path of a file."""
-        return isinstance(self.value, str)
+        return isinstance(self.value, str) and not self.is_folder
 
     @property
     def option(self) -> str:
@@ -113,7 +118,8 @@ class Program:
         session: The session's name.
         requests: The questions.
         cells: The code.
-        parameters: Files that were given, and numbers that the questions name.
+        parameters: Files that were given, folders that code reads, and numbers that the questions name.
+        files: Names of all files that requests brought, also of those that no code names, such as `glob("*.csv")`.
         plugins: Names of the plugins that it calls.
         left_out: Why cells that ran are not there, a line each.
     """
@@ -122,6 +128,7 @@ class Program:
     requests: list[str] = field(default_factory=list)
     cells: list[ProgramCell] = field(default_factory=list)
     parameters: list[Parameter] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
     plugins: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
@@ -135,12 +142,12 @@ class Program:
         read = _Reader()
         for event in events:
             read.take(event)
-        made = cls(read.session, read.requests, left_out=read.left_out)
+        made = cls(read.session, read.requests, files=read.files, left_out=read.left_out)
         names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
-        found = _Parameters(read.requests, read.files, names)
+        found = _Parameters(read.requests, read.files, names, read.folder)
         request = ""
         for code, tree, asked, ran in _with_needed(read):
-            source = _replaced(code, found.places(tree))
+            source = _replaced(code, found.places(tree, code))
             made.cells.append(ProgramCell(source, asked if asked != request else "", ran))
             request = asked
         made.parameters = list(found.known.values())
@@ -166,10 +173,10 @@ class Program:
         Args:
             name: Of its file, for its help.
         """
-        files = [one for one in self.parameters if one.is_file]
+        paths = [one for one in self.parameters if isinstance(one.value, str)]
         about = " / ".join(" ".join(one.split()) for one in self.requests)[:200].replace("\\", "/").replace('"', "'")
-        usage = "".join(f" [{one.name}]" for one in files)
-        usage += "".join(f" [--{one.option} N]" for one in self.parameters if not one.is_file)
+        usage = "".join(f" [{one.name}]" for one in paths)
+        usage += "".join(f" [--{one.option} N]" for one in self.parameters if one not in paths)
         names = ", ".join(one.name for one in self.parameters)
         values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
         head = _HEAD.format(
@@ -179,7 +186,7 @@ class Program:
             usage=usage,
             arguments="".join(map(_argument, self.parameters)),
             assignments=f"{names} = {values}\n" if names else "",
-            checks=_CHECK.format(names=", ".join(one.name for one in files)) if files else "",
+            checks=_checks(paths),
         )
         text = [head, _SHOW]
         if any(_makes_charts(one) for one in self.cells):
@@ -202,7 +209,7 @@ class _Reader:
     """Collects cells, questions and files of a session."""
 
     def __init__(self) -> None:
-        self.session = ""
+        self.session = self.folder = ""
         self.plugins: list[str] = []
         self.requests: list[str] = []
         self.files: list[str] = []
@@ -212,7 +219,7 @@ class _Reader:
 
     def take(self, event: Event) -> None:
         if isinstance(event, SessionOpened):
-            self.session = event.session_id
+            self.session, self.folder = event.session_id, event.folder
             self.plugins = list(dict.fromkeys([*self.plugins, *event.plugins]))
         elif isinstance(event, RoundOpened):
             self.requests.append(event.user_query)
@@ -304,11 +311,13 @@ _Place = tuple[int, int, int, int, str]
 
 
 class _Parameters:
-    """Finds the parameters of code: files that were given, and numbers that a question names."""
+    """Finds the parameters of code: files that were given, folders that it reads, and numbers that a question names."""
 
-    def __init__(self, requests: Sequence[str], files: Sequence[str], taken: set[str]) -> None:
+    def __init__(self, requests: Sequence[str], files: Sequence[str], taken: set[str], folder: str) -> None:
         self.known: dict[str | int | float, Parameter] = {}
         self._files = list(files)
+        self._folder = folder
+        self._code = ""
         self._taken = {*taken} | {"parser", "arguments", "show", "save_charts"}
         self._numbers: dict[float, tuple[str, str]] = {}
         for request in requests:
@@ -322,13 +331,19 @@ class _Parameters:
                 if one[2]:
                     self._numbers.setdefault(value / 100, around)
 
-    def places(self, tree: ast.Module) -> list[_Place]:
-        """Return where parameters stand in a cell, last one first."""
+    def places(self, tree: ast.Module, code: str) -> list[_Place]:
+        """Return where parameters stand in a cell, last one first, with the text that stands there instead.
+
+        Args:
+            tree: The cell's.
+            code: What the tree was parsed from.
+        """
         found: list[_Place] = []
+        self._code = code
         self._visit(tree, "", False, found)
         return sorted(found, reverse=True)
 
-    def _visit(self, node: ast.AST, name: str, reads: bool, found: list[_Place]) -> None:
+    def _visit(self, node: ast.AST, name: str, reads: bool, found: list[_Place], *, lists: bool = False) -> None:
         """Look at a node.
 
         Args:
@@ -336,13 +351,16 @@ class _Parameters:
             name: Of the keyword or variable that takes its value; empty: it has none.
             reads: It is an argument of a function that reads files.
             found: Takes the places.
+            lists: It is an argument of a function that reads folders.
         """
-        if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
-            return
-        if isinstance(node, ast.Constant):
-            known = self._parameter(node.value, name, reads)
-            if known is not None and node.end_lineno is not None and node.end_col_offset is not None:
-                found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, known.name))
+        if isinstance(node, ast.JoinedStr | ast.Constant):
+            if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
+                text = self._joined(node, reads or lists or bool(name))
+            else:
+                known = self._parameter(node.value, name, reads)
+                text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
+            if text and node.end_lineno is not None and node.end_col_offset is not None:
+                found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
             return
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
             self._visit(node.left, "", False, found)
@@ -353,20 +371,22 @@ class _Parameters:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             self._visit(node.func, "", False, found)
+            reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
             for one in node.args:
-                self._visit(one, "", bool(_READERS.match(called)), found)
+                self._visit(one, "", reads, found, lists=lists)
             for pair in node.keywords:
-                self._visit(pair.value, pair.arg or "", bool(_READERS.match(called)), found)
+                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
             return
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
             return
         for inner in ast.iter_child_nodes(node):
-            self._visit(inner, "", reads, found)
+            self._visit(inner, "", reads, found, lists=lists)
 
     def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
         if isinstance(value, str):
             given = next((one for one in self._files if value in (one, f"./{one}") or _ends_with(value, one)), None)
-            if given is None and reads and PurePath(value).is_absolute() and _DATA.search(value):
+            is_data = reads and PurePath(value).is_absolute() and _DATA.search(value) and not _WILD.search(value)
+            if given is None and is_data and not self._is_own(value):
                 given = value
             if given is None:
                 return None
@@ -379,15 +399,74 @@ class _Parameters:
         near, request = self._numbers[value]
         return self._known(value, name or near or "number", request)
 
-    def _known(self, value: str | int | float, base: str, about: str, *, brought: bool = False) -> Parameter:
+    def _placed(self, value: object, lists: bool) -> str:
+        """Return code for a path: in the session's folder a relative one, below one that is read with its parameter."""
+        if not isinstance(value, str) or (split := self._split(value, lists)) is None:
+            return ""
+        folder, rest = split
+        if folder == self._folder:
+            return repr(rest[1:] or ".")
+        name = self._folder_parameter(folder)
+        return f"({name} + {rest!r})" if rest else name
+
+    def _joined(self, node: ast.JoinedStr, lists: bool) -> str:
+        """Return the code of an f-string that begins with such a path; empty: it does not."""
+        first = node.values[0] if node.values else None
+        code = ast.get_source_segment(self._code, node) or ""
+        begin = _JOINED.match(code)
+        if begin is None or not isinstance(first, ast.Constant) or len(node.values) == 1:
+            return ""
+        split = self._split(f"{first.value!s}{{", lists)
+        if split is None or not code.startswith(split[0], begin.end()):
+            return ""
+        rest = code[begin.end() + len(split[0]) :]
+        return begin[0] + (rest[1:] if split[0] == self._folder else f"{{{self._folder_parameter(split[0])}}}{rest}")
+
+    def _split(self, path: str, lists: bool) -> tuple[str, str] | None:
+        """Split an absolute path behind the session's folder, or behind the one in which its first wildcard lies.
+
+        Args:
+            path: None is returned for any other text.
+            lists: It may name a folder that code reads; otherwise only the session's counts.
+        """
+        if self._is_own(path):
+            return self._folder, path[len(self._folder) :]
+        wild = _WILD.search(path)
+        folder = str(PurePath(f"{path[: wild.start()]}x").parent) if wild else path.rstrip("/")
+        odd = not PurePath(folder).name or folder.startswith("//") or "\n" in folder or _DATA.search(folder)
+        if odd or not lists or not PurePath(folder).is_absolute() or not path.startswith(folder):
+            return None
+        return folder, path[len(folder) :]
+
+    def _is_own(self, path: str) -> bool:
+        """Return whether a path is that of the session's folder, or lies below it."""
+        return bool(self._folder) and (
+            path == self._folder or path.startswith((f"{self._folder}/", f"{self._folder}\\"))
+        )
+
+    def _folder_parameter(self, folder: str) -> str:
+        base = re.sub(r"\W+", "_", PurePath(folder).name).strip("_") or "folder"
+        return self._known(folder, base, "a folder that is read", is_folder=True).name
+
+    def _known(
+        self, value: str | int | float, base: str, about: str, *, brought: bool = False, is_folder: bool = False
+    ) -> Parameter:
         if value not in self.known:
             plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
             name, number = plain, 2
             while name in self._taken or keyword.iskeyword(name):
                 name, number = f"{plain}_{number}", number + 1
             self._taken.add(name)
-            self.known[value] = Parameter(name, value, about, brought)
+            self.known[value] = Parameter(name, value, about, brought, is_folder)
         return self.known[value]
+
+
+def _lists(function: ast.expr, called: str) -> bool:
+    """Return whether a function reads folders: of `join` the one of `os.path`."""
+    if called == "join":
+        owner = getattr(function, "value", None)
+        return "path" in (getattr(owner, "attr", ""), getattr(owner, "id", ""))
+    return bool(_FOLDERS.match(called))
 
 
 def _ends_with(value: str, name: str) -> bool:
@@ -428,9 +507,18 @@ def _makes_charts(cell: ProgramCell) -> bool:
     return images and "savefig" not in cell.source
 
 
+def _checks(paths: Sequence[Parameter]) -> str:
+    """Return code that ends the program where a file or folder is not there."""
+    checks = ""
+    for word, kind in ("file", "file"), ("folder", "dir"):
+        if names := "".join(f"{one.name}, " for one in paths if one.is_folder == (word == "folder")):
+            checks += _CHECK.format(names=names.rstrip(", "), kind=kind, word=word)
+    return checks
+
+
 def _argument(one: Parameter) -> str:
     about = one.about.replace("%", "%%")[:100]
-    if one.is_file:
+    if isinstance(one.value, str):
         return f"parser.add_argument({one.name!r}, nargs='?', default={one.value!r}, help={about!r})\n"
     kind = type(one.value).__name__
     given = f"dest={one.name!r}, type={kind}, default={one.value!r}, help={about!r}"

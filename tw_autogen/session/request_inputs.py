@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tw_autogen.errors import ConfigError, nearest_path
+from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
 from tw_autogen.named_folders import leads_out_reason
@@ -22,6 +22,7 @@ from tw_autogen.variable_names import name_problem
 FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
 
+_SHOWN_CHARS = 200
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
 _LARGEST_COPY_BYTES = 1 << 30
@@ -64,7 +65,7 @@ def checked_inputs(
             must lie in it too. None: links are followed wherever they lead.
 
     Raises:
-        ConfigError: a file doesn't exist or is no path, two can't be kept apart by name, a variable's name is no
+        ConfigError: a file doesn't exist, is no path or a URL, two can't be kept apart by name, a variable's name is no
             identifier or one of Python's own, its value can't cross to the kernel, an image is no URL, or a link leads
             out of `distrusted`.
     """
@@ -72,8 +73,12 @@ def checked_inputs(
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
     if isinstance(images, str) or not isinstance(images, Sequence) or not all(isinstance(one, str) for one in images):
         raise ConfigError(f"images: expected a list of URLs, got {reprlib.repr(images)}")
+    wanted = several(files)
+    for one in wanted:
+        if isinstance(one, str) and (problem := url_problem(one)):
+            raise ConfigError(f"{one[:_SHOWN_CHARS]}: {problem}")
     try:
-        paths = [Path(one) for one in several(files)]
+        paths = [Path(one) for one in wanted]
     except TypeError as error:
         raise ConfigError(f"files: expected paths, got {reprlib.repr(files)}") from error
     for path in paths:

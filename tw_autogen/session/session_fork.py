@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError
+from tw_autogen.events import FileCopied
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
@@ -18,6 +19,8 @@ from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_s
 from tw_autogen.session.event_journal import JOURNAL, LARGEST_BYTES
 
 _MOST_LEVELS = 100
+_COPIED = f'"event": "{FileCopied.__name__}"'.encode()
+"""In a line of the journal: a copy of an answer's file, which the first session goes on with."""
 
 
 def fork_session(
@@ -45,7 +48,8 @@ def fork_session(
     try:
         with SafeFolder(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
             journal = source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES) if words else b""
-            journal = journal.replace(earlier.id.encode(), name.encode())
+            lines = journal.replace(earlier.id.encode(), name.encode()).splitlines(keepends=True)
+            journal = b"".join(line for line in lines if _COPIED not in line)
             target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
             target.make_folder(FILES)
             if source.has_entry(FILES):

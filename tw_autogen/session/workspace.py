@@ -142,6 +142,8 @@ def _folder_at(named: Path) -> Path:
         except FileNotFoundError:
             continue
         except OSError as error:
+            if one.is_file() and not one.is_symlink():
+                raise ConfigError(f"{named} is a file; name the folder of the session: {named.parent}") from error
             why = f"{error.strerror or error}; below the current folder no link is followed"
             raise ConfigError(f"{named}: not opened: {why}") from error
     raise ConfigError(f"{named}: there is no session (no {JOURNAL})")

@@ -34,13 +34,15 @@ class AttachedSession:
         shell: IPython's shell.
         sessions: Those of all hosts by the ids of their clients; this one is among them from `start` to `leave`.
         owner: Identifies the host's kernel object, which gets another client when it attaches again.
+        host: The number of the host's process, if it is one of this machine; 0: not known.
         arrow: The host reads Arrow.
     """
 
-    def __init__(self, shell: Any, sessions: dict[str, AttachedSession], *, owner: str, arrow: bool) -> None:
+    def __init__(self, shell: Any, sessions: dict[str, AttachedSession], *, owner: str, host: int, arrow: bool) -> None:
         self._shell = shell
         self._sessions = sessions
         self.owner = owner
+        self._host = host
         files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
         arrow = arrow and importlib.util.find_spec("pyarrow") is not None
         self.codec = Codec(RemoteTableStore(files), arrow=arrow)
@@ -66,6 +68,18 @@ class AttachedSession:
         if len(text) > PIECE and asked["op"] != "hello":  # a cell's report has no input channel to wait for
             return {"file": self.codec.leave(text)}
         return answer
+
+    def has_lost_its_host(self) -> bool:
+        """Return whether the host's process has ended, without a word to this one."""
+        if not self._host or os.name != "posix":
+            return False
+        try:
+            os.kill(self._host, 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass
+        return False
 
     def _ask(self, request: str) -> str:
         """Carry a request to the host whose cell or request runs; in a cell of the user's it would reach the user.
@@ -130,21 +144,25 @@ def client_of_request(kernel: Any) -> str:
 
 
 def start(options: str) -> None:
-    """Begin the session of the client that asks; what an earlier one of the same owner has served is removed.
+    """Begin the session of the client that asks.
+
+    What an earlier one of the same owner has served is removed, and what one has whose host has crashed.
 
     Args:
-        options: JSON, of which `arrow` and `owner` count.
+        options: JSON, of which `arrow`, `owner` and `host` count.
     """
     from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
 
     read, shell = loads(options), get_ipython()
     sessions: dict[str, AttachedSession] = vars(_package()).setdefault(_ATTRIBUTE, {})
     for client, earlier in list(sessions.items()):
-        if earlier.owner == read["owner"]:
+        if earlier.owner == read["owner"] or earlier.has_lost_its_host():
             earlier.answer({"op": "leave"})
             del sessions[client]
     client = client_of_request(shell.kernel)
-    sessions[client] = AttachedSession(shell, sessions, owner=read["owner"], arrow=bool(read["arrow"]))
+    sessions[client] = AttachedSession(
+        shell, sessions, owner=read["owner"], host=int(read.get("host", 0)), arrow=bool(read["arrow"])
+    )
 
 
 def answer(request: str) -> None:
