@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_work_ends_also_where_its_socket_was_wrapped_for_tls():
             wrapped.recv(1)
         ended.set()
 
-    with theirs, OpenedSockets() as opened:
+    with theirs, closing(OpenedSockets()) as opened:
         opened.trace("connection.connect_tcp.complete", {"return_value": Stream(ours)})
         with pytest.raises(TimeoutError, match=r"no whole answer within 0\.2 s"):
             finish_within(0.2, work, opened.all)

@@ -1,4 +1,4 @@
-"""`finish_within`: work that reads from a server ends in time, also where a byte comes now and then.
+"""Work on a thread of its own: `threaded` starts it; `finish_within` ends it in time where it reads from a server.
 
 `OpenedSockets` knows the sockets of such work where httpx does it.
 """
@@ -14,9 +14,27 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
-from tw_autogen.closing import Closing
-
 Result = TypeVar("Result")
+
+
+def threaded(work: Callable[[], Result], *, name: str) -> Future[Result]:
+    """Do work on a daemon thread of its own, in a copy of this thread's context variables; return its future.
+
+    Args:
+        work: What to do; whatever it raises is raised by the future.
+        name: The thread's.
+    """
+    done: Future[Result] = Future()
+    done.set_running_or_notify_cancel()  # only the work settles it
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), name=name, daemon=True).start()
+    return done
 
 
 def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[[], Sequence[socket.socket]]) -> Result:
@@ -24,7 +42,7 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
 
     Args:
         seconds: How long all of it may take.
-        work: Done on a thread of its own, in a copy of this thread's context variables.
+        work: Done as by `threaded`.
         sockets: Returns those that it reads from so far; they are shut down when the time is over, which ends it.
 
     Raises:
@@ -34,15 +52,7 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
         >>> finish_within(10, lambda: 6 * 7, lambda: [])
         42
     """
-    done: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(run,), name="server call", daemon=True).start()
+    done = threaded(work, name="server call")
     try:
         return done.result(seconds)
     except FutureTimeout:
@@ -56,7 +66,7 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
                     one.shutdown(socket.SHUT_RDWR)
 
 
-class OpenedSockets(Closing):
+class OpenedSockets:
     """The sockets that a request of httpx opens.
 
     Duplicates are kept, since for TLS a socket is replaced by another one on the same connection.
@@ -67,7 +77,12 @@ class OpenedSockets(Closing):
         self._closed = False
 
     def trace(self, event: str, of_event: Mapping[str, Any]) -> None:
-        """Take an event of httpcore; the request's extension `trace`."""
+        """Take an event of httpcore; the request's extension `trace`.
+
+        Args:
+            event: Its name.
+            of_event: What it says; of a connection that was opened, `return_value` is the stream.
+        """
         if event == "connection.connect_tcp.complete":
             opened = of_event["return_value"].get_extra_info("socket")
             if self._closed:  # nobody waits any more

@@ -12,20 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import zmq
-
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError, KernelStartError
-from tw_autogen.kernel.connection import Connection, Reader
+from tw_autogen.kernel.connection import Connection, Reader, Sender
 from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 from tw_autogen.kernel.kernel_process import Process, wait_readable
 from tw_autogen.kernel.transport import Wire
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from jupyter_client import session
+    import zmq
 else:
-    session = LazyModule("jupyter_client.session")
+    zmq = LazyModule("zmq")
 
 _URL = ("http://", "https://")
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
@@ -176,8 +174,7 @@ class FileConnection(Connection):
         if ":" in info["ip"] and info["transport"] == "tcp":
             self.info["ip"] = f"[{info['ip']}]"
         key = info["key"].encode()
-        self.session = session.Session(key=key, signature_scheme="hmac-sha256", username="tw")
-        self._reader = Reader(key)
+        self._sender, self._reader = Sender(key), Reader(key)
         self._connect()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self._control = self._open(context, zmq.DEALER, None, "control")
@@ -187,7 +184,7 @@ class FileConnection(Connection):
         with contextlib.suppress(zmq.Again):
             while True:
                 self._control.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
-        self._send(self._control, "interrupt_request", {})
+        self._sender.send(self._control, "interrupt_request", {})
 
     def listens(self) -> bool:
         """Return whether a process listens at the place of the shell channel."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
 import selectors
 import socket
@@ -21,7 +20,7 @@ from urllib.parse import quote
 from tw_autogen import bounded_json
 from tw_autogen.deadline import OpenedSockets, finish_within
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
+from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content, message_header
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            with OpenedSockets() as opened:
+            with contextlib.closing(OpenedSockets()) as opened:
                 status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, opened.all)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
@@ -381,15 +380,8 @@ class WebsocketWire:
         self._process.forget()
 
     def _send(self, channel: str, kind: str, content: dict[str, Any], parent: Mapping[str, Any] | None = None) -> str:
-        number = uuid.uuid4().hex
-        header = {
-            "msg_id": number,
-            "msg_type": kind,
-            "session": self._session,
-            "username": "tw",
-            "version": "5.3",
-            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
-        }
+        header = message_header(kind, self._session)
+        number = header["msg_id"]
         message = {"channel": channel, "header": header, "parent_header": dict(parent or {}), "metadata": {}}
         text = json.dumps({**message, "content": content, "buffers": []})
         if len(text) > _MOST_SENT_BYTES:  # ASCII: one character, one byte

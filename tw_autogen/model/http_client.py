@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
@@ -217,7 +217,7 @@ class HttpClient:
             pause = _FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 10)
             pause = min(pause, _LONGEST_PAUSE_SECONDS) * (1 - 0.25 * random.random())
             try:
-                with OpenedSockets() as opened:
+                with closing(OpenedSockets()) as opened:
                     request.extensions["trace"] = opened.trace
                     response = finish_within(
                         seconds + _CONNECT_SECONDS, lambda: self._http.send(request, stream=True), opened.all

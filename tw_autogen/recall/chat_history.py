@@ -5,6 +5,7 @@ Each prompt begins with the last one, so that a server can cache it, and a recor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,10 +13,12 @@ from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.escaped_text import long_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.recall.session_notes import SessionNotes
-from tw_autogen.recall.superseded_results import SupersededResults
 
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
+_FAILURE_CHARS, _CUT_CHARS = 240, 600
+_MENDED = "(What replaced it ran; this is a part of the report.)"
+_SEEN = "(It was looked at again further down; this is a part of it.)"
 
 
 class ChatHistory:
@@ -262,3 +265,57 @@ def _after(content: _Content, front: _Content) -> _Content:
 
 def _with_text(part: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
     return {**part, "text": change(part["text"])} if "text" in part else part
+
+
+class SupersededResults:
+    """Finds failures that a later cell has mended, and cut outputs that a later cell has looked at again.
+
+    Texts in a history stay as they are until `shorten` is called for them, when the history is shortened anyway.
+    """
+
+    def __init__(self) -> None:
+        self._failed: list[str] = []
+        self._cut = ("", "")
+        self._shorter: dict[str, str] = {}
+
+    def begin_task(self) -> None:
+        """Note that another task begins: what failed before it is not mended by what it does."""
+        self._failed.clear()
+
+    def note(self, report: str, *, code: str, ok: bool, kept_as: str) -> None:
+        """Note the next result.
+
+        Args:
+            report: As it stands in the history.
+            code: What ran, or was to run.
+            ok: Whether it ran to its end.
+            kept_as: The variable that holds the whole output, of which the report has a part only; empty: it has all.
+        """
+        if not ok:
+            self._failed.append(report)
+            return
+        for one in self._failed:
+            self._note_shorter(one, _FAILURE_CHARS, _MENDED)
+        self._failed.clear()
+        name, cut = self._cut
+        if name and re.search(rf"\b{re.escape(name)}\b", code):
+            self._note_shorter(cut, _CUT_CHARS, _SEEN)
+            self._cut = ("", "")
+        if kept_as:
+            self._cut = kept_as, report
+
+    def shorten(self, text: str) -> str:
+        """Return a text in which of each superseded result only a part is left."""
+        for report, kept in self._shorter.items():
+            text = text.replace(report, kept)
+        return text
+
+    def forget(self) -> None:
+        """Forget the results that are superseded, after they were shortened."""
+        self._shorter.clear()
+
+    def _note_shorter(self, report: str, limit_chars: int, why: str) -> None:
+        tail = limit_chars // 3
+        kept = f"{report[: limit_chars - tail]}\n…\n{report[-tail:]}\n{why}"
+        if len(kept) < len(report):
+            self._shorter[report] = kept
