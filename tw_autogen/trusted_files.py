@@ -30,6 +30,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import python_lines
 from tw_autogen.trust_store import MODEL_SUFFIXES, MOST_BYTES, MOST_SETTINGS_BYTES, hash_regular, read_regular
 
 _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
@@ -332,7 +333,7 @@ class SourceLoader(machinery.SourceFileLoader):
             return super().get_code(fullname)
         content = _import_content(self._files, fullname, self.path)
         with contextlib.suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
-            lines = decode_source(content).splitlines(keepends=True)
+            lines = [f"{line}\n" for line in python_lines(decode_source(content))]
             linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
         return self.source_to_code(content, self.path)
 

@@ -1,4 +1,5 @@
 import io
+import time
 from pathlib import Path
 
 import pytest
@@ -504,6 +505,20 @@ def test_an_event_that_the_printer_does_not_know_is_shown_by_its_line_and_its_wa
 
     assert shown([Paused("s"), SessionClosed("s")]) == "! the kernel waits\n  · paused by a person\n"
     assert tally.warnings == ["the kernel waits"]
+
+
+def test_a_line_that_grows_by_single_characters_takes_linear_time():
+    lines = OutputLines(30, 10)
+    began = time.monotonic()
+    for _ in range(200_000):
+        lines.feed("stdout", "a")
+        lines.unfinished("stdout")
+
+    assert time.monotonic() - began < 5
+    assert lines.unfinished("stdout") == "a" * 4000
+    assert lines.feed("stdout", "b\nc\rd") == ["a" * 200_000 + "b"]
+    assert lines.unfinished("stdout") == "d"
+    assert lines.rest() == [("stdout", "d")]
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(4, 0), (5, 0), (6, 2)])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import tracemalloc
 
 import pytest
@@ -420,3 +421,35 @@ def test_shells_complete_commands_and_options(command, environ, shell):
     )  # fmt: skip
 
     assert "export" in ran.stdout, ran.stderr
+
+
+def test_an_output_of_thousands_of_lines_that_are_alike_is_compared_at_once(asked, run):
+    code = "import random\nfor at in range(3000): print('value', random.random() if at else 'first')\nprint('last')"
+    with ScriptedModel([]) as model, open_session(model, roles="code_interpreter", folder=".tw/sessions") as session:
+        session.run_code(code)
+
+    began = time.monotonic()
+    ran = CliRunner().invoke(main, ["rerun", session.id])
+
+    assert time.monotonic() - began < 30
+    lines = ran.stdout.splitlines()
+    assert (lines[0], lines[1][:10], len(lines)) == ("cell 1: differs", "  - value ", 42)
+    assert lines[-1] == "  … 5958 more lines"
+
+
+@pytest.mark.parametrize("args", [["show"], ["export"]])
+def test_a_journal_that_would_take_gigabytes_is_an_error_before_it_is_read(asked, tmp_path, args):
+    folder = tmp_path / ".tw" / "sessions" / "session-abc123"
+    folder.mkdir()
+    opened = '{"event":"RoundOpened","round_id":"r","user_query":"hi","files":[]}\n'
+    values = "[]," * 10_000_000
+    (folder / "events.jsonl").write_text(f'{opened}{{"event":"CellRan","variables":[{values}[]]}}\n{opened}')
+
+    tracemalloc.start()
+    ran = CliRunner().invoke(main, ["sessions", *args, "abc123", *(["o.ipynb"] if args == ["export"] else [])])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert ran.exit_code != 0
+    assert "line 2: it and those before it would take more than 1 GB of memory" in ran.stderr
+    assert peak < 200 << 20

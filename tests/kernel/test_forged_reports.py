@@ -36,6 +36,15 @@ def send(stream, kind, content=None, *args, **named):
     return before(stream, kind, content, *args, **named)
 session.send = send
 """
+CHARACTERS = """
+from IPython import get_ipython
+kernel = get_ipython().kernel
+for _ in range(20_000):
+    for name, text in (("stdout", "a"), ("stderr", "b")):
+        content = {"name": name, "text": text}
+        kernel.session.send(kernel.iopub_socket, "stream", content, parent=kernel.get_parent())
+print("end")  # as above
+"""
 JOURNAL = f"""
 import json, os
 os.remove("{FOLDER}/cells.jsonl")
@@ -61,6 +70,18 @@ def test_a_listener_hears_little_more_than_what_is_kept(short):
     assert ran.ok, ran.error
     assert len(ran.stdout) < CHARS + 200
     assert CHARS <= sum(len(text) for stream, text in heard if stream == "stdout") <= 2 * CHARS + 10_200
+
+
+def test_single_characters_are_handed_on_together_and_nothing_of_them_is_lost():
+    heard = []
+    with LocalKernel() as kernel:
+        ran = kernel.execute(CHARACTERS, seconds=SECONDS, on_output=lambda *said: heard.append(said))
+
+    assert ran.ok, ran.error
+    assert len(heard) < 10_000
+    for stream, character, text in (("stdout", "a", ran.stdout), ("stderr", "b", ran.stderr)):
+        assert "".join(piece for name, piece in heard if name == stream) == text
+        assert text.removesuffix("end\n") == character * 20_000
 
 
 def test_all_of_a_forged_report_is_bounded(short):

@@ -20,6 +20,7 @@ from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.guest.checkpoint import FOLDER
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.launcher.landlock import version
+from tw_autogen.kernel.recovery import resume
 
 ALWAYS = KernelSettings(checkpoint_seconds=0.001)
 ONCE = KernelSettings(checkpoint_seconds=1000.0)
@@ -434,3 +435,41 @@ def test_all_lines_of_a_journal_together_take_bounded_memory(tmp_path):
     assert len(entries) == lines + 1
     assert entries[0]
     assert not entries[lines - 1]
+
+
+FORGED = """
+session = next(
+    one for module in list(__import__("sys").modules.values())
+    if (one := getattr(module, "__dict__", {}).get("bridge_of_this_kernel")) is not None
+).session
+"""
+
+
+@pytest.mark.parametrize("found", ["5", "[5, [], ['a']]", "{'a': 1}"])
+def test_a_kernel_that_lies_about_what_came_back_breaks_nothing(tmp_path, found):
+    with LocalKernel(tmp_path, settings=ONCE, resume=True) as kernel:
+        assert kernel.execute(f"{FORGED}session.variables = lambda: {found}", seconds=60).ok
+        kernel.execute("import os\nos._exit(3)", seconds=60)
+
+        assert kernel.execute("1 + 1", seconds=60).result == "2"
+
+
+class Kernel:
+    """Stands for a kernel whose code has made its journal and what it says."""
+
+    def __init__(self, variables):
+        self._variables = variables
+
+    def ask(self, op, **fields):
+        return {"variables": self._variables} if op == "hello" else {}
+
+
+def test_any_number_of_names_in_journal_and_kernel_takes_linear_time_and_is_told_in_bounded_words():
+    names = [f"n{number}" for number in range(400_000)]
+    began = time.monotonic()
+    said = resume(Kernel([[f"v{number}", "int", "1"] for number in range(20_000)]), [{"variables": names}])
+
+    assert time.monotonic() - began < 20
+    assert len(said) == 501
+    assert said[-1].message.endswith("more lines are left out")
+    assert max(len(one.message) for one in resume(Kernel([]), [{"variables": ["x" * 1_000_000]}])) < 20_000

@@ -1,6 +1,7 @@
 """The OpenAI client against real servers on loopback: what it sends, what it reads, and how it fails."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -526,12 +527,16 @@ def test_the_only_model_of_a_loopback_server_is_taken_without_key_and_name():
 
 @pytest.mark.parametrize(
     ("names", "said_so"),
-    [(("qwen3", "llama4"), "choose one of its models: qwen3, llama4"), ((), "it has no model yet")],
+    [
+        (("qwen3", "llama4"), "choose one of its models: qwen3, llama4"),
+        ((), "it has no model yet"),
+        (("m\x1b[2J", "n\u202e"), "choose one of its models: m\\x1b[2J, n\\u202e"),
+    ],
 )
 def test_several_models_or_none_are_a_question_to_the_user(names, said_so):
     with (
         scripted_server(said("hi"), models=has_models(*names)) as server,
-        pytest.raises(NoModelError, match=rf"no model configured: {server.base_url} .*{said_so}"),
+        pytest.raises(NoModelError, match=rf"no model configured: {server.base_url} .*{re.escape(said_so)}"),
     ):
         resolve_model(ModelSettings(base_url=server.base_url))
 

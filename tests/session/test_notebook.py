@@ -329,7 +329,37 @@ def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
         ("- a\n  ~~~\n  1", "- a\n  ~~~\n  1"),
         ("    1", "    1"),
         ("", ""),
+        ("![a](http://x/y) `![`", r"!\[a](http://x/y) `!\[`"),
+        ("![a][r]\n\n[r]: //x/y", "!\\[a][r]\n\n[r]: //x/y"),
+        ("[![a](x)](y)", r"[!\[a](x)](y)"),
+        ("```\n![a](x)\n```", "```\n![a](x)\n```"),
+        ("![a](data:image/png;base64,AAAA)", "![a](data:image/png;base64,AAAA)"),
     ],
 )
-def test_html_in_words_is_shown_as_text(text, shown):
+def test_html_and_addresses_of_images_in_words_are_shown_as_text(text, shown):
     assert without_html(text) == shown
+
+
+TAG = "<img src=x onerror=alert(1)>"
+
+
+@pytest.mark.parametrize("ending", ["md", "ipynb"])
+def test_nothing_in_an_exported_session_is_active_whoever_has_written_it(tmp_path, ending):
+    said = f"{TAG} ![chart](http://127.0.0.1:9/x.png?d=SECRET)"
+    steps = Post("Planner", "CodeInterpreter", "go", plan=Plan.parse(f"1. load {said}"))
+    with Journal(tmp_path / "events.jsonl") as journal:
+        for event in (
+            SessionOpened(f"s{said}", "f", ["Planner"], [f"p{said}"], f"k{said}"),
+            RoundOpened("r", f"hi {said}", [f"a`{said}`.csv", "`", "", "a\n\n" + said]),
+            PostClosed("r", "p", steps),
+            CodeChecked("x", [f"line 1 (shell): shell command '{said}' is not allowed\n  Use {said}"]),
+            RoundClosed("r", "failed", "", f"a {said}", f"e {said}", 1.0, {}),
+        ):
+            journal.write(event)
+    path = export_session(tmp_path, tmp_path / f"a.{ending}")
+
+    text = path.read_text(encoding="utf-8")
+    cells = [text] if ending == "md" else [one["source"] for one in json.loads(text)["cells"]]
+    page = "".join(MarkdownIt("commonmark").render("".join(one)) for one in cells)
+    assert page.count("SECRET") >= 10
+    assert "<img" not in page

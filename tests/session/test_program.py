@@ -129,3 +129,17 @@ def test_words_of_a_question_break_no_program(query):
     source = Program.of(events("x = 50", query=query)).source()
 
     compile(source, "program.py", "exec")
+
+
+def test_lines_are_those_of_python_whatever_else_ends_a_line_elsewhere():
+    odd = "a = 'p\u2028q\x0c'\rb = 2\nraise ValueError"
+    program = Program.of(events((odd, "cell 1, line 3\nValueError"), "c = b + 1", query="q", files=()))
+
+    failed = "# Of a cell that failed later:\na = 'p\u2028q\x0c'\nb = 2"
+    assert [cell.source for cell in program.cells] == [failed, "c = b + 1"]
+
+
+def test_a_comment_of_a_cell_stays_one_in_the_program(tmp_path):
+    program = Program.of(events("%time\n# harmless\u2028print('ran')\nprint('said')", query="q", files=()))
+
+    assert run(program, tmp_path).stdout == "said\n"

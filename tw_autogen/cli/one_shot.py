@@ -22,6 +22,7 @@ from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.escaped_text import visible
 from tw_autogen.events import EventLines, Handler
 from tw_autogen.session import Saved, Session, answer_markdown, files_not_made
 
@@ -72,10 +73,10 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
         )
         if quiet or not isinstance(error, RoundError):  # else the end of the round has said it
-            console.print(f"tw-autogen: {error}", soft_wrap=True)
+            console.print(f"tw-autogen: {visible(str(error))}", soft_wrap=True)
     except OSError as error:
         once.fail(error, Exit.failed, words_of_os_error(error))
-        console.print(f"tw-autogen: {words_of_os_error(error)}", soft_wrap=True)
+        console.print(f"tw-autogen: {visible(words_of_os_error(error))}", soft_wrap=True)
     except KeyboardInterrupt as error:
         terminated = isinstance(error, Terminated)
         once.fail(error, Exit.terminated if terminated else Exit.interrupted)

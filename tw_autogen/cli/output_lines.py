@@ -7,6 +7,8 @@ from collections import deque
 
 from tw_autogen.cli.terminal import clean
 
+_NEWEST_CHARS = 4000
+"""Of a line that has not ended: it may grow by single characters, and is asked for each time."""
 _GAP = re.compile(r"\S {2,}\S")
 
 
@@ -29,7 +31,8 @@ class OutputLines:
         self.fed = False
         self._head = head
         self._tail: deque[tuple[str, str]] = deque(maxlen=tail + 1)
-        self._partial: dict[str, str] = {}
+        self._open: dict[str, list[str]] = {}
+        self._newest: dict[str, str] = {}
         self._count = 0
 
     def feed(self, stream: str, text: str) -> list[str]:
@@ -40,16 +43,22 @@ class OutputLines:
             text: The piece, which may end within a line.
         """
         self.fed = self.fed or bool(text)
-        *whole, self._partial[stream] = (self._partial.get(stream, "") + text).split("\n")
+        *whole, rest = text.split("\n")
+        if whole:
+            whole[0] = "".join((*self._open.pop(stream, ()), whole[0]))
+            self._newest[stream] = ""
+        self._open.setdefault(stream, []).append(rest)
+        self._newest[stream] = (self._newest.get(stream, "") + rest)[-_NEWEST_CHARS:]
         return self._within(stream, whole)
 
     def unfinished(self, stream: str) -> str:
-        """Return the line that has not ended yet; of a progress bar that is its newest state."""
-        return self._partial.get(stream, "").rstrip("\r").rsplit("\r", 1)[-1]
+        """Return the end of the line that has not ended yet; of a progress bar that is its newest state."""
+        return self._newest.get(stream, "").rstrip("\r").rsplit("\r", 1)[-1]
 
     def rest(self) -> list[tuple[str, str]]:
         """Return, by stream, the lines that never ended, how many lines are not shown, and the tail."""
-        left, self._partial = self._partial, {}
+        left = {stream: "".join(pieces) for stream, pieces in self._open.items()}
+        self._open, self._newest = {}, {}
         shown = [(stream, line) for stream, text in left.items() if text for line in self._within(stream, [text])]
         tail = [(stream, clean(line)) for stream, line in self._tail]
         if self.hidden:

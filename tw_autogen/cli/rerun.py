@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,8 @@ from tw_autogen.testing import ScriptedModel
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 _PLACE = re.compile(r"^( *cell )(\d{1,9})(, line \d+)", re.M)
 _MOST_LINES = 40
+_MOST_COMPARED = 500
+"""Lines from the first that differs on; a diff of many that are alike takes the square of their number, or more."""
 
 
 @with_options(SESSION_OPTIONS)
@@ -206,12 +209,29 @@ def _compare(session: Session, program: Program, events: list[Event]) -> Exit:
             click.echo(f"cell {number}: same")
             continue
         differing += 1
-        lines = [line for line in difflib.ndiff(old, new) if line[:1] in "+-"]
+        lines = _differences(old, new)
         more = f"\n  … {len(lines) - _MOST_LINES} more lines" * (len(lines) > _MOST_LINES)
         click.echo(f"cell {number}: differs\n{_indented(lines[:_MOST_LINES])}{more}")
     cells = f"{same + differing} cell{'s' * (same + differing != 1)}"
     click.echo(f"{cells} ran: {same} with the same result, {differing} with another one", err=True)
     return Exit.done
+
+
+def _differences(old: list[str], new: list[str]) -> list[str]:
+    """Return the lines that differ, as of a diff; of long outputs from the first one on, place by place, after some.
+
+    Args:
+        old: Lines as they were.
+        new: Lines as they are.
+    """
+    same = len(os.path.commonprefix([old, new]))
+    until = same + _MOST_COMPARED
+    found = difflib.unified_diff(old[same:until], new[same:until], n=0, lineterm="")
+    lines = [f"{line[0]} {line[1:]}" for line in itertools.islice(found, 2, None) if line[:1] in "+-"]
+    for before, after in itertools.zip_longest(old[until:], new[until:]):
+        if before != after:
+            lines += [f"{sign} {line}" for sign, line in (("-", before), ("+", after)) if line is not None]
+    return lines
 
 
 def _renumbered(error: str, before: int) -> str:

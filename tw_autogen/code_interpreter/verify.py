@@ -30,6 +30,7 @@ from tw_autogen.code_interpreter.policy import Policy, RuleSet, listed, rules_of
 from tw_autogen.code_interpreter.policy_checker import PolicyChecker
 from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
 from tw_autogen.code_interpreter.syntax import assumed
+from tw_autogen.escaped_text import python_lines
 from tw_autogen.kernel.guest import install_words
 from tw_autogen.lazy_module import LazyModule
 
@@ -205,7 +206,7 @@ def to_python(cell: str) -> tuple[str, list[int]]:
             raise
         except Exception as error:  # IPython's, which fails in ways of its own on broken text
             raise SyntaxError(f"IPython can't read it ({type(error).__name__}: {error})") from error
-    given, made = _python_lines(cell), _python_lines(text)
+    given, made = python_lines(cell.rstrip("\n")), python_lines(text.rstrip("\n"))
     if len(given) == len(made):
         return text, []
     head = next((i for i, (one, other) in enumerate(zip(given, made, strict=False)) if one != other), 0)
@@ -220,7 +221,7 @@ def to_python(cell: str) -> tuple[str, list[int]]:
 
 def _transformed(cell: str) -> list[str]:
     manager = _manager()
-    lines: list[str] = cell.splitlines(keepends=True)
+    lines: list[str] = cell.splitlines(keepends=True)  # as IPython does, which puts them together again
     for step in [*manager.cleanup_transforms, *manager.line_transforms]:
         lines = step(lines)
     most = min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // max(1, len(cell))))
@@ -229,10 +230,6 @@ def _transformed(cell: str) -> list[str]:
         if not changed:
             return lines
     raise SyntaxError(f"more than {most} magics in one cell of {len(cell)} characters")
-
-
-def _python_lines(text: str) -> list[str]:
-    return re.split(r"\r\n|\r|\n", text.rstrip("\n"))
 
 
 def _line_of(line: int, lines: list[int]) -> int:

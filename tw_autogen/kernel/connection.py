@@ -54,7 +54,7 @@ class Sender:
         return self._session.encode()
 
     def send(self, socket: zmq.Socket[bytes], kind: str, content: Mapping[str, Any]) -> str:
-        """Send a message; return its id.
+        """Send a message; return its id. Where the line was cut, connect it again: never wait for it.
 
         Args:
             socket: Of the channel.
@@ -66,7 +66,12 @@ class Sender:
         signer = self._signer.copy()
         for part in parts:
             signer.update(part)
-        socket.send_multipart([_DELIMITER, signer.hexdigest().encode(), *parts])
+        message = [_DELIMITER, signer.hexdigest().encode(), *parts]
+        try:
+            socket.send_multipart(message)
+        except zmq.Again:
+            _reconnect(socket)
+            socket.send_multipart(message)
         return header["msg_id"]
 
 
@@ -385,10 +390,16 @@ class Connection:
 
     def reconnect_output(self) -> None:
         """Connect iopub again: zmq does not, where a message over the limit of one part has cut the line."""
-        place = self.iopub.get_string(zmq.LAST_ENDPOINT)
-        with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
-            self.iopub.disconnect(place)
-        self.iopub.connect(place)
+        _reconnect(self.iopub)
+
+    def reconnect_requests(self) -> Sequence[Channel]:
+        """Connect shell and stdin again where a message over the limit of one part has cut them; return which."""
+        lines: tuple[Channel, ...] = ("shell", "stdin")
+        # A line takes messages, without a limit, from `connect` on until it is cut, also while nobody listens.
+        cut = [one for one in lines if not self._channels[one].poll(0, zmq.POLLOUT)]
+        for one in cut:
+            _reconnect(self._channels[one])
+        return cut
 
     def await_reply(self) -> None:
         """Wait a moment for a message on shell."""
@@ -430,6 +441,7 @@ class Connection:
         # The kernel's end queues without a limit (`guest.boot`), so that a flood drops no message, `idle` among them.
         one.setsockopt(zmq.RCVHWM, _MOST_WAITING)
         one.setsockopt(zmq.SNDHWM, 0)
+        one.setsockopt(zmq.SNDTIMEO, 0)  # without a limit of messages, sending waits for a line that was cut only
         one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_PART)
         one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         one.setsockopt(zmq.IPV6, int(":" in info["ip"]))
@@ -445,6 +457,13 @@ class Connection:
             one.close()
             raise
         return one
+
+
+def _reconnect(line: zmq.Socket[bytes]) -> None:
+    place = line.get_string(zmq.LAST_ENDPOINT)
+    with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
+        line.disconnect(place)
+    line.connect(place)
 
 
 def _close(descriptors: Iterable[int]) -> None:

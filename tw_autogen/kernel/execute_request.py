@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +24,17 @@ _DRAIN_SECONDS = 2.0
 _RECONNECT_SECONDS = 0.5
 """How long it is waited for output after iopub was connected again."""
 
+_CONNECT_SECONDS = 0.1
+"""What a kernel gets to see a line that was connected again, before its cell is stopped and another one sends on it."""
+
 _LONGEST_DRAIN_SECONDS = 30.0
 """How long it is read in all, as long as some comes."""
 
 _LOOK_SECONDS = 0.1
 """How often a process is looked at where the system has no descriptor that tells of its end."""
+
+_SAY_SECONDS, _MOST_PIECES = 0.05, 4
+"""How often output is handed on, and in how many pieces at once; further ones are put to the last of their stream."""
 
 _READ_SECONDS = 0.1
 """How long messages of one socket are read before the clock is looked at."""
@@ -47,7 +53,7 @@ class RawResult:
         died: How the process ended; empty if it lives.
         killed: The process was ended because an interrupt did not help.
         heard: Something came on iopub, so that its subscription stands.
-        output_lost: The line on which output comes was cut before the end; it is connected again.
+        output_lost: The line of output or of replies was cut before the end; it is connected again.
         shown: What the cell displayed, by MIME type; of kernels without our hooks only.
         host_seconds: Time spent in host calls.
         seconds: Time in all.
@@ -80,8 +86,8 @@ class ExecuteRequest:
         output_chars: How much of each stream is kept.
         calls: Makes what takes host calls, given what wakes this.
         waiting: What is waited on.
-        on_output: Told of output as it comes: of each stream somewhat more than twice what is kept, which is more than
-            a kernel sends unless code forges its messages.
+        on_output: Told of output as it comes, some 20 times a second at most: of each stream somewhat more than twice
+            what is kept, which is more than a kernel sends unless code forges its messages.
         crash_output: Gives what was flushed for a stream and a request, where a crash kept it from coming.
     """
 
@@ -103,6 +109,7 @@ class ExecuteRequest:
         self._connection = connection
         self._process = process
         self._send = send
+        connection.reconnect_requests()  # cut since the last request, which is over
         self._request = send()
         self._grace = grace_seconds
         self._ends = ends_unresponsive
@@ -117,6 +124,8 @@ class ExecuteRequest:
         self._nudge_at = float("inf")
         self._give_up_at = self._drained_by = float("inf")
         self._idle = False
+        self._unsaid: list[tuple[str, list[str]]] = []
+        self._say_at = 0.0
         self._room = dict.fromkeys(("stdout", "stderr"), 2 * output_chars + _MORE_CHARS)
         self.outcome = RawResult(Clipped(output_chars), Clipped(output_chars))
 
@@ -167,6 +176,8 @@ class ExecuteRequest:
             if "shell" in woken.channels:
                 self._read_reply()
             self._serve(asked="stdin" in woken.channels)
+            self._say()
+            self._note_cut(self._connection.reconnect_requests())
             self._watch_clock()
             if woken.ended and not self.outcome.died and not self._process.alive():
                 self._read_reply()  # what it sent before it ended; of that, the last may still be under way
@@ -176,8 +187,21 @@ class ExecuteRequest:
                     pass
                 self.outcome.died = self._process.end()
                 self._read_crash_output()
+        self._say(at_once=True)
         if self.outcome.reply is not None and not (self._idle or self.outcome.died):
             self._reconnect_output()
+
+    def _note_cut(self, lines: Sequence[Channel]) -> None:
+        """Go on after a message over the limit of one: what was in it, a reply or a host call, comes no more.
+
+        Args:
+            lines: Those that it has cut, connected again.
+        """
+        if "shell" in lines:
+            self._idle = self.outcome.output_lost = True
+        if "stdin" in lines:
+            time.sleep(_CONNECT_SECONDS)  # nothing tells when the kernel sees the new line
+            self._stop("because a call of a function in the host was larger than 64 MB")
 
     def _reconnect_output(self) -> None:
         """Connect iopub again: no `idle` came behind the reply, as after a message over the limit of one."""
@@ -197,7 +221,8 @@ class ExecuteRequest:
 
     def _milliseconds(self) -> int | None:
         cell = float("inf") if self._calls.waiting else self._deadline
-        next_at = min(cell, self._calls.deadline, self._kill_at, self._nudge_at, self._give_up_at)
+        say_at = self._say_at if self._unsaid else float("inf")
+        next_at = min(cell, self._calls.deadline, self._kill_at, self._nudge_at, self._give_up_at, say_at)
         if self._process.death is None:
             next_at = min(next_at, time.monotonic() + _LOOK_SECONDS)
         return None if next_at == float("inf") else int(max(0.0, next_at - time.monotonic()) * 1000) + 1
@@ -254,9 +279,26 @@ class ExecuteRequest:
 
     def _take_output(self, stream: str, text: str) -> None:
         (self.outcome.stdout if stream == "stdout" else self.outcome.stderr).add(text)
-        if self._on_output is not None and (said := text[: self._room[stream]]):
-            self._room[stream] -= len(said)
-            self._on_output(stream, said)
+        if self._on_output is None or not (said := text[: self._room[stream]]):
+            return
+        self._room[stream] -= len(said)
+        if not self._unsaid:
+            self._say_at = max(self._say_at, time.monotonic())
+        if len(self._unsaid) < _MOST_PIECES and (not self._unsaid or self._unsaid[-1][0] != stream):
+            self._unsaid.append((stream, []))
+        next(pieces for name, pieces in reversed(self._unsaid) if name == stream).append(said)
+
+    def _say(self, *, at_once: bool = False) -> None:
+        """Hand on what has come, some 20 times a second at most: code can send single characters.
+
+        Args:
+            at_once: Nothing follows.
+        """
+        while self._unsaid and self._on_output is not None and (at_once or time.monotonic() >= self._say_at):
+            unsaid, self._unsaid = self._unsaid, []
+            self._say_at = time.monotonic() + _SAY_SECONDS
+            for stream, pieces in unsaid:
+                self._on_output(stream, "".join(pieces))
 
     def _read_crash_output(self) -> None:
         """Take what was flushed and did not come, where all that came is the beginning of it."""

@@ -344,6 +344,10 @@ class WebsocketWire:
     def reconnect_output(self) -> None:
         """Do nothing: all channels are one line, which is lost as a whole."""
 
+    def reconnect_requests(self) -> Sequence[Channel]:
+        """Return nothing: the same."""
+        return ()
+
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
         self._send("stdin", "input_reply", {"value": text}, parent=self._asked)

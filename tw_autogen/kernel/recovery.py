@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execute_request import RawResult
-from tw_autogen.kernel.execution_results import COMES_BACK, LOST, error_text, went_well
+from tw_autogen.kernel.execution_results import COMES_BACK, LOST, error_text, rows, went_well
+from tw_autogen.kernel.guest.output_capture import clip
 from tw_autogen.kernel.kernel import Log
 
 TAG = "resume"
@@ -22,6 +24,9 @@ _MOST_SECONDS = 1200.0
 """What is believed of a cell's time: code can write to the journal."""
 _TOGETHER_SECONDS = 600.0
 """How long all cells may take together that are run again."""
+
+_MOST_LINES, _LINE_CHARS = 500, 10_000
+"""What is said of it all: code has written the journal and the checkpoint."""
 
 _INTERRUPTED = "running it again was interrupted"
 Entry = Mapping[str, Any]
@@ -68,13 +73,15 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True)
         count += "code" in entry and not problem
         if problem:
             said.append(_warning(f"line {number} of the journal: {problem}"))
-    there = [str(row[0]) for row in live.ask("hello").get("variables") or []]
-    said += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in there]
+    there = [name for name, _, _ in rows(live.ask("hello"), "variables", 3)]
+    known = set(there)
+    said += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in known]
     source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
     ways = [one for one in (source, f"{count} cells that were run again" if count else "") if one]
     if there and ways:
         said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
-    return said
+    more = [_warning(f"{len(said) - _MOST_LINES} more lines are left out")] if len(said) > _MOST_LINES else []
+    return [*(replace(one, message=clip(one.message, _LINE_CHARS)) for one in said[:_MOST_LINES]), *more]
 
 
 def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str]) -> dict[str, Any]:

@@ -55,6 +55,10 @@ class Wire(Protocol):
         """Connect iopub again after it was cut."""
         ...
 
+    def reconnect_requests(self) -> Sequence[Channel]:
+        """Connect shell and stdin again where they were cut; return which."""
+        ...
+
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
         ...

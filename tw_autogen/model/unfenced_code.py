@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+from tw_autogen.escaped_text import python_lines
+
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
 _CODE_LINE = re.compile(
     r"\s*(?:[A-Za-z_][\w.]{0,200}(?:\[[^\n\]]{0,200}\])?\s?(?:[-+*/]?=(?!=)|\()|(?:import|from)\s+[\w.]+(?:\s+(?:import|as)\s|\s*$)"
@@ -38,7 +40,7 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
     """
     if len(text) > _LONGEST_CHARS:
         return None
-    lines = text.splitlines()
+    lines = python_lines(text.removesuffix("\n"))
     starts = [at for at, line in enumerate(lines) if line.strip()][: _PROSE_LINES + 1]
     for start in starts:
         code = _longest_prefix(lines[start:])
@@ -64,7 +66,7 @@ def without_prose(code: str) -> str:
     """
     if parses(code) or len(code) > _LONGEST_CHARS:
         return code
-    lines = code.splitlines()
+    lines = python_lines(code.removesuffix("\n"))
     kept = "\n".join(lines[: (first := len(_longest_prefix(lines))) + _code_length(lines[first:])])
     if not parses(kept):
         return code

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
+from tw_autogen.escaped_text import python_lines
+
 _JOINS = frozenset({"merge", "merge_asof", "merge_ordered", "concat", "combine_first", "vlookup"})
 _MODELS = frozenset({
     "fit", "polyfit", "lstsq", "linregress", "curve_fit", "OLS", "cross_val_score", "train_test_split",
@@ -64,7 +66,7 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
 
 
 def _parsed(code: str) -> ast.Module | None:
-    lines = ("pass" if line.lstrip().startswith(("%", "!")) else line for line in code.splitlines())
+    lines = ("pass" if line.lstrip().startswith(("%", "!")) else line for line in python_lines(code))
     try:
         return ast.parse("\n".join(lines))
     except (ValueError, SyntaxError, RecursionError, MemoryError):

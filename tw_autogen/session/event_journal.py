@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -36,6 +37,8 @@ if sys.platform != "win32":
 JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
 LARGEST_BYTES = 256 << 20
+_MOST_HELD_BYTES, _VALUE_BYTES = 1 << 30, 64
+"""What the events of a journal may take in memory, and one value of them, by estimate: anybody may have written it."""
 
 _log = logging.getLogger(__name__)
 
@@ -124,15 +127,20 @@ def read_journal(path: Path | str) -> Iterator[Event]:
 
     Raises:
         OSError: there is no such file, or it is no regular one, or it is larger than 256 MB.
-        ValueError: a line before the last one is no event; names its number.
+        ValueError: a line before the last one is no event, or the events until there take more than about 1 GB of
+            memory; names its number.
     """
     with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
-        lines = folder.read_file(Path(path).name, limit_bytes=LARGEST_BYTES).removesuffix(b"\n").split(b"\n")
-    for number, line in enumerate(lines, 1):
+        data = folder.read_file(Path(path).name, limit_bytes=LARGEST_BYTES)
+    held, last = 0, data.count(b"\n") + (not data.endswith(b"\n"))
+    for number, line in enumerate(io.BytesIO(data), 1):
+        held += (1 if line.isascii() else 4) * len(line) + _VALUE_BYTES * sum(map(line.count, (b",", b"[", b"{")))
+        if held > _MOST_HELD_BYTES:
+            raise ValueError(f"line {number}: it and those before it would take more than 1 GB of memory")
         try:
             event = event_from_dict(bounded_json.loads(line.decode("utf-8")))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            if number == len(lines):
+            if number == last:
                 return
             raise ValueError(f"line {number}: {error}") from error
         yield event

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tw_autogen.conversation import AttachmentType, Post
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -65,8 +66,26 @@ def fenced(text: str, language: str = "") -> str:
     return f"{marks}{language}\n{_lines(text)}\n{marks}"
 
 
+def code_span(text: str) -> str:
+    """Return text as a span of code on one line, hidden characters as escapes, with marks that it can't close.
+
+    Args:
+        text: Any, such as the name of a file.
+
+    Example:
+        >>> code_span("a`b`.csv")
+        '``a`b`.csv``'
+    """
+    line = visible_line(text) or " "
+    marks = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    pad = " " if "`" in line[:1] + line[-1:] else ""
+    return f"{marks}{pad}{line}{pad}{marks}"
+
+
 def without_html(markdown: str) -> str:
     r"""Return Markdown whose HTML is shown as text, outside of its blocks of code too, and which ends all its blocks.
+
+    So are images by address, which whoever looks at them would load; those that bring their data stay.
 
     Args:
         markdown: Written by a user or a model. What is longer than 20 000 characters, or leaves a block of code open,
@@ -75,6 +94,8 @@ def without_html(markdown: str) -> str:
     Example:
         >>> without_html("a < b, <b>c</b>")
         'a < b, &lt;b>c&lt;/b>'
+        >>> without_html("![chart](http://x/a.png)")
+        '!\\[chart](http://x/a.png)'
     """
     text = _lines(markdown)
     if len(text) > MOST_MARKDOWN_CHARS:
@@ -87,16 +108,29 @@ def without_html(markdown: str) -> str:
         for tag in [one.content.split("\n")[0] for one in token.children or () if one.type == "html_inline"]:
             for at in range(*token.map or ()):
                 lines[at] = lines[at].replace(tag, f"&lt;{tag[1:]}")
+        if any(map(_loads, token.children or ())):
+            for at in range(*token.map or ()):
+                lines[at] = lines[at].replace("![", r"!\[")
     text = "\n".join(lines)
     return text if _is_plain(text) else fenced(text)
 
 
 def _is_plain(markdown: str) -> bool:
-    """Return whether Markdown holds no HTML, and no block of code without an end, which would hold all that follows."""
+    """Return whether Markdown holds no HTML, loads nothing, and has no block of code without an end.
+
+    Such a block would hold all that follows.
+    """
     tokens = _parsed(f"{markdown}\n\n{_BEHIND}")
     last = tokens[-3:]
     ends = [one.type for one in last[::2]] == ["paragraph_open", "paragraph_close"] and last[1].content == _BEHIND
-    return ends and not any(one.type.startswith("html") for token in tokens for one in (token, *(token.children or ())))
+    parts = [one for token in tokens for one in (token, *(token.children or ()))]
+    return ends and not any(one.type.startswith("html") or _loads(one) for one in parts)
+
+
+def _loads(token: Token) -> bool:
+    """Return whether a part of Markdown is an image by address, or has one in its description."""
+    by_address = token.type == "image" and not str(token.attrs.get("src", "")).startswith("data:")
+    return by_address or (token.type == "image" and any(map(_loads, token.children or ())))
 
 
 def _parsed(markdown: str) -> list[Token]:

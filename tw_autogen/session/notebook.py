@@ -28,7 +28,7 @@ from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_dat
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
-from tw_autogen.session.markdown_text import answer_markdown, fenced, without_html
+from tw_autogen.session.markdown_text import answer_markdown, code_span, fenced, without_html
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -134,13 +134,13 @@ class _Notebook:
             self._plugins = list(dict.fromkeys([*self._plugins, *event.plugins]))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
-        self._say(f"# {event.session_id}\n\nThe code ran in: {event.kernel}{plugins}.")
+        self._say(without_html(f"# {event.session_id}\n\nThe code ran in: {event.kernel}{plugins}."))
         self._plugins = event.plugins
         self._place_of_plugins = len(self._cells)
 
     @take.register(RoundOpened)
     def _round_opened(self, event: RoundOpened) -> None:
-        files = f"\n\nFiles: {', '.join(f'`{name}`' for name in event.files)}" if event.files else ""
+        files = f"\n\nFiles: {', '.join(map(code_span, event.files))}" if event.files else ""
         self._plan = ""
         self._rounds.append(Round(event.user_query, event.round_id))
         self._say(f"## Request\n\n{without_html(event.user_query)}{files}")
@@ -152,12 +152,12 @@ class _Notebook:
         plan = str(event.post.plan or "")
         if plan and plan != self._plan:
             self._plan = plan
-            self._say("**Plan**\n\n" + plan.replace("<", "&lt;"))  # `<depends on 1>` is no tag
+            self._say(f"**Plan**\n\n{without_html(plan.replace('<', '&lt;'))}")  # `<depends on 1>` is no tag
 
     @take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
         if event.findings:  # no code cell: "run all" in another kernel would run what was refused here
-            findings = "".join(f"- {finding}\n" for finding in event.findings)
+            findings = without_html("".join(f"- {finding}\n" for finding in event.findings))
             words = f"**Not run, because it breaks rules:**\n\n{fenced(event.code, 'python')}\n\n{findings}"
             self._add(nbformat.v4.new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from tw_autogen.escaped_text import python_lines
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.notebook import loading_code
@@ -242,7 +243,7 @@ def _without_magics(code: str) -> str:
         ast.parse(code)
         return code
     except (SyntaxError, ValueError, RecursionError):
-        return "\n".join(f"# {line}" if line.lstrip()[:1] in ("%", "!") else line for line in code.splitlines())
+        return "\n".join(f"# {line}" if line.lstrip()[:1] in ("%", "!") else line for line in python_lines(code))
 
 
 def _with_needed(read: _Reader) -> Iterator[tuple[str, ast.Module, str, CellRan | None]]:
@@ -283,7 +284,7 @@ def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[ast.Module
     line = int(found[1]) if found else 0
     body = [one for one in tree.body if (one.end_lineno or one.lineno) < line]
     last = body[-1].end_lineno if body else 0
-    return ast.Module(body, []), "\n".join(code.splitlines()[:last])
+    return ast.Module(body, []), "\n".join(python_lines(code)[:last])
 
 
 def _names(tree: ast.AST) -> set[str]:
@@ -480,7 +481,7 @@ def _word_near(words: str, start: int, end: int) -> str:
 
 def _replaced(code: str, places: Sequence[_Place]) -> str:
     """Return code with other text in some places, which are given last one first."""
-    lines = [line.encode() for line in code.split("\n")]
+    lines = [line.encode() for line in python_lines(code)]
     for first, start, last, end, text in places:
         lines[first - 1 : last] = [lines[first - 1][:start] + text.encode() + lines[last - 1][end:]]
     return b"\n".join(lines).decode()

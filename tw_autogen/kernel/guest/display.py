@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, cast
 from .artifacts import Bounded, TooLarge, TooMany, preview, write_table
 from .output_capture import clip
 from .plugin_context import ArtifactType, PluginContext
+from .traceback_text import code_lines
 
 _CHARS = 100
 _READ = 20_000
@@ -297,7 +298,7 @@ def may_end_with_semicolon(code: str) -> bool:
         >>> [may_end_with_semicolon(code) for code in ("1; 2", "1;  # no more", "1; 2 + \\\n3")]
         [True, True, False]
     """
-    for line in reversed(code.splitlines()):
+    for line in reversed(code_lines(code)):
         if ";" in line:
             return True
         if (text := line.strip()) and not text.startswith("#"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 MOST_BYTES = 256 << 20
 """What the values of one message or host call may take."""
 
+_MOST_SENT = 60 << 20
+"""What the text of a host call may take; a message of more than 64 MB does not reach the host."""
 _PER_CONTAINER, _PER_VALUE, _PER_QUOTE = 64, 32, 28
 _WIDEST = 4
 
@@ -39,8 +41,12 @@ def check_call_size(request: str) -> None:
         ValueError: it is too large.
     """
     needed = estimate_parsed_bytes(request)
-    if needed > MOST_BYTES:
+    sent = len(request) + request.count('"') + request.count("\\")  # it is a text within a message of JSON
+    if needed > MOST_BYTES or sent > _MOST_SENT:
+        taken, of, most = (
+            (needed, "the host's memory", MOST_BYTES) if needed > MOST_BYTES else (sent, "one message", _MOST_SENT)
+        )
         raise ValueError(
-            f"the arguments would take about {needed >> 20} MB of the host's memory, of {MOST_BYTES >> 20}; "
+            f"the arguments would take about {taken >> 20} MB of {of}, of {most >> 20}; "
             "pass a DataFrame, or write a file and pass its name"
         )

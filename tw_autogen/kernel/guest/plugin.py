@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
 from .plugin_context import LogErrorLevel, PluginContext
+from .traceback_text import code_lines
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -254,7 +255,8 @@ def install_names() -> None:
 def _run(name: str, source: str, path: str | None) -> types.ModuleType:
     module = types.ModuleType(f"tw_plugin_{name}")
     module.__file__ = path or f"<plugin {name}>"
-    linecache.cache[module.__file__] = (len(source), None, source.splitlines(keepends=True), module.__file__)
+    lines = [f"{line}\n" for line in code_lines(source)]
+    linecache.cache[module.__file__] = (len(source), None, lines, module.__file__)
     if path is not None:
         beside = path.replace("\\", "/").rpartition("/")[0]
         if beside and beside not in sys.path:

@@ -17,6 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from .output_capture import clip
+
+_ERROR_CHARS = 8000
 _CHANGING = {"_", "input", "display", "get_ipython", "exit", "quit", "__IPYTHON__"}
 """Builtins that IPython itself puts in and takes out."""
 
@@ -68,13 +71,15 @@ def reply_on_error(kernel: Any) -> None:
     """Make each cell have a reply: also one that was cancelled while it awaited, or whose exception has no text.
 
     Without it, ipykernel sends none, and answers nothing from then on; or the process ends, where a class of the code
-    raises SystemExit while the cell's end is reported.
+    raises SystemExit while the cell's end is reported. Long names and texts of exceptions are cut: a reply that is too
+    large for the host is lost.
     """
     run = kernel.do_execute
 
     async def do_execute(*args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
             reply: dict[str, Any] = await run(*args, **kwargs)
+            reply.update((key, clip(str(reply[key]), _ERROR_CHARS)) for key in ("ename", "evalue") if key in reply)
             return reply
         except (asyncio.CancelledError, KeyboardInterrupt):  # of `await` at top level, or outside of all code
             return _failed(kernel, "KeyboardInterrupt", "")

@@ -23,6 +23,11 @@ _MOST_FRAMES = 20
 _ERROR_CHARS = 8000
 
 
+def code_lines(code: str) -> list[str]:
+    """Return the lines of code as Python counts them: `str.splitlines` ends some at a form feed or U+2028, too."""
+    return code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
 class Cells:
     """Remembers the code of cells as it was written, so that a traceback can quote it.
 
@@ -41,7 +46,7 @@ class Cells:
             number: The cell's number.
             code: Its text.
         """
-        lines = code.splitlines()
+        lines = code_lines(code)
         blank = next((place for place, line in enumerate(lines) if line.strip()), 0)
         self._lines[number] = (lines, blank)  # IPython drops leading blank lines before it counts
         while len(self._lines) > _MOST_CELLS:
