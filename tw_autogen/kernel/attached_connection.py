@@ -187,7 +187,7 @@ class FileConnection(Connection):
         with contextlib.suppress(zmq.Again):
             while True:
                 self._control.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
-        self.session.send(self._control, "interrupt_request", {})
+        self._send(self._control, "interrupt_request", {})
 
     def listens(self) -> bool:
         """Return whether a process listens at the place of the shell channel."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import zmq
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.json_size import LARGEST_PART, MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
@@ -107,8 +107,6 @@ _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
 _LARGEST_HEADER = 64 << 10
-_LARGEST_PART = 64 << 20
-"""The bytes of one part of a message; a connection that brings more is cut."""
 
 _MOST_WAITING = 4
 """How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
@@ -315,11 +313,11 @@ class Connection:
             counted: The cell gets a number.
         """
         content = execute_content(code, expressions, silent=silent, counted=counted)
-        return str(self.session.send(self.shell, "execute_request", content)["header"]["msg_id"])
+        return self._send(self.shell, "execute_request", content)
 
     def request_kernel_info(self) -> str:
         """Send what any kernel answers at once, on shell and iopub; return the request's id."""
-        return str(self.session.send(self.shell, "kernel_info_request", {})["header"]["msg_id"])
+        return self._send(self.shell, "kernel_info_request", {})
 
     def said(self) -> str:
         """Return the end of what the process wrote before its streams were led to the host."""
@@ -335,10 +333,17 @@ class Connection:
 
     def reconnect_output(self) -> None:
         """Connect iopub again: zmq does not, where a message over the limit of one part has cut the line."""
-        place = self.iopub.get_string(zmq.LAST_ENDPOINT)
-        with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
-            self.iopub.disconnect(place)
-        self.iopub.connect(place)
+        _reconnect(self.iopub)
+
+    def reconnect_cut(self) -> tuple[Channel, ...]:
+        """Connect shell and stdin again where such a message has cut them; return which were.
+
+        What was under way on them is lost, in both directions. Of iopub, which nothing is sent on, zmq does not tell.
+        """
+        cut: list[Channel] = [one for one in ("shell", "stdin") if not _takes_more(self._channels[one])]
+        for one in cut:
+            _reconnect(self._channels[one])
+        return tuple(cut)
 
     def await_reply(self) -> None:
         """Wait a moment for a message on shell."""
@@ -346,7 +351,7 @@ class Connection:
 
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
-        self.session.send(self.stdin, "input_reply", {"value": text})
+        self._send(self.stdin, "input_reply", {"value": text})
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none.
@@ -362,6 +367,21 @@ class Connection:
             message = self._reader.read(parts)
             if message is not None or time.monotonic() > until:
                 return message
+
+    def _send(self, line: zmq.Socket[bytes], kind: str, content: dict[str, Any]) -> str:
+        """Send a message, on a line that is connected again if it was cut; return the message's id.
+
+        A line that is cut at the same moment again loses it: whoever waits for an answer asks `reconnect_cut`.
+        """
+        message = self.session.msg(kind, content)
+        for _ in range(2):
+            try:
+                self.session.send(line, message)
+            except zmq.Again:
+                _reconnect(line)
+            else:
+                break
+        return str(message["header"]["msg_id"])
 
     def close(self) -> None:
         """Close the sockets and remove the runtime folder."""
@@ -380,7 +400,8 @@ class Connection:
         # The kernel's end queues without a limit (`guest.boot`), so that a flood drops no message, `idle` among them.
         one.setsockopt(zmq.RCVHWM, _MOST_WAITING)
         one.setsockopt(zmq.SNDHWM, 0)
-        one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_PART)
+        one.setsockopt(zmq.SNDTIMEO, 0)  # without a limit only a line that was cut takes nothing, and that for ever
+        one.setsockopt(zmq.MAXMSGSIZE, LARGEST_PART)
         one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         one.setsockopt(zmq.IPV6, int(":" in info["ip"]))
         if kind == zmq.SUB:
@@ -391,6 +412,18 @@ class Connection:
         place = f"{info['ip']}{separator}{info[channel + '_port']}" if places is None else places[f"{channel}_port"]
         one.connect(f"{info['transport']}://{place}")
         return one
+
+
+def _takes_more(line: zmq.Socket[bytes]) -> bool:
+    """Return whether something can be sent on a line, which waits there for a kernel that is not there yet."""
+    return bool(int(line.getsockopt(zmq.EVENTS)) & zmq.POLLOUT)
+
+
+def _reconnect(line: zmq.Socket[bytes]) -> None:
+    place = line.get_string(zmq.LAST_ENDPOINT)
+    with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
+        line.disconnect(place)
+    line.connect(place)
 
 
 def _close(descriptors: Iterable[int]) -> None:

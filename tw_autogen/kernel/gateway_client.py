@@ -345,6 +345,10 @@ class WebsocketWire:
     def reconnect_output(self) -> None:
         """Do nothing: all channels are one line, which is lost as a whole."""
 
+    def reconnect_cut(self) -> tuple[Channel, ...]:
+        """Return nothing, for the same reason."""
+        return ()
+
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
         self._send("stdin", "input_reply", {"value": text}, parent=self._asked)

@@ -49,6 +49,10 @@ class Wire(Protocol):
         """Connect iopub again after it was cut."""
         ...
 
+    def reconnect_cut(self) -> Sequence[Channel]:
+        """Connect shell and stdin again where they were cut; return which were: what was under way there is lost."""
+        ...
+
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -36,6 +37,11 @@ if sys.platform != "win32":
 JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
 LARGEST_BYTES = 256 << 20
+_MOST_VALUES = 10_000_000
+"""How many values a journal may hold, by its brackets and commas; they take less than a gigabyte of memory.
+
+Anybody may have written one that is shown or exported, and 256 MB of `[]` would take eight.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -124,18 +130,26 @@ def read_journal(path: Path | str) -> Iterator[Event]:
 
     Raises:
         OSError: there is no such file, or it is no regular one, or it is larger than 256 MB.
-        ValueError: a line before the last one is no event; names its number.
+        ValueError: a line before the last one is no event, or the journal holds more than ten million values until a
+            line; names its number.
     """
     with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
-        lines = folder.read_file(Path(path).name, limit_bytes=LARGEST_BYTES).removesuffix(b"\n").split(b"\n")
-    for number, line in enumerate(lines, 1):
+        lines = io.BytesIO(folder.read_file(Path(path).name, limit_bytes=LARGEST_BYTES))
+    values = number = 0
+    line = lines.readline()
+    while line:
+        following, number = lines.readline(), number + 1
+        values += sum(map(line.count, (b"[", b"{", b",")))
+        if values > _MOST_VALUES:
+            raise ValueError(f"line {number}: with it the journal holds more than {_MOST_VALUES} values")
         try:
             event = event_from_dict(bounded_json.loads(line.decode("utf-8")))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            if number == len(lines):
+            if not following:
                 return
             raise ValueError(f"line {number}: {error}") from error
         yield event
+        line = following
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
