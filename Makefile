@@ -19,12 +19,12 @@ help:  ## say what can be made
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev,gateway-server,mcp,ml,report,science]"
 	@touch .venv/ready
 
-.venv/web: .venv/ready  # a browser's driver of some 140 MB, so not with the rest
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[web]"
+.venv/web: .venv/ready  # a browser's driver of some 140 MB and JupyterLab of 80 MB, so not with the rest
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[test-web]"
 	@touch .venv/web
 
-test-web: .venv/web  ## the tests that need the extra `web`, in the Chromium of the system
-	$(BIN)/python -m pytest -q -n auto tests/roles/test_web_explorer.py
+test-web: .venv/web  ## the tests that need a browser, in the Chromium of the system
+	$(BIN)/python -m pytest -q -n auto tests/roles/test_web_explorer.py tests/notebook/test_jupyterlab.py
 
 .venv/docs: .venv/ready
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"

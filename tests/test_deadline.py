@@ -1,35 +1,146 @@
-"""Work that reads from a server ends when its time is over."""
+"""Answers that come byte for byte end in time, whatever they come over; no thread and no connection is left."""
 
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
+import time
+from contextlib import ExitStack, suppress
 
+import httpx
 import pytest
 
-from tw_autogen.deadline import OpenedSockets, finish_within
+from tw_autogen.deadline import TracedSockets, finish_within, parts_within
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+EMPTY = HEAD + b"Content-Length: 2\r\n\r\n{}"
+IN_HEAD = HEAD + b"X: "
+IN_CHUNK = HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n1;"
 
 
-class Stream:
-    """What httpcore says of a connection."""
+class DrippingServer:
+    """Answers each connection's requests in turn; behind the last answer a byte comes now and then.
 
-    def __init__(self, opened):
-        self._opened = opened
+    Args:
+        answers: Bytes, one for each request of a connection.
+        tls: The server's certificate, if any.
+    """
 
-    def get_extra_info(self, what):
-        return {"socket": self._opened}[what]
+    def __init__(self, answers, tls=None):
+        self.answers, self.tls, self.left, self.closed = answers, tls, threading.Event(), threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.serve, name="dripping server")
+        self.thread.start()
+
+    def serve(self):
+        with suppress(OSError):  # closed
+            connection, _ = self.listener.accept()
+            with self.tls.wrap_socket(connection, server_side=True) if self.tls else connection as line:
+                try:
+                    for answer in self.answers:
+                        while not line.recv(65536).endswith((b"\r\n\r\n", b"}")):
+                            pass
+                        line.sendall(answer)
+                    while not self.closed.wait(0.05):
+                        line.sendall(b"a")
+                except OSError:
+                    self.left.set()
+
+    def close(self):
+        self.closed.set()
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join(5)
 
 
-def test_work_ends_also_where_its_socket_was_wrapped_for_tls():
-    ours, theirs = socket.socketpair()
-    ended = threading.Event()
+@pytest.fixture
+def serve():
+    """Start servers."""
+    with ExitStack() as stack:
 
-    def work():
-        with socket.socket(fileno=ours.detach()) as wrapped:  # as `SSLContext.wrap_socket` does
-            wrapped.recv(1)
-        ended.set()
+        def start(*answers, tls=None):
+            server = DrippingServer(answers, tls)
+            stack.callback(server.close)
+            return server
 
-    with theirs, OpenedSockets() as opened:
-        opened.trace("connection.connect_tcp.complete", {"return_value": Stream(ours)})
-        with pytest.raises(TimeoutError, match=r"no whole answer within 0\.2 s"):
-            finish_within(0.2, work, opened.all)
+        yield start
 
-        assert ended.wait(10)
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Make a certificate of this machine: a context of the server, one of the client."""
+    if shutil.which("openssl") is None:
+        pytest.skip("makes a certificate with openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem")]
+    subprocess.run(["openssl", *words.split(), *files], check=True, capture_output=True, timeout=60)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    return server, ssl.create_default_context(cafile=str(folder / "certificate.pem"))
+
+
+def assert_ended(server, before):
+    """Fail unless the client has left and no thread of it is alive."""
+    assert server.left.wait(5)
+    for one in {*threading.enumerate()} - before - {server.thread}:
+        one.join(5)
+        assert not one.is_alive(), one.name
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+@pytest.mark.parametrize("earlier", [0, 1], ids=["new", "kept"])
+def test_work_that_is_late_ends_over_any_connection(serve, request, encrypted, earlier):
+    tls, trusted = request.getfixturevalue("certificate") if encrypted else (None, True)
+    server, before = serve(*[EMPTY] * earlier, IN_HEAD, tls=tls), {*threading.enumerate()}
+    sockets = TracedSockets()
+    with httpx.Client(verify=trusted) as client:
+        for _ in range(earlier):
+            assert client.get(server.url, extensions={"trace": sockets}).json() == {}
+
+        with pytest.raises(TimeoutError, match=r"no whole answer within 0\.5 s"):
+            finish_within(0.5, lambda: client.get(server.url, extensions={"trace": sockets}), sockets.end)
+
+        assert_ended(server, before)
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS"])
+def test_parts_that_are_late_end_where_no_whole_one_comes(serve, request, encrypted):
+    tls, trusted = request.getfixturevalue("certificate") if encrypted else (None, True)
+    server, before = serve(IN_CHUNK, tls=tls), {*threading.enumerate()}
+    sockets, seen = TracedSockets(), []
+    with (
+        httpx.Client(verify=trusted) as client,
+        client.stream("GET", server.url, extensions={"trace": sockets}) as answer,
+    ):
+        with pytest.raises(TimeoutError, match="its answer did not end in time"):
+            seen.extend(parts_within(0.5, answer.iter_raw(), sockets.end))
+        assert_ended(server, before)
+
+
+def test_an_answer_that_ends_with_its_connection_is_not_taken_for_whole(serve):
+    server, sockets = serve(HEAD + b"\r\n{}"), TracedSockets()
+    with (
+        httpx.Client() as client,
+        client.stream("GET", server.url, extensions={"trace": sockets}) as answer,
+        pytest.raises(TimeoutError, match="its answer did not end in time"),
+    ):
+        list(parts_within(0.5, answer.iter_raw(), sockets.end))
+
+
+def test_a_connection_that_opens_too_late_is_shut_down(serve):
+    server, sockets = serve(EMPTY), TracedSockets()
+    sockets.end()
+    with httpx.Client() as client, pytest.raises(httpx.HTTPError):
+        client.get(server.url, extensions={"trace": sockets})
+
+
+def test_what_is_done_with_a_part_takes_none_of_its_time():
+    ended, read = threading.Event(), []
+    for part in parts_within(0.3, iter("abc"), ended.set, each=True):
+        read.append(part)
+        time.sleep(0.4)
+    assert (read, ended.is_set()) == (["a", "b", "c"], False)

@@ -1,11 +1,13 @@
 """Modules that are imported later, or on a thread."""
 
+import gc
 import importlib
+import sys
 import threading
 
 import pytest
 
-from tw_autogen.lazy_module import finish_imports, import_soon
+from tw_autogen.lazy_module import finish_imports, import_soon, without_collector
 
 
 def test_many_threads_may_wait_for_what_is_being_imported():
@@ -27,6 +29,33 @@ def test_many_threads_may_wait_for_what_is_being_imported():
 
     assert not errors
     assert not [one for one in threading.enumerate() if one.name.startswith("tw-import-")]
+
+
+def test_several_modules_are_imported_one_after_the_other_and_one_that_is_missing_stops_none():
+    names = ("xmlrpc.client", "no_such_module_here", "wsgiref.simple_server")
+    assert not set(names) & set(sys.modules)
+
+    import_soon(*names)
+    finish_imports()
+
+    assert {"xmlrpc.client", "wsgiref.simple_server"} <= set(sys.modules)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_is_afterwards_as_it_was_even_after_an_error(collects):
+    def fail():
+        with without_collector():
+            assert not gc.isenabled()
+            raise ImportError("none")
+
+    (gc.enable if collects else gc.disable)()
+    try:
+        with pytest.raises(ImportError, match="none"):
+            fail()
+        assert gc.isenabled() == collects
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 @pytest.mark.parametrize("name", ["session", "kernel", "plugin", "recall"])

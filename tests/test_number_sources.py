@@ -198,3 +198,13 @@ def test_hostile_text_takes_linear_time(text):
     unfounded_numbers(long, [long[:5000]])
 
     assert time.process_time() - began < 2
+
+
+def test_an_answer_without_numbers_is_compared_with_nothing():
+    class Unread(tuple):
+        __slots__ = ()
+
+        def __reversed__(self):
+            raise AssertionError("messages were looked through")
+
+    assert unfounded_numbers("Nothing was found in a2.csv.", Unread(["1 2 3"])) == []

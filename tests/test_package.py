@@ -62,7 +62,10 @@ def old_names_of(path):
     """Return a package's old names, each with the new one, as its `__init__` has them."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "old_names":
-            return ast.literal_eval(node.args[1])
+            moved = {
+                name: f"{place}.{name}" for place, names in ast.literal_eval(node.args[1]).items() for name in names
+            }
+            return moved | next((ast.literal_eval(one.value) for one in node.keywords if one.arg == "renamed"), {})
     return {}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.code_interpreter.new_files import snapshot
+from tw_autogen.code_interpreter.cell_runner import snapshot
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import CellRan, CellStarted
 from tw_autogen.hosts.agent_files import bring_linked, named_files

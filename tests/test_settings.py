@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pytest
 
 from tw_autogen.errors import ConfigError, SettingsError
-from tw_autogen.settings import Setting, Settings, fit_setting
+from tw_autogen.setting_values import Setting, fit_setting
+from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 
 
@@ -159,6 +161,31 @@ def test_a_project_file_that_is_no_yaml_is_an_error_that_names_it(tmp_path):
 
     with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: neither YAML nor JSON"):
         Settings(ROOMS, project=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "fitted"),
+    [
+        (["a", "b"], tuple[str, ...], ("a", "b")),
+        (("a",), tuple[str, ...], ("a",)),
+        ("names", Literal["content", "names"], "names"),
+        (2, Literal[1, 2], 2),
+        (2, float | None, 2.0),
+        ("2", int, 2),
+    ],
+)
+def test_a_value_comes_in_the_type_of_its_field(value, hint, fitted):
+    found = fit_setting("session.x", Setting(value, "here"), hint)
+
+    assert (found, type(found)) == (fitted, type(fitted))
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [(["a", 1], tuple[str, ...]), ("other", Literal["content"]), ("1", Literal[1])]
+)
+def test_a_value_that_is_almost_of_a_type_is_an_error(value, hint):
+    with pytest.raises(SettingsError, match="session.x.*: input should be"):
+        fit_setting("session.x", Setting(value, "here"), hint)
 
 
 @pytest.mark.parametrize(("value", "hint"), [(5, tuple[int, ...]), ("abc", Mapping[str, str]), (1, dict[str, int])])

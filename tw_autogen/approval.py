@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -135,6 +136,28 @@ def waiting_for_person() -> Iterator[None]:
         yield
     finally:
         noted.end()
+
+
+_GIVEN_UP: ContextVar[threading.Event | None] = ContextVar("given_up", default=None)
+
+
+@contextlib.contextmanager
+def until_given_up(given_up: threading.Event) -> Iterator[None]:
+    """Hand questions that are asked in this block, or by tasks and threads that begin in it, the event that ends them.
+
+    Args:
+        given_up: Set when nobody waits for the answer any more.
+    """
+    token = _GIVEN_UP.set(given_up)
+    try:
+        yield
+    finally:
+        _GIVEN_UP.reset(token)
+
+
+def given_up() -> threading.Event | None:
+    """Return the event that ends a question which is asked here; None: nothing ends it."""
+    return _GIVEN_UP.get()
 
 
 def checked_approve(approve: Approve | None) -> Approve | None:

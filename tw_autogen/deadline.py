@@ -1,48 +1,110 @@
-"""`finish_within`: work that reads from a server ends in time, also where a byte comes now and then.
+"""Work on a thread of its own (`threaded`), and reading from a server that ends in time, however slowly bytes come.
 
-`OpenedSockets` knows the sockets of such work where httpx does it.
+`finish_within` is for work of any kind, `parts_within` for the parts of an answer that has begun.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
 
-from tw_autogen.closing import Closing
-
 Result = TypeVar("Result")
 
+_GLANCE_SECONDS = 0.1
 
-def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[[], Sequence[socket.socket]]) -> Result:
+
+class TracedSockets:
+    """The sockets of a client of httpx that sends one request at a time; its requests take this as extension `trace`.
+
+    A connection that is kept was opened by an earlier request, so this belongs to the client, not to one request.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._open: list[socket.socket] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, event: str, details: Mapping[str, Any]) -> None:
+        """Take an event of a request.
+
+        Args:
+            event: Its name; with a proxy, `connection` is another word.
+            details: What it is about.
+        """
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):  # TLS takes over from the socket below it
+            opened = details["return_value"].get_extra_info("socket")
+            with self._lock:
+                self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
+            if self.ended:
+                shut_down(opened)
+
+    def end(self) -> None:
+        """Shut down those that are open, which ends the request, and any that it opens later."""
+        with self._lock:
+            self.ended = True
+        for one in self._open:
+            shut_down(one)
+
+
+def shut_down(opened: socket.socket) -> None:
+    """Shut down a socket that another thread uses, also one of TLS; do nothing if it is closed.
+
+    Example:
+        >>> here, there = socket.socketpair()
+        >>> shut_down(here), here.recv(1)
+        (None, b'')
+        >>> here.close(), there.close()
+        (None, None)
+    """
+    with contextlib.suppress(OSError):  # closed meanwhile
+        # That of TLS forgets its keys first: its reader would take the rest for plain bytes.
+        socket.socket.shutdown(opened, socket.SHUT_RDWR)
+
+
+def threaded(work: Callable[[], Result], *, name: str) -> Future[Result]:
+    """Do work on a daemon thread of its own, in a copy of this thread's context variables; return its future.
+
+    Args:
+        work: What to do; whatever it raises is raised by the future.
+        name: The thread's.
+    """
+    done: Future[Result] = Future()
+    done.set_running_or_notify_cancel()  # only the work settles it
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised where it is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), name=name, daemon=True).start()
+    return done
+
+
+def finish_within(seconds: float, work: Callable[[], Result], end: Callable[[], None]) -> Result:
     """Return what work returns that reads from a server, which may send a byte now and then and never end.
 
     Args:
         seconds: How long all of it may take.
-        work: Done on a thread of its own, in a copy of this thread's context variables.
-        sockets: Returns those that it reads from so far; they are shut down when the time is over, which ends it.
+        work: Done as by `threaded`.
+        end: Called when the time is over; ends the work, as by shutting down the sockets that it reads from.
 
     Raises:
         TimeoutError: the time is over.
 
     Example:
-        >>> finish_within(10, lambda: 6 * 7, lambda: [])
+        >>> finish_within(10, lambda: 6 * 7, lambda: None)
         42
     """
-    done: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            done.set_exception(error)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(run,), name="server call", daemon=True).start()
+    done = threaded(work, name="server call")
     try:
         return done.result(seconds)
     except FutureTimeout:
@@ -51,36 +113,59 @@ def finish_within(seconds: float, work: Callable[[], Result], sockets: Callable[
         raise TimeoutError(f"no whole answer within {seconds:g} s") from None
     finally:
         if not done.done():
-            for one in sockets():
-                with contextlib.suppress(OSError):  # closed meanwhile
-                    one.shutdown(socket.SHUT_RDWR)
+            end()
 
 
-class OpenedSockets(Closing):
-    """The sockets that a request of httpx opens.
+def parts_within(
+    seconds: float,
+    parts: Iterable[Result],
+    end: Callable[[], None],
+    *,
+    each: bool = False,
+    abandoned: threading.Event | None = None,
+) -> Generator[Result, None, None]:
+    """Yield the parts of an answer, read in this thread; close this when no more are wanted.
 
-    Duplicates are kept, since for TLS a socket is replaced by another one on the same connection.
+    Args:
+        seconds: How long they may take together.
+        parts: Reads the next one from a server, which may send a byte now and then that makes no whole one.
+        end: Called on another thread when the time is over; ends the reading.
+        each: The time is that of each part, without what is done with it.
+        abandoned: Once set, the time is over.
+
+    Raises:
+        TimeoutError: the time is over; and whatever the reading raises in time.
+
+    Example:
+        >>> list(parts_within(10, ["a", "b"], lambda: None))
+        ['a', 'b']
     """
+    done, late = threading.Event(), threading.Event()
+    due = time.monotonic() + seconds
 
-    def __init__(self) -> None:
-        self._sockets: list[socket.socket] = []
-        self._closed = False
+    def watch() -> None:
+        while not done.wait(_GLANCE_SECONDS):
+            if time.monotonic() > due or (abandoned and abandoned.is_set()):
+                late.set()
+                end()
+                return
 
-    def trace(self, event: str, of_event: Mapping[str, Any]) -> None:
-        """Take an event of httpcore; the request's extension `trace`."""
-        if event == "connection.connect_tcp.complete":
-            opened = of_event["return_value"].get_extra_info("socket")
-            if self._closed:  # nobody waits any more
-                opened.shutdown(socket.SHUT_RDWR)
-            else:
-                self._sockets.append(opened.dup())
-
-    def all(self) -> Sequence[socket.socket]:
-        """Return those that were opened so far; shutting one down ends its connection."""
-        return tuple(self._sockets)
-
-    def close(self) -> None:
-        """Close the duplicates; the connections stay open."""
-        self._closed = True
-        for one in self._sockets:
-            one.close()
+    threaded(watch, name="server watch")
+    reading, last = iter(parts), object()
+    try:
+        while True:
+            try:
+                part = next(reading, last)
+            except Exception as error:
+                if late.is_set():
+                    raise TimeoutError("its answer did not end in time") from error
+                raise
+            if late.is_set():  # also where the end of the connection is the end of the answer
+                raise TimeoutError("its answer did not end in time")
+            if part is last:
+                return
+            due = math.inf if each else due
+            yield part  # type: ignore[misc]  # `last` is none
+            due = time.monotonic() + seconds if each else due
+    finally:
+        done.set()

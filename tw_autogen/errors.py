@@ -52,7 +52,7 @@ import difflib
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -283,6 +283,18 @@ class SessionClosedError(TwAutogenError):
     """A closed session was asked again."""
 
 
+def did_you_mean(word: str, known: Iterable[str], *, cutoff: float = _LEAST_ALIKE) -> str:
+    """Return the end of a message about an unknown word, `"; did you mean 'parameters'?"`; empty if no word is near.
+
+    Args:
+        word: What was written.
+        known: The words that would have been right.
+        cutoff: How like they must be, from 0 to 1.
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the end of a message about an unknown word: the known word that was probably meant.
 
@@ -294,7 +306,22 @@ def nearest(word: str, known: Iterable[str]) -> str:
         `"; did you mean 'parameters'?"`, or, with no neighbour near enough, `"; known: 'a', 'b'"`.
     """
     words = sorted(known)
-    return _did_you_mean(word, words) or (f"; known: {', '.join(map(repr, words))}" if words else "")
+    return did_you_mean(word, words) or (f"; known: {', '.join(map(repr, words))}" if words else "")
+
+
+def unknown_key(given: Iterable[object], known: Iterable[str]) -> str:
+    """Return what is wrong with the first key that means nothing, as a message; empty if all are known.
+
+    Args:
+        given: The keys of a mapping.
+        known: Those that mean something.
+
+    Example:
+        >>> unknown_key({"paramters": []}, ("name", "parameters"))
+        "unknown key 'paramters'; did you mean 'parameters'?"
+    """
+    words = tuple(known)
+    return next((f"unknown key {key!r}{nearest(str(key), words)}" for key in given if key not in words), "")
 
 
 def nearest_path(path: Path | str) -> str:
@@ -348,8 +375,3 @@ def url_problem(name: str) -> str:
         ('a URL; download it, and name the file', '')
     """
     return "a URL; download it, and name the file" if _URL.match(name) else ""
-
-
-def _did_you_mean(word: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=_LEAST_ALIKE)
-    return f"; did you mean {close[0]!r}?" if close else ""

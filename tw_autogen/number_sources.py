@@ -179,8 +179,11 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         []
     """
     answer = answer[:_MOST_ANSWER_CHARS]
+    told = _without(_NO_NUMBER, answer)
+    if next(_numbers(told), None) is None:
+        return []
     index = _Index((("", text) for text in reversed(shown)), words=True)
-    numbers = [*_grouped(_without(_NO_NUMBER, answer), index.exact)]
+    numbers = [*_grouped(told, index.exact)]
     found = {one.start: NumberSource(one.text, one.start, "given") for one in numbers if index.exact(one)}
     _add_stated(answer, numbers, found, index.shares())
     return [*dict.fromkeys(one.text for one in numbers if one.start not in found)][:_MOST_UNFOUNDED]
@@ -335,8 +338,8 @@ class _Index:
             if room <= 0:
                 break
             kept, room = text[:room], room - len(text)
-            numbers = itertools.chain(_numbers(kept), _cells(kept), _in_words(kept) if words else ())
-            found += [replace(one, where=(where, kept)) for one in numbers]
+            place = (where, kept)
+            found += [*_numbers(kept, place), *_cells(kept, place), *(_in_words(kept, place) if words else ())]
             self._texts.append(kept)
         self._sorted = sorted(found, key=lambda one: one.value)
         self._values = [one.value for one in self._sorted]
@@ -388,22 +391,22 @@ class _Index:
         return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
 
 
-def _cells(text: str) -> Iterator[_Written]:
+def _cells(text: str, where: tuple[str, str]) -> Iterator[_Written]:
     """Yield numbers that stand on both sides of a comma: `1,412` is one number, or two values of a row."""
     for found in _ROW.finditer(text):
         at = found.start()
         for part in found[0].split(","):
-            yield _Written(part, at, abs(float(part)), _half_of(part))
+            yield _Written(part, at, abs(float(part)), _half_of(part), where=where)
             at += len(part) + 1
 
 
-def _in_words(text: str) -> Iterator[_Written]:
+def _in_words(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
     for found in _WORD.finditer(text):
         value = _WORDS[found[0].lower()]
-        yield _Written(str(value), found.start(), value, 0.5)
+        yield _Written(str(value), found.start(), value, 0.5, where=where)
 
 
-def _numbers(text: str) -> Iterator[_Written]:
+def _numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
     """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another comma, two numbers."""
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
@@ -415,7 +418,7 @@ def _numbers(text: str) -> Iterator[_Written]:
         start = found.start()
         for part in plain.split(",") if listed else (plain.replace(",", "."),):
             shown = part if listed else found[0].strip()
-            yield _Written(shown, start, float(part) * scale, _half_of(part) * scale, is_percent, scale)
+            yield _Written(shown, start, float(part) * scale, _half_of(part) * scale, is_percent, scale, where)
             start += len(part) + 1
 
 

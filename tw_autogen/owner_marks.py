@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import io
+import json
 
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.trust_store import keyed_hash, same_hash, user_key
+from tw_autogen.trust_store import user_key
 
 _MARK_BYTES = 100
 
@@ -38,10 +41,11 @@ def has_owner_mark(folder: SafeFolder, name: str, purpose: str) -> bool:
         return False
     try:
         said = folder.read_file(name, limit_bytes=_MARK_BYTES).decode("ascii")
-        return same_hash(said, _folder_hmac(folder, key, purpose))
+        return hmac.compare_digest(said, _folder_hmac(folder, key, purpose))
     except (OSError, UnicodeDecodeError):
         return False
 
 
 def _folder_hmac(folder: SafeFolder, key: bytes, purpose: str) -> str:
-    return keyed_hash(key, purpose, str(folder.path.resolve()), str(folder.info(".").st_ino))
+    parts = (purpose, str(folder.path.resolve()), str(folder.info(".").st_ino))
+    return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()

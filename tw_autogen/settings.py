@@ -35,15 +35,22 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-import yaml
-
-from tw_autogen import bounded_yaml
 from tw_autogen.errors import ConfigError, SettingsError, nearest
+from tw_autogen.lazy_module import LazyModule
+from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
+
+if TYPE_CHECKING:
+    import yaml
+
+    from tw_autogen import bounded_yaml
+else:
+    yaml = LazyModule("yaml")  # a start without settings files reads none
+    bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
 T = TypeVar("T")
 
@@ -61,25 +68,6 @@ _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MOST_PROMPT_CHARS = 4000
 """Of a text for prompts in a folder that nobody trusts."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """One value and where it came from, such as `OPENAI_API_KEY` or `/home/me/project/tw_autogen.yaml`.
-
-    Args:
-        value: As it stands there.
-        origin: Where it stands.
-        given: It was given in code or on the command line, and beats all else.
-        passed_over: Where a role doesn't know it, that is no error but named in the log, as TaskWeaver's keys are.
-        file: The file of a folder in which it stands; None: the user has said it.
-    """
-
-    value: Any
-    origin: str
-    given: bool = False
-    passed_over: bool = False
-    file: Path | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -537,63 +525,6 @@ def _config_list(text: str, known: list[str], read: Callable[[Path], bytes | Non
     for theirs, ours in (("api_key", "model.api_key"), ("base_url", "model.base_url"), ("model", "model.name")):
         if first.get(theirs):
             yield ours, Setting(first[theirs], origin, file=file)
-
-
-def _parse_list(key: str, text: str, origin: str) -> list[Any]:
-    """Read a list that is written as text: `a,b`, or `['a', 'b']` as in YAML, JSON and Python."""
-    text = text.strip()
-    if not text.startswith(("[", "(", "{", '"', "'")):
-        return [part.strip() for part in text.split(",") if part.strip()]
-    found: Any = None
-    if text.startswith("["):
-        with suppress(yaml.YAMLError):
-            found = yaml.load(text, yaml.BaseLoader)  # makes nothing but texts, lists and mappings
-    if not isinstance(found, list):
-        raise SettingsError(f"{origin}: {key}: no list: {text}; write a,b or ['a', 'b']", key=key, origin=origin)
-    return found
-
-
-def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
-    """Bring a value to the field's type, as text from the environment must be.
-
-    Args:
-        key: The dotted key, for the error.
-        setting: The value, with the place it comes from.
-        hint: The field's type, as `typing.get_type_hints` gives it.
-
-    Raises:
-        SettingsError: it can't be; says where it stands.
-    """
-    value = setting.value
-    if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
-        value = "on" if value else "off"  # which YAML takes for a flag
-    if isinstance(value, str) and str(hint).startswith("tuple"):
-        value = _parse_list(key, value, setting.origin)
-    elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
-        with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
-            value = yaml.safe_load(value)
-    if type(value) in (bool, float, int, str) and hint in (type(value), type(value) | None):
-        return value
-    from pydantic import TypeAdapter, ValidationError  # slow to load, and a start with few settings needs none of it
-
-    try:
-        return TypeAdapter(hint).validate_python(value)
-    except ValidationError as error:
-        problem = error.errors()[0]["msg"]
-        # never a secret, nor endless
-        shown = "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
-        raise SettingsError(
-            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}{_nearest_choice(value, hint)}",
-            key=key,
-            origin=setting.origin,
-        ) from None
-
-
-def _nearest_choice(value: Any, hint: Any) -> str:
-    """Return which of a `Literal`'s texts was probably meant; empty where the message lists them all."""
-    choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
-    near = nearest(value, choices) if isinstance(value, str) else ""
-    return near if near.startswith("; did you mean") else ""
 
 
 def _default(one: dataclasses.Field[Any]) -> Any:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import TYPE_CHECKING
-from xml.parsers import expat
 
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
+    from xml.parsers import expat
     from xml.sax import saxutils
 else:
+    expat = LazyModule("xml.parsers.expat")
     saxutils = LazyModule("xml.sax.saxutils")  # brings in urllib.request
 
 _SVG = "http://www.w3.org/2000/svg"

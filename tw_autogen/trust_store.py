@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import errno
 import hashlib
-import hmac
 import json
 import os
 import secrets
@@ -165,21 +164,6 @@ def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
         except (OSError, ValueError):
             return None
     return None
-
-
-def keyed_hash(key: bytes, *parts: str) -> str:
-    """Return the HMAC-SHA-256 of some texts, in hexadecimal."""
-    return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
-
-
-def same_hash(one: str, other: str) -> bool:
-    """Return whether two keyed hashes are equal, in constant time.
-
-    Args:
-        one: Hexadecimal.
-        other: Hexadecimal.
-    """
-    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) -> bytes:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from tw_autogen import bounded_yaml
-from tw_autogen.errors import ConversationFormatError, FileError, nearest, nearest_path
+from tw_autogen.errors import FileError, nearest_path, unknown_key
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.trust_store import MOST_BYTES
 from tw_autogen.trusted_files import read_content
+
+if TYPE_CHECKING:
+    import yaml
+
+    from tw_autogen import bounded_yaml
+else:
+    yaml = LazyModule("yaml")
+    bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
 _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
 
@@ -46,35 +53,22 @@ def read_yaml(
         raise error(f"not YAML: {words}", path=path, line=mark.line + 1 if mark else None) from problem
 
 
-def read_mapping(path: Path, error: type[FileError], *, missing: str = "there is no such file") -> Mapping[str, Any]:
-    """Read a YAML file that holds keys and values.
+def read_mapping(
+    path: Path, error: type[FileError], *, keys: Iterable[str] | None = None, missing: str = "there is no such file"
+) -> Mapping[str, Any]:
+    """Read a YAML file that holds keys and values (JSON is YAML too).
 
     Args:
         path: The file.
         error: The class of what is raised, as `read_yaml` raises it, or if the file holds anything but keys and values.
+        keys: Those that it may have; another one is an error. None: any.
         missing: What the error says if the file does not exist.
     """
     plain = read_yaml(path, error, missing=missing)
     if not isinstance(plain, Mapping):
         raise error(f"expected keys and values, found {type(plain).__name__}", path=path)
-    return plain
-
-
-def read_plain(path: Path, keys: Iterable[str]) -> Mapping[str, Any]:
-    """Read a file that holds keys and values (JSON is YAML too).
-
-    Args:
-        path: The file.
-        keys: Those that it may have.
-
-    Raises:
-        ConversationFormatError: naming the file, the line where it is known, and what is wrong.
-    """
-    plain = read_mapping(path, ConversationFormatError)
-    known = tuple(keys)
-    for key in plain:
-        if key not in known:
-            raise ConversationFormatError(f"unknown key {key!r}{nearest(str(key), known)}", path=path)
+    if keys is not None and (problem := unknown_key(plain, keys)):
+        raise error(problem, path=path)
     return plain
 
 
@@ -93,11 +87,18 @@ def readable_yaml(plain: Any, *, width: int = 100) -> str:
         plain: Mappings, lists, text and numbers.
         width: Longer lines of text are folded, in characters.
     """
-    return yaml.dump(plain, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=width)
+    return yaml.dump(plain, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=width)
 
 
-class _Readable(yaml.SafeDumper):
-    pass
+@functools.cache
+def _dumper() -> type[yaml.SafeDumper]:
+    class Readable(yaml.SafeDumper):
+        pass
+
+    Readable.add_representer(str, _text)
+    Readable.add_representer(Block, _text)
+    Readable.add_representer(OneLineMapping, _one_line)
+    return Readable
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -107,8 +108,3 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 def _one_line(dumper: yaml.SafeDumper, plain: OneLineMapping) -> yaml.Node:
     return dumper.represent_mapping("tag:yaml.org,2002:map", plain, flow_style=True)
-
-
-_Readable.add_representer(str, _text)
-_Readable.add_representer(Block, _text)
-_Readable.add_representer(OneLineMapping, _one_line)

@@ -3,6 +3,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,14 @@ from tw_autogen.testing import codes, plans, replay_server
 
 SECONDS = 60.0
 ESCAPES = re.compile(rb"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-9;?]*[A-Za-z])")
+
+
+FIRST = """
+import sys
+from tw_autogen.cli import main
+sys.modules["tw_autogen.session.session"] = None  # no session can be imported
+main(["--no-color"])
+"""
 
 
 class Screen:
@@ -90,6 +99,18 @@ def chat(command, environ, tmp_path):
     for screen in screens:
         screen.close()
     os.close(leader)
+
+
+def test_the_first_line_stands_before_what_takes_long_is_imported(environ, tmp_path):
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", FIRST]
+    ran = subprocess.run(
+        command, stdin=follower, stdout=follower, stderr=subprocess.PIPE, timeout=SECONDS, cwd=tmp_path, env=environ
+    )
+    os.close(follower)
+    with os.fdopen(leader, "rb", buffering=0) as screen:
+        assert screen.read(4096).decode() == "/help lists commands · Ctrl-C stops what is running\r\n"
+    assert b"tw_autogen.session.session" in ran.stderr
 
 
 def test_ctrl_c_stops_the_cell_keeps_variables_and_ctrl_d_leaves(chat):

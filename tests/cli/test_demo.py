@@ -5,18 +5,19 @@ import subprocess
 from importlib.util import find_spec
 
 import nbformat
+from click.testing import CliRunner
 from jupyter_client.manager import start_new_kernel
 
+from tw_autogen.cli import main
 
-def test_a_folder_that_cannot_be_made_is_an_error_before_anything_runs(command, environ, tmp_path):
+
+def test_a_folder_that_cannot_be_made_is_an_error_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("no folder")
 
-    ran = subprocess.run(
-        [*command, "demo", "--folder", "file/demo"], env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=90, check=False,
-    )  # fmt: skip
+    ran = CliRunner().invoke(main, ["demo", "--folder", "file/demo"])
 
-    assert (ran.returncode, ran.stdout) == (2, "")
+    assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr == "tw-autogen: file/demo: Not a directory; name a folder that you can write to with --folder\n"
 
 

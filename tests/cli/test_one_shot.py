@@ -60,6 +60,36 @@ def answers(text="It is 42.", **fields):
     return plans(text, to="User", **fields)
 
 
+LATE = (
+    "IPython",
+    "docstring_parser",
+    "importlib.metadata",
+    "jupyter_client",
+    "prompt_toolkit",
+    "pydantic",
+    "yaml",
+    "zmq",
+)
+ASKING = f"""
+import sys
+from tw_autogen.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print([name for name in {LATE} if name in sys.modules])
+"""
+
+
+def test_a_question_that_needs_no_code_imports_nothing_of_what_code_settings_files_or_a_chat_need(environ, tmp_path):
+    with replay_server([answers("Hello to you.")]) as server:
+        command = [sys.executable, "-c", ASKING, "--base-url", server.base_url, "-p", "say hello"]
+        ran = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, cwd=tmp_path, env=environ
+        )
+
+    assert ran.stdout == "Hello to you.\n[]\n", ran.stderr
+
+
 def test_the_answer_stands_alone_on_standard_output_in_utf_8_and_all_else_on_standard_error(ask_outside, tmp_path):
     (tmp_path / "sales.csv").write_text("day,revenue\n1,20\n2,22\n")
     code = "import pandas as pd\ndf = pd.read_csv('sales.csv')\nprint('rows:', len(df))\ndf.to_csv('copy.csv')"

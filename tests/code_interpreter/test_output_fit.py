@@ -2,8 +2,7 @@
 
 import pytest
 
-from tw_autogen.code_interpreter.output_fit import fit
-from tw_autogen.code_interpreter.report_texts import empty_arrays, execution_report
+from tw_autogen.code_interpreter.report_texts import empty_arrays, execution_report, fit
 from tw_autogen.kernel import Execution, Variable
 
 TABLE = "".join(f"{n:>12} {n * n:>24}\n" for n in range(200))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.code_interpreter.new_files import new_files, snapshot
+from tw_autogen.code_interpreter.cell_runner import new_files, snapshot
 from tw_autogen.code_interpreter.report_texts import execution_report, findings_report, output_text, warnings_of
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding

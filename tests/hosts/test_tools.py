@@ -198,11 +198,19 @@ def test_time_limits_hold_and_variables_stay(executor):
 
 
 WIDE = {
-    "wide.csv": (b"," * (1 << 20), "its first line is longer than 1 MB"),
-    "wide.json": (json.dumps([{str(at): at} for at in range(4_000)]).encode(), "4000 rows of 4000 columns are more"),
+    "wide.csv": (b"," * (1 << 20), "a row has 1048577 columns"),
+    "blank.csv": (b"\n" + b"a," * 20_000 + b"a\n", "a row has 20001 columns"),
+    "quoted.csv": (b'\xef\xbb\xbf"x\n",' + b"a," * 20_000 + b"a\n", "a row has 20002 columns"),
+    "row.csv": (b"a\r" + b"1," * 20_000 + b"1\r", "a row has 20001 columns"),
+    "short.csv": (b"a," * 9_000 + b"a\n" + b"1\n" * 2_000, "cells, most of them empty"),
+    "long.csv": (b"a,b\n1," + b"b" * 200_000, "field larger than field limit"),
+    "wide.json": (json.dumps([{str(at): at} for at in range(4_000)]).encode(), "it stands for 16000000 cells"),
     "columns.json": (
-        json.dumps({str(at): {str(at): at} for at in range(4_000)}).encode(), "4000 rows of 4000 columns are more"
+        json.dumps({str(at): {str(at): at} for at in range(4_000)}).encode(), "it stands for 16000000 cells"
     ),
+    "lists.json": (json.dumps([[1] * 4_000, *[[1]] * 3_999]).encode(), "it stands for 16000000 cells"),
+    "texts.json": (json.dumps([[1], "1" * 9_000, *[[1]] * 3_998]).encode(), "it stands for 36000000 cells"),
+    "row.json": (json.dumps([{str(at): at for at in range(20_000)}]).encode(), "a row has 20000 columns"),
     "deep.json": (b"[" * 1_000 + b"]" * 1_000, "nested more than 100 deep"),
 }  # fmt: skip
 
@@ -219,6 +227,28 @@ def test_few_bytes_that_stand_for_a_table_without_end_are_an_error(tools, tmp_pa
     _, _, executor = tools([callable_plugin(count)], files=[tmp_path / name])
 
     assert words in called(executor, "count", table=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    {
+        "long.json": json.dumps(["x" * 30_000] * 3),
+        "nested.json": json.dumps({"a": [[1] * 5_000, [2], [3]], "b": ["x" * 20_000, "", ""]}),
+        "pairs.json": json.dumps([[1, "2"], [3, "4"], [5, "6"]]),
+        "breaks.csv": '\n"a\nb",c\n1,2\n\n3\n"5 "",""",6\n',
+        "signed.csv": "\ufeffa,b\n1,2\n3,4\n5,6\n",
+    }.items(),
+)
+def test_a_table_of_ordinary_size_is_read_whatever_its_form(tools, tmp_path, name, content):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+
+    def count(table: pd.DataFrame) -> int:
+        """Count rows."""
+        return len(table)
+
+    _, _, executor = tools([callable_plugin(count)], files=[tmp_path / name])
+
+    assert called(executor, "count", table=name) == "3"
 
 
 def test_the_home_folder_is_refused_before_anything_is_copied_there(tmp_path, monkeypatch):
@@ -335,9 +365,9 @@ def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):
     theirs.mkdir()
     ours.mkdir()
     (theirs / "a.csv").write_text("a", encoding="utf-8")
-    with open(theirs / "sparse.bin", "wb") as file:
+    with open(theirs / "x\n# sparse.bin", "wb") as file:
         file.truncate((1 << 30) + 1)
-    links = [(theirs / name).as_uri() for name in ("a.csv", "sparse.bin", "a.csv")]
+    links = [(theirs / name).as_uri() for name in ("a.csv", "x\n# sparse.bin", "a.csv")]
 
     answer, copies = bring_linked("".join(f"[x]({link})" for link in links), [theirs], ours)
 
@@ -346,5 +376,5 @@ def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):
     ours_link, there = (ours / "a.csv").as_uri(), links[1]
     assert answer == (
         f"[x]({ours_link})[x]({there})[x]({ours_link})\n"
-        "(sparse.bin is not copied: the files of an answer may have 1024 MB)"
+        "(x\\n# sparse.bin is not copied: the files of an answer may have 1024 MB)"
     )

@@ -1,6 +1,7 @@
 """The kernel that a notebook has open: ours in it beside the user, by connection file and through a Jupyter server."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -265,6 +266,28 @@ def test_a_process_that_is_not_the_kernels_is_not_watched(number, stranger):
     assert process.pid == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="watches processes of Linux")
+def test_a_kernel_is_watched_by_a_link_to_its_connection_file(tmp_path):
+    file, link = tmp_path / "kernel-1.json", tmp_path / "mine.json"
+    link.symlink_to(file)
+    with subprocess.Popen([sys.executable, "-c", "input()", "-f", str(file)], stdin=subprocess.PIPE) as started:
+        process = LocalAttachedProcess(link, lambda: None)
+        process.watch(started.pid)
+        known, runs = process.pid, process.alive()
+        started.kill()
+
+    assert (known, runs, process.alive()) == (started.pid, True, False)
+    process.release()
+
+
+@pytest.mark.parametrize(("listens", "words"), [(True, "still runs in your kernel"), (False, "its process ended")])
+def test_a_kernel_whose_process_is_not_known_is_said_to_run_only_where_it_listens(listens, words):
+    process = LocalAttachedProcess(Path("copy.json"), lambda: None, lambda: listens)
+
+    assert process.alive()
+    assert words in process.end()
+
+
 def test_no_process_is_interrupted_on_the_kernels_word(user, stranger):
     asked = f"lambda: {stranger.pid} if sys._getframe(1).f_code.co_filename == '<string>' else real()"
     user.run(f"import os, sys\nreal = os.getpid\nos.getpid = {asked}")
@@ -440,6 +463,8 @@ def test_what_needs_a_kernel_of_our_own_is_refused(kernel):
         ({"transport": "udp"}, "unknown transport 'udp'; known: tcp, ipc"),
         ({"shell_port": 700000, "stdin_port": 0}, "no number of a port: shell_port 700000, stdin_port 0"),
         ({"ip": "::1"}, r"did not answer within 0\.2 s"),
+        ({"iopub_port": math.inf}, "is no connection file of a kernel"),
+        ({"transport": "ipc", "ip": "x" * 300}, "no socket of a kernel: File name too long"),
     ],
 )
 def test_a_bad_connection_file_is_an_error(tmp_path, content, problem):

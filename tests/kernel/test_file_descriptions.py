@@ -399,6 +399,7 @@ PAGES = {
     "data only": CELLS.format("1.5", "x", "2.5", "x", "3.5", "y").replace("<th>", "<td>"),
     "header of two rows": "<table><thead><tr><th rowspan=2>a<th colspan=2>n</tr><tr><th>x<th>x</tr></thead>"
     "<tr><td>A<td>1<td>2</tr><tr><td>B<td>3<td>4</tr></table>",
+    "header beside an empty one": "<table><thead></thead>" + CELLS.format("a", "n", "A", "1", "B", "2")[7:],
     "footer": "<table><thead><tr><th>a<th>n</tr></thead>"
     "<tfoot><tr><td>all<td>3</tr></tfoot><tbody><tr><td>A<td>1</tr><tr><td>B<td>2</tr></tbody></table>",
     "ragged": "<table><tr><th>a<th>n</tr><tr><td>A<td>1</tr><tr><td>B<td>2<td>3</tr><tr><td>C<td>4<td>5</tr></table>",
@@ -406,6 +407,14 @@ PAGES = {
     + CELLS.format("a", "b", "1", "2", "3", "<span style='display:none'>0</span>4"),
     "in another one": f"<table><tr><td>menu<td>{CELLS.format('a', 'b', '1', '2', '3', '4')}</tr></table>",
 }
+
+
+def test_rows_that_one_row_makes_long_count_as_long(tmp_path):
+    pytest.importorskip("lxml")
+    rows = "<tr><td colspan=400000>x</tr>" + "<tr><td>1</tr>" * 3000
+    (tmp_path / "a.html").write_text(f"<html><body><table>{rows}</table>", encoding="utf-8")
+
+    assert "its tables have more than 1000000 cells" in describe(tmp_path, "a.html")[0]["a.html"]
 
 
 @pytest.mark.parametrize("case", PAGES)

@@ -7,7 +7,7 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from tw_autogen.kernel.connection import Reader
+from tw_autogen.kernel.connection import Reader, Sender
 
 KEY = b"a key"
 
@@ -21,6 +21,36 @@ def sent():
         return session.serialize(session.msg(kind, content, parent=parent), ident=b"topic")
 
     return sent
+
+
+class Outbox:
+    """Stands for a socket."""
+
+    def send_multipart(self, parts):
+        self.parts = parts
+
+
+@pytest.mark.parametrize("text", ["print('é 日本 \\x00')", "'" + chr(0xD800) + "'", "x" * 100_000])
+def test_what_is_sent_is_signed_and_written_as_jupyter_reads_it(text):
+    outbox, session = Outbox(), Session(key=KEY, signature_scheme="hmac-sha256")
+    number = Sender(KEY).send(outbox, "execute_request", {"code": text, "silent": False})
+
+    message = session.deserialize(session.feed_identities(outbox.parts)[1])
+
+    assert (message["msg_type"], message["header"]["msg_id"]) == ("execute_request", number)
+    assert message["content"] == {"code": text, "silent": False}
+    assert message["parent_header"] == message["metadata"] == {}
+    assert message["header"]["date"].tzinfo is not None
+
+
+def test_each_message_that_is_sent_has_a_number_of_its_own_in_one_session():
+    outbox, sender, found = Outbox(), Sender(KEY), []
+    for _ in range(2):
+        sender.send(outbox, "kernel_info_request", {})
+        found.append(json.loads(outbox.parts[2]))
+
+    assert found[0]["msg_id"] != found[1]["msg_id"]
+    assert {one["session"].encode() for one in found} == {sender.identity}
 
 
 def test_a_signed_message_is_read(sent):

@@ -1,14 +1,16 @@
 import gzip
 import threading
+import time
 from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import repeat
 
+import httpx
 import pytest
 
 from tw_autogen.errors import ModelError
 from tw_autogen.model import ModelSettings, OpenAIModel
-from tw_autogen.model.http_client import HttpClient, ServerRefusal, event_data
+from tw_autogen.model.http_client import ConnectionFailed, HttpClient, ServerRefusal, event_data
 
 EVENTS = b'data: {"a": 1}\n\ndata: {"b":\ndata: 2}\r\n\r\n: comment\nevent: x\n\ndata:[DONE]'
 
@@ -139,3 +141,65 @@ def test_a_redirect_is_followed_to_no_other_address(client, monkeypatch):
 def test_a_pause_that_is_none_leaves_the_refusal_as_it_is(client, said):
     with pytest.raises(ServerRefusal, match="Error code: 429"):
         client([b"{}"], status=429, headers={"Retry-After": said}).get("/models", seconds=10)
+
+
+def drip(begin):
+    """Yield an answer that begins well and goes on inside the head of a chunk, byte for byte, for two minutes."""
+    yield begin
+    for _ in range(1200):
+        time.sleep(0.1)
+        yield b"a"
+
+
+CHUNKED = {"Transfer-Encoding": "chunked"}
+
+
+@pytest.mark.parametrize(("status", "error"), [(200, ConnectionFailed), (400, ServerRefusal)])
+def test_an_answer_that_drips_inside_the_head_of_a_chunk_ends_in_time(client, status, error):
+    begun = time.monotonic()
+    with pytest.raises(error):
+        client(drip(b"1;"), status=status, headers=CHUNKED).get("/models", seconds=0.5)
+    assert time.monotonic() - begun < 5
+
+
+def test_a_stream_that_drips_inside_the_head_of_a_chunk_ends_in_time(client):
+    asked = client(drip(b"b\r\ndata: {}\n\n \r\n1;"), headers=CHUNKED).stream("/c", {}, seconds=0.5, max_tries=1)
+
+    assert next(asked) == {}
+    with pytest.raises(httpx.ReadTimeout, match="no whole part of its answer came in time"):
+        next(asked)
+
+
+def test_a_call_that_nobody_waits_for_leaves_no_thread_at_a_server_that_drips(client):
+    url = client(drip(b"1;"), headers=CHUNKED).url
+    before = {*threading.enumerate()}
+    model = OpenAIModel(ModelSettings(base_url=url, name="m", seconds=60.0))
+    with pytest.raises(ModelError, match=r"no answer within 0\.5 s"):
+        model.complete([{"role": "user", "content": "x"}], seconds=0.5)
+
+    ours = [one for one in {*threading.enumerate()} - before if one.name in ("model call", "server call")]
+    for one in ours:
+        one.join(5)
+    assert ours
+    assert not any(one.is_alive() for one in ours)
+
+
+def test_requests_one_after_the_other_use_one_connection(client):
+    ports = []
+
+    class Kept(Answers):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            ports.append(self.client_address[1])
+            super().do_GET()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Kept) as server:
+        server.pieces, server.status, server.headers = [b"{}"], 200, {"Content-Length": "2"}
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        kept = HttpClient(f"http://127.0.0.1:{server.server_port}", "", trust_env=False, environment_headers=False)
+        assert [kept.get("/models", seconds=10) for _ in range(3)] == [{}, {}, {}]
+        kept.close()
+        server.shutdown()
+
+    assert len(set(ports)) == 1

@@ -8,8 +8,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, ModelError, NoModelError
 from tw_autogen.model import EmbeddingSettings, LexicalRanker, ModelSettings, Ranker, resolve_ranker
-from tw_autogen.model.embedders import FolderEmbedder, OpenAIEmbedder
-from tw_autogen.model.embedding import Embedder, EmbeddingRanker
+from tw_autogen.model.embedding import Embedder, EmbeddingRanker, FolderEmbedder, OpenAIEmbedder
 from tw_autogen.model.embedding_cache import VectorCache, cache_folder
 
 from .scripted_server import Reply, refused, scripted_server

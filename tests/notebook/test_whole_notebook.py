@@ -25,12 +25,17 @@ REPLIES = [
 ]
 
 
-def test_a_notebook_with_the_magic_runs_from_its_first_cell_to_its_last(tmp_path, monkeypatch):
-    with replay_server(REPLIES) as server:
+def run(cells, replies, folder, monkeypatch):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
+    with replay_server(replies) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "any")
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in CELLS])
-        nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
+
+
+def test_a_notebook_with_the_magic_runs_from_its_first_cell_to_its_last(tmp_path, monkeypatch):
+    notebook = run(CELLS, REPLIES, tmp_path, monkeypatch)
 
     shown = [
         [one["data"]["text/html"] for one in cell.outputs if one["output_type"] == "execute_result"]
@@ -42,3 +47,15 @@ def test_a_notebook_with_the_magic_runs_from_its_first_cell_to_its_last(tmp_path
     assert notebook.cells[3].outputs[0]["text"] == "6\n"
     nbformat.validate(notebook)
     assert not [one for cell in notebook.cells for one in cell.outputs if one["output_type"] == "error"]
+
+
+def test_approval_where_nobody_can_be_asked_ends_the_notebook_with_an_error(tmp_path, monkeypatch):
+    cells = [
+        "from tw_autogen import open_session\nfrom tw_autogen.notebook import approve_in_notebook",
+        "session = open_session(approve=approve_in_notebook, settings={'code_interpreter.approval': 'always'})",
+        "session.ask('What is 6 * 7?')",
+    ]
+    with pytest.raises(
+        nbclient.exceptions.CellExecutionError, match=r"code_interpreter\.approval.*nobody can be asked"
+    ):
+        run(cells, [plans("compute"), codes("6 * 7")], tmp_path, monkeypatch)

@@ -5,7 +5,7 @@ import pytest
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import ModelError
 from tw_autogen.recall import ChatHistory
-from tw_autogen.recall.history_compression import compress
+from tw_autogen.recall.recall import compress
 from tw_autogen.testing import ScriptedModel
 
 

@@ -36,10 +36,11 @@ def contents(history):
         ([(TRACE, "a", False, ""), (f"{TRACE}!", "b", False, "")], False),
         ([(LONG, "a", True, "last_output"), ("4", "print(last_output[:9])", True, "")], True),
         ([(LONG, "a", True, "last_output"), ("4", "print(last_output_2)", True, "")], False),
+        ([(LONG, "a", True, "last_output"), ("4", "last_output = 5", True, "")], False),
         ([(LONG, "a", True, ""), ("4", "print(last_output[:9])", True, "")], False),
         ([("short", "a", False, ""), ("4", "b", True, "")], False),
     ],
-    ids=["mended", "not mended", "looked at again", "another name", "whole", "short"],
+    ids=["mended", "not mended", "looked at again", "another name", "assigned", "whole", "short"],
 )
 def test_mended_failures_and_cut_output_that_was_looked_at_again_are_pruned(notes, left):
     history = history_of(*notes)
@@ -69,6 +70,22 @@ def test_the_last_message_and_what_another_task_has_left_stay():
     history.append_user(TRACE)  # the same words, not answered yet
     assert history.prune() > 0
     assert contents(history).count(TRACE) == 1
+
+
+@pytest.mark.parametrize("summarized", [False, True])
+def test_the_same_failure_in_a_later_task_is_not_told_as_mended(summarized):
+    history = history_of((TRACE, "a", False, ""), ("4", "b", True, ""))
+    history.results.begin_task()
+    if summarized:
+        history.replace_oldest(4, "A summary.")
+    for report in (TRACE, "Still open."):
+        history.append_assistant("c")
+        history.append_user(report)
+        history.results.note(report, code="c", ok=False, kept_as="")
+
+    assert (history.prune() > 0) is not summarized
+    assert contents(history).count(TRACE) == 1
+    assert TRACE in str(history.messages[-3]["content"])
 
 
 class Summarizing(ScriptedModel):

@@ -9,7 +9,7 @@ import pytest
 from tw_autogen import Memory, Post, Round, Turn
 from tw_autogen.model import LexicalRanker
 from tw_autogen.role import find_role
-from tw_autogen.settings import Setting
+from tw_autogen.setting_values import Setting
 from tw_autogen.shipped_folders import shipped_folder
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from tw_autogen.errors import RoleSpecError
 from tw_autogen.role import find_role
-from tw_autogen.settings import Setting
+from tw_autogen.setting_values import Setting
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ScriptedModel, check_role
 

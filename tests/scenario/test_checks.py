@@ -19,9 +19,8 @@ from tw_autogen.events import (
     TalkShortened,
 )
 from tw_autogen.scenario import read_scenario
-from tw_autogen.scenario.check import CHECKS
 from tw_autogen.scenario.evidence import Evidence
-from tw_autogen.scenario.expect import read_expectation
+from tw_autogen.scenario.expect import CHECKS, read_expectation
 
 
 def ran(ok):

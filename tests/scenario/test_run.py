@@ -7,20 +7,18 @@ import shutil
 
 import pytest
 
+from tw_autogen.cli.scenario_table import BEGIN, END, costs_table, put_table
 from tw_autogen.errors import ConfigError, ModelError, ScenarioError
 from tw_autogen.model import Completion, Recording, Usage
 from tw_autogen.scenario import (
     Runs,
-    costs_table,
     judge,
-    put_table,
     read_scenario,
     record_scenario,
     replay_scenario,
     run_scenario,
     write_report,
 )
-from tw_autogen.scenario.readme_table import BEGIN, END
 from tw_autogen.scenario.scenario import find_scenarios
 from tw_autogen.testing import ScriptedModel, codes, plans
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tw_autogen.cli.scenario_table import costs_table, put_table
 from tw_autogen.model import Recording, Usage
-from tw_autogen.scenario import costs_table, put_table, replay_scenario
+from tw_autogen.scenario import replay_scenario
 from tw_autogen.scenario.scenario import find_scenarios
 from tw_autogen.session import Answer, read_journal, rounds_of
 from tw_autogen.testing import plans

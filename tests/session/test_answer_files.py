@@ -149,6 +149,22 @@ def test_a_copied_file_that_code_changed_again_replaces_its_copy(users, name, ho
     assert landing.land(changed, "and now?") == []
 
 
+@pytest.mark.parametrize("left", [False, True], ids=["removed", "changed"])
+def test_what_replaces_a_copy_that_the_user_has_changed_or_removed_is_copied_to_the_same_folder(left, made, target):
+    landing = AnswerFiles(target)
+    landing.land(made("chart.png", text="blue"), "save it as out/chart.png")
+    if left:
+        (target / "out" / "chart.png").write_text("mine", encoding="utf-8")
+    else:
+        (target / "out" / "chart.png").unlink()
+
+    changed = made("chart.png", text="a red one")
+    saved = landing.land(changed, "make it red")
+
+    assert [one.path for one in saved] == [target / "out" / ("chart (2).png" if left else "chart.png")]
+    assert sorted(os.listdir(target)) == ["out"]
+
+
 PLACES = {
     "made there": ("out/msft.csv", "Save it in a subfolder: out/msft.csv", "out/msft.csv"),
     "made under its plain name": ("msft.csv", "save it as ./out/deep/msft.csv.", "out/deep/msft.csv"),

@@ -17,15 +17,22 @@ from tw_autogen.testing import ScriptedModel, codes, plans
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-SERVER = str(Path(__file__).parents[1] / "plugin" / "mcp" / "server.py")
+PROGRAMS = Path(__file__).parents[1] / "plugin" / "mcp"
 
 
 @pytest.fixture
-def servers(tmp_path):
+def program():
+    """Name the server's program: one that starts quickly; the other one is written with the SDK, and has more."""
+    return "notes.py"
+
+
+@pytest.fixture
+def servers(program, tmp_path):
     """Give the JSON of a server that writes its process id to a file, and the file; no thread may stay."""
     before = {one.name for one in threading.enumerate()}
     path = tmp_path / "pid"
-    yield {"mcpServers": {"weather": {"command": sys.executable, "args": [SERVER, str(path)]}}}, path
+    started = {"command": sys.executable, "args": [str(PROGRAMS / program), str(path)]}
+    yield {"mcpServers": {"weather": started}}, path
     assert not [one for one in threading.enumerate() if "portal" in one.name and one.name not in before]
 
 
@@ -37,6 +44,7 @@ def has_ended(pid_file):
     return False
 
 
+@pytest.mark.parametrize("program", ["server.py"])
 def test_code_calls_tools_and_gets_values_files_and_errors(servers, tmp_path):
     code = """
 report_of_rome = report("Rome", days=2)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import pandas as pd
 import pytest
@@ -133,23 +134,24 @@ def test_a_folder_of_many_large_files_is_listed_with_a_bound_on_what_is_read(tmp
     folder = tmp_path / "many"
     for part in range(20):
         (folder / f"part{part}").mkdir(parents=True)
-        for number in range(500):
+        for number in range(100):
             (folder / f"part{part}" / f"{'abcdefghij'[number % 10]}{number}.csv").touch()
     for number in range(20):
         path = folder / f"huge{'abcdefghijklmnopqrst'[number]}.csv"
         path.write_bytes(b"a,b\n1,2\n")
         os.truncate(path, 1 << 30)  # takes no room on the disk
     found, _, _ = descriptions(tmp_path, folder, profile_folder="content")
-    opened = []
+    opened, looking = [], [True]
 
-    def note(event, args):
-        if event == "open" and str(args[0]).startswith(str(folder)):
+    def note(event, args):  # it stays for good
+        if looking and event == "open" and str(args[0]).startswith(str(folder)):
             opened.append(args[0])
 
     sys.addaudithook(note)
     told = found.of_folder("sum of a", str(folder), 0)
+    looking.clear()
 
-    assert "10020 files, 21 GB" in told
+    assert "2020 files, 21 GB" in told
     assert len(told) < 6500
     assert len(opened) < 800
 
@@ -370,3 +372,87 @@ def test_names_that_are_no_unicode_or_go_over_lines_are_told_as_literals_that_op
     assert f"- '{folder}/a\\n- b.csv': 8 bytes, CSV" in listed
     assert all(f"- {str(folder / name)!r}: 8 bytes, CSV" in told for name in names[:3])
     assert f"- {folder / 'plain.csv'}: 8 bytes, CSV" in told
+
+
+class Forger(FakeKernel):
+    """A kernel in which code has replaced what describes files and lists folders."""
+
+    def __init__(self, folder, said, listed):
+        super().__init__(folder=folder)
+        self.said, self.listed = said, listed
+
+    def describe_files(self, files, **options):
+        whole = self.said is None or "files" in self.said
+        return self.said if whole else {"files": [self.said] * len(files), "joins": []}
+
+    def list_files(self, folder, **options):
+        return self.listed
+
+
+UNTRUE = {
+    "columns of lists": {"columns": [["a"]]},
+    "columns that are none": {"columns": 5},
+    "lines that are none": {"lines": 5},
+    "a line that is none": {"lines": [1]},
+    "a whole that is none": {"whole": [None]},
+    "headline": {"headline": {}},
+    "problem": {"problem": 1},
+}
+
+
+@pytest.mark.parametrize(
+    "said", [*UNTRUE.values(), {}, None, {"files": 5}, {"files": [5] * 3}], ids=lambda said: str(said)[:40]
+)
+def test_what_code_has_made_of_a_description_costs_no_answer(tmp_path, said):
+    found = RequestDescriptions(SessionSettings(profile_chars=10), tmp_path, lambda: Forger(tmp_path, said, {}), print)
+
+    text = found.of_request("what", [tmp_path / f"a{at}.csv" for at in range(3)], {})
+
+    assert "a0.csv" in text
+    assert ("the kernel's answer can't be read" in text) == (said != {})
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {},
+        None,
+        {"lines": ["a", "b"], "files": [["a.csv", "x"]], "problem": ""},
+        {"lines": ["a", "b"], "files": [["a.csv"]]},
+        {"lines": ["a", 5], "files": []},
+        {"lines": ["a", "b"], "files": [], "problem": 5},
+    ],
+    ids=str,
+)
+def test_what_code_has_made_of_a_list_of_files_costs_no_answer(tmp_path, here, listed):
+    settings = SessionSettings(user_folder=str(here))
+    found = RequestDescriptions(settings, tmp_path, lambda: Forger(tmp_path, {}, listed), print)
+
+    assert found.of_folder("what", str(here), 0) == ""
+
+
+def test_descriptions_of_any_size_are_cut_before_they_are_ranked(tmp_path):
+    columns = [f"c{at}: x" for at in range(20_000)]
+    said = {
+        "headline": "h" * 20_000_000,
+        "problem": "p" * 20_000_000,
+        "lines": [f"{column!r}: int" for column in columns],
+        "columns": columns,
+    }
+    listed = {
+        "lines": [f"line {at}" for at in range(1_000_000)],
+        "files": [[f"a{at}.csv", 1] for at in range(300_000)],
+    }
+    problems = []
+    kernel = Forger(tmp_path, said, listed)
+    (tmp_path / "a.csv").touch()
+    found = RequestDescriptions(SessionSettings(profile_chars=1000), tmp_path, lambda: kernel, problems.append)
+    began = time.monotonic()
+
+    text = found.of_request("what", [tmp_path / f"a{at}.csv" for at in range(5)], {})
+    folder = found.of_folder("what", str(tmp_path), 0)
+
+    assert time.monotonic() - began < 10
+    assert len(text) < 5000
+    assert len(folder) < 5000
+    assert max(map(len, problems)) < 1100

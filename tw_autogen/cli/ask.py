@@ -12,21 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from tw_autogen.cli.exit_codes import Exit
-from tw_autogen.cli.file_arguments import find_file
-from tw_autogen.cli.one_shot import answer_once
+from tw_autogen.cli.file_arguments import find_file, is_path
 from tw_autogen.cli.options import ASK_OPTIONS, Options, with_options
 from tw_autogen.cli.piped_input import checked_question, read_data, read_question
+from tw_autogen.cli.terminal import marks, stdout_console
 from tw_autogen.escaped_text import shortened
-from tw_autogen.lazy_module import LazyModule
-from tw_autogen.settings import Setting
+from tw_autogen.lazy_module import LazyModule, without_collector
+from tw_autogen.setting_values import Setting
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE
 
 if TYPE_CHECKING:
-    from tw_autogen.cli import chat
+    from tw_autogen.cli import chat, one_shot
 else:
     chat = LazyModule("tw_autogen.cli.chat")  # one question needs none
+    one_shot = LazyModule("tw_autogen.cli.one_shot")  # and a chat writes its first line before it has all this
 
 _STDIN = "-"
 _SHOWN_CHARS = 80
@@ -56,7 +58,9 @@ def command(
             paths.append(data)
         # Where kernels are forked: those that are kept ready would be for a session that does not follow.
         once = replace(options, more={"kernel.warm": Setting(0, "-p")}) if sys.platform == "linux" else options
-        ctx.exit(answer_once(str(prompt), paths, once, form=output_format, quiet=quiet))
+        with without_collector():
+            answer = one_shot.answer_once
+        ctx.exit(answer(str(prompt), paths, once, form=output_format, quiet=quiet))
 
 
 def _positional_question(
@@ -90,26 +94,23 @@ def _positional_question(
 def _is_no_file(text: str, project: Path | None) -> bool:
     """Return whether a text names nothing that exists, and is not nearly the name of a file."""
     named = find_file(text, project)
-    return not _exists(text) and named.path is None and not named.near
+    return not is_path(Path(text), Path.exists) and named.path is None and not named.near
 
 
 def _is_taskweaver_project(text: str) -> bool:
     """Return whether a text is the path of a TaskWeaver project, whose own command line has it after `-p`."""
-    return _exists(text) and Path(text, TASKWEAVER_FILE).is_file()
-
-
-def _exists(text: str) -> bool:
-    """Return whether a text is the path of something; False for any text that no path can be, however long."""
-    try:
-        return Path(text).exists()
-    except (OSError, ValueError):  # too long for a name, or a NUL in it
-        return False
+    return is_path(Path(text), Path.exists) and Path(text, TASKWEAVER_FILE).is_file()
 
 
 def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) -> Exit:
     if output_format != "text" or quiet:
         raise click.UsageError("--output-format and --quiet belong to one question: give it with -p")
-    return chat.Chat(options, paths).run()
+    console = stdout_console(color=not options.no_color)
+    hint = f"/help lists commands {marks(console).dot} Ctrl-C stops what is running"
+    console.print(Text(hint, style="dim"), soft_wrap=True)  # the rest takes a moment to be imported
+    with without_collector():
+        talk = chat.Chat
+    return talk(options, paths, console).run()
 
 
 def _existing(name: str, project: Path | None) -> Path:

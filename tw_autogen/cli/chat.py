@@ -26,15 +26,16 @@ from tw_autogen.cli.round_summary import money, tokens
 from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
-from tw_autogen.cli.terminal import clean, link, marks, stdout_console
+from tw_autogen.cli.terminal import clean, link, stdout_console
 from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.code_interpreter import CodeInterpreter
-from tw_autogen.errors import RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
+from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import TalkShortened
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.lazy_module import import_soon
 from tw_autogen.picture_files import picture_of
 from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
@@ -49,10 +50,12 @@ from tw_autogen.session import (
     read_settings,
     session_folder,
 )
-from tw_autogen.settings import Setting
+from tw_autogen.setting_values import Setting
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 _PROMPT = "> "
+_OF_FIRST_QUESTION = ("rich.live", "rich.spinner", "pydantic_core", "httpcore", "certifi", "zmq")
+"""What is imported while the user types it."""
 _log = logging.getLogger(__name__)
 _OPENED = (".csv", ".gif", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
@@ -70,12 +73,13 @@ class Chat:
     Args:
         options: What the shared options said.
         files: Go with the first question.
+        console: Where it is shown; None: standard output.
     """
 
-    def __init__(self, options: Options, files: Sequence[Path] = ()) -> None:
+    def __init__(self, options: Options, files: Sequence[Path] = (), console: Console | None = None) -> None:
         self._options = options
         self._files = list(files)
-        self._console: Console = stdout_console(color=not options.no_color)
+        self._console: Console = console or stdout_console(color=not options.no_color)
         self._show = EventPrinter(self._console, hint="/output {}")
         self._pictures = TerminalPictures(self._console)
         self._asker = ApprovalPrompt(self._console, self._show)
@@ -122,7 +126,7 @@ class Chat:
         self._options = replace(self._options, continues=False, resume=None)
         try:
             self._greet()
-            self._say(f"/help lists commands {marks(self._console).dot} Ctrl-C stops what is running", style="dim")
+            import_soon(*_OF_FIRST_QUESTION)
             self._loop(RequestInput(_PROMPT, list(self._commands), self._options.project))
         finally:
             self._session.close()
@@ -274,12 +278,7 @@ class Chat:
             self._say(f"  {name:<11} {words}")
 
     def _bring(self, rest: str) -> None:
-        try:
-            named = [find_file(name, self._options.project) for name in shlex.split(rest)]
-        except ValueError as error:
-            self._say(f"/files {rest}: {str(error).lower()}", style="red")
-            return
-        for one in named:
+        for one in [find_file(name, self._options.project) for name in _split(rest)]:
             if one.path is None:
                 self._say(one.sentence, style="red")
             elif one.path not in self._files:
@@ -358,27 +357,18 @@ class Chat:
         return self._copies[-1] / path.name
 
     def _save(self, rest: str) -> None:
-        try:
-            words = shlex.split(rest)
-        except ValueError as error:
-            self._say(f"/save {rest}: {str(error).lower()}", style="red")
-            return
+        words = _split(rest)
         if not 1 <= len(words) <= 2:
             self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
             return
-        try:
-            path = self._session.save_example(words[-1], words[0] if len(words) == 2 else "Planner")
-            self._say("an example, which you may mend: ", path)
-        except TwAutogenError as error:
-            self._say(str(error), style="red")
+        path = self._session.save_example(words[-1], words[0] if len(words) == 2 else "Planner")
+        self._say("an example, which you may mend: ", path)
 
     def _learn(self, rest: str) -> None:
         try:
             self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
         except KeyboardInterrupt:
             self._say("stopped; no lesson was written")
-        except TwAutogenError as error:
-            self._say(str(error), style="red")
 
     def _reset(self, rest: str) -> None:
         fresh = self._open(self._options)
@@ -388,15 +378,12 @@ class Chat:
         self._asker.forget()
 
     def _export(self, rest: str) -> None:
-        try:
-            words = shlex.split(rest)
-            (name,) = (one for one in words if one != _FORCE)
-            folder = self._session.journal.parent
-            self._say("written: ", export_session(folder, Path(name), replace=_FORCE in words))
-        except ValueError:
+        words = _split(rest)
+        names = [one for one in words if one != _FORCE]
+        if len(names) != 1:
             self._say("name the file: /export analysis.ipynb (or .py, .md, .html)", style="red")
-        except TwAutogenError as error:
-            self._say(str(error), style="red")
+            return
+        self._say("written: ", export_session(self._session.journal.parent, Path(names[0]), replace=_FORCE in words))
 
     def _resume(self, rest: str) -> None:
         workspace = self._session.journal.parent.parent
@@ -420,9 +407,6 @@ class Chat:
             found = compact_session(self._session)
         except KeyboardInterrupt:
             self._say("stopped; nothing more is summarized")
-            return
-        except TwAutogenError as error:
-            self._say(str(error), style="red")
             return
         for one in found:
             if isinstance(one, TalkShortened):
@@ -467,3 +451,15 @@ class Chat:
         """Print a line, with a path that can be clicked at its end."""
         line = Text.assemble((words, style), link(path)) if path else Text(words, style=style)
         self._console.print(line, soft_wrap=True)
+
+
+def _split(rest: str) -> list[str]:
+    """Return the arguments of a command, which may stand in quotes.
+
+    Raises:
+        ConfigError: a quote is not closed.
+    """
+    try:
+        return shlex.split(rest)
+    except ValueError as error:
+        raise ConfigError(f"{rest}: {str(error).lower()}") from None

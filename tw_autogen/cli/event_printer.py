@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterable
 from functools import singledispatchmethod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from tw_autogen.cli.live_footer import LiveFooter
 from tw_autogen.cli.output_lines import OutputLines, head_and_tail, is_tabular, tail_of
 from tw_autogen.cli.round_summary import NEW_HOOK, RoundSummary
 from tw_autogen.cli.terminal import clean, highlighted, link, markdown, marks
@@ -38,7 +39,14 @@ from tw_autogen.events import (
     SessionOpened,
     TalkNotShortened,
 )
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.session import Saved, answer_markdown
+
+if TYPE_CHECKING:
+    from rich import live, spinner
+else:
+    live = LazyModule("rich.live")  # only a terminal has a foot
+    spinner = LazyModule("rich.spinner")
 
 _USER = "User"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
@@ -48,6 +56,7 @@ _FORWARDED_LINES = (4, 1)
 """The same of output that is going to be the answer, and is shown as such."""
 _ERROR_LINES = 12
 _CALL = re.compile(r"^[ \t]*<(?:tool_calls?|function_calls?|code|python|execute)\b.*", re.I | re.M | re.S)
+_LINES = 6
 
 
 class EventPrinter:
@@ -138,12 +147,14 @@ class EventPrinter:
         if event.line:
             self._print(Text(f"{self._marks.dot} {clean(event.line)}", style="dim"))
 
-    @_take.register
+    # Each names its event: from the annotation it would be found in 0.5 ms.
+
+    @_take.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
         self.opened = event
         self._console.print(Text(f"code runs in: {clean(event.kernel)}", style="dim"))
 
-    @_take.register
+    @_take.register(RoundOpened)
     def _round_opened(self, event: RoundOpened) -> None:
         self._begin()
         if self._question:
@@ -152,17 +163,17 @@ class EventPrinter:
         self._foot.doing("starting")
         self._foot.start()
 
-    @_take.register
+    @_take.register(HooksMade)
     def _hooks_made(self, event: HooksMade) -> None:
         for path in event.paths:
             self._console.print(Text.assemble((f"! {NEW_HOOK}", "yellow"), link(Path(path))), soft_wrap=True)
 
-    @_take.register
+    @_take.register(PostOpened)
     def _post_opened(self, event: PostOpened) -> None:
         self._speaker, self._grown, self._replied = event.send_from, {}, False
         self._think()
 
-    @_take.register
+    @_take.register(PostGrew)
     def _post_grew(self, event: PostGrew) -> None:
         if self._replied:  # another reply of the same role: it was asked again, or this is its next try
             self._grown, self._replied = {}, False
@@ -171,27 +182,27 @@ class EventPrinter:
         if event.part not in _TERSE:
             self._foot.grow(self._grown[event.part])
 
-    @_take.register
+    @_take.register(ModelCalled)
     def _model_called(self, event: ModelCalled) -> None:
         self._replied = self._replied or event.caller == self._speaker
 
-    @_take.register
+    @_take.register(ModelDelayed)
     def _model_delayed(self, event: ModelDelayed) -> None:
         self._head(event.caller)
         self._print(Text(f"{self._marks.dot} {clean(event.reason)}", style="yellow"))
 
-    @_take.register
+    @_take.register(PluginsSelected)
     def _plugins_selected(self, event: PluginsSelected) -> None:
         self._head(event.role)
         self._print(Text(f"Selected plugins: {event.selected}", style="dim"))
         self._print(Text(f"Selected plugin pool: {event.pool}", style="dim"))
 
-    @_take.register
+    @_take.register(TalkNotShortened)
     def _talk_not_shortened(self, event: TalkNotShortened) -> None:
         words = f"no summary of {event.role}'s talk ({event.tokens} tokens), it stays: {clean(event.error)}"
         self._print(Text(f"{self._marks.failed} {words}", style="yellow"))
 
-    @_take.register
+    @_take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
         self._head(self._speaker)
         self.shown_code = event.code
@@ -205,18 +216,18 @@ class EventPrinter:
             self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))
         self._think()
 
-    @_take.register
+    @_take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         self._output = OutputLines(*(_FORWARDED_LINES if self._forwarded else _OUTPUT_LINES))
         self._foot.doing(self._placed(f"running cell {event.cell}"))
 
-    @_take.register
+    @_take.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
         for line in self._output.feed(event.stream, event.text):
             self._print_output(event.stream, line)
         self._foot.grow(self._output.unfinished(event.stream))
 
-    @_take.register
+    @_take.register(CellRan)
     def _cell_ran(self, event: CellRan) -> None:
         if not self._output.fed:  # a kernel that can't tell while it runs
             for stream, text in (("stdout", event.stdout), ("stderr", event.stderr)):
@@ -239,13 +250,13 @@ class EventPrinter:
         self._print(Text(f"{mark} {words}", style=style))
         self._think()
 
-    @_take.register
+    @_take.register(ArtifactSaved)
     def _artifact_saved(self, event: ArtifactSaved) -> None:
         if self._files and event.path not in self._known_files:
             self._known_files.add(event.path)
             self._print(Text.assemble("file ", link(Path(event.path))))
 
-    @_take.register
+    @_take.register(PlanChanged)
     def _plan_changed(self, event: PlanChanged) -> None:
         signs = {
             Status.done: (self._marks.done, "green"),
@@ -258,7 +269,7 @@ class EventPrinter:
             self._print(Text(f"{mark} {step.id}. {visible(step.text)}", style=style))
         self._plan = event.plan
 
-    @_take.register
+    @_take.register(PostClosed)
     def _post_closed(self, event: PostClosed) -> None:
         post = event.post
         self._posts.append(post)
@@ -273,7 +284,7 @@ class EventPrinter:
             words = head_and_tail(post.message, *_MESSAGE_LINES)
             self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), words))
 
-    @_take.register
+    @_take.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
         self._foot.stop()
         if event.error:
@@ -317,3 +328,54 @@ class EventPrinter:
 def _without_code(thought: str, code: str) -> str:
     """Return the words around code that came without a fence, or as a call in tags, and grew as words."""
     return _CALL.sub("", thought.replace(code.strip(), "") if code.strip() else thought)
+
+
+class LiveFooter:
+    """The lines below all that is printed for good; on anything but a terminal there are none.
+
+    Printed text scrolls above them and is never painted again; they vanish with `stop`.
+
+    Args:
+        console: Where to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._marks = marks(console)
+        self._spinner: spinner.Spinner | None = None
+        self._live: live.Live | None = None
+        self._since = time.monotonic()
+        self._doing = ""
+        self._growing = ""
+
+    def start(self) -> None:
+        """Appear."""
+        if self._console.file.isatty() and not self._console.is_dumb_terminal and self._live is None:
+            self._live = live.Live(self, console=self._console, transient=True, refresh_per_second=8)
+            self._live.start()
+
+    def stop(self) -> None:
+        """Vanish; a second time nothing happens."""
+        if self._live is not None:
+            shown, self._live = self._live, None
+            shown.stop()
+
+    def doing(self, words: str) -> None:
+        """Show who does what; the clock restarts when the words change."""
+        if words != self._doing:
+            self._doing, self._since = words, time.monotonic()
+        self._growing = ""
+
+    def grow(self, text: str) -> None:
+        """Show the end of this text, which is still growing."""
+        self._growing = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw: at most six lines of growing text, then the spinner with the seconds."""
+        for line in clean(self._growing[-4000:]).rstrip().splitlines()[-_LINES:]:
+            yield Text(f"  {line}", style="dim", no_wrap=True, overflow="ellipsis")
+        if self._doing:
+            seconds = f"{time.monotonic() - self._since:.1f} s"
+            self._spinner = self._spinner or spinner.Spinner(self._marks.spinner)
+            self._spinner.update(text=Text(f"{self._doing} {self._marks.dot} {seconds}", style="dim", no_wrap=True))
+            yield self._spinner

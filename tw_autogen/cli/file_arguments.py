@@ -53,16 +53,16 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
     """
     places = _places(name, project)
     for path in places:
-        if _is(path, Path.is_file):
+        if is_path(path, Path.is_file):
             return NamedFile(path)
     shown = repr(shortened(name, _SHOWN_CHARS))
     if problem := url_problem(name):
         return NamedFile(None, f"{shown} is {problem}")
     for path in places:
-        if _is(path, Path.is_dir):
+        if is_path(path, Path.is_dir):
             remedy = f"-C {path} lets code read a whole folder; as files name those that the question is about"
             return NamedFile(None, f"{shown} is a folder", remedy=remedy)
-        if _is(path, Path.exists):
+        if is_path(path, Path.exists):
             return NamedFile(None, f"{shown} is not a file")
     where = f" in {Path.cwd()} or {project}" if len(places) > 1 else ""
     return NamedFile(None, f"{shown} does not exist{where}", _near(places))
@@ -105,8 +105,13 @@ def _places(name: str, project: Path | None) -> list[Path]:
     return [here] if same or project is None else [here, project / here]
 
 
-def _is(path: Path, what: Callable[[Path], bool]) -> bool:
-    """Return whether a path is a file, a folder or anything; False for any text that no path can be."""
+def is_path(path: Path, what: Callable[[Path], bool]) -> bool:
+    """Return whether a path is a file, a folder or anything; False for any text that no path can be.
+
+    Args:
+        path: Of any text.
+        what: Such as `Path.is_file`.
+    """
     try:
         return what(path)
     except (OSError, ValueError):  # too long for a name, or a NUL in it

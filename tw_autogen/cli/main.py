@@ -14,7 +14,7 @@ from tw_autogen.cli.signals import Terminated, terminating_signals_raise
 from tw_autogen.cli.standard_streams import open_closed_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.escaped_text import visible
-from tw_autogen.lazy_module import LazyModule
+from tw_autogen.lazy_module import LazyModule, without_collector
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -98,7 +98,8 @@ class Commands(ErrorReportingGroup):
         if cmd_name == _CHAT and not ctx.resilient_parsing:
             typed = ctx.meta.get(_TYPED, [])
             importlib.import_module(_EARLY).begin_early(typed[1:] if typed[:1] == [_CHAT] else typed)
-        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        with without_collector():
+            command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -6,8 +6,11 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
@@ -61,6 +64,9 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
             show.saved(once.saved, quiet=quiet)
             for warning in show.tally.hooks if quiet else [*once.lost, *once.warnings]:
                 show.warn(warning)
+            if form == "text":
+                with suppress(BrokenPipeError):  # it comes again below
+                    once.show(screen)  # before the session is closed, which takes a moment
     except TwAutogenError as error:
         once.fail(
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
@@ -78,10 +84,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         show.stop()
     if form != "text":
         once.write(in_line=form == STREAM)
-    elif once.answer and screen.is_terminal:
-        screen.print(markdown(once.shown))
-    elif once.answer:
-        sys.stdout.write(once.answer + "\n")
+    else:
+        once.show(screen)
     sys.stdout.flush()
     return once.exit
 
@@ -118,6 +122,7 @@ class _Once:
         self._session_id: str | None = None
         self._error: dict[str, str] | None = None
         self._started = time.monotonic()
+        self._is_shown = False
 
     def ask(
         self, session: Session, prompt: str, files: Sequence[Path], asker: ApprovalPrompt, options: Options
@@ -138,6 +143,15 @@ class _Once:
         self.shown = answer_markdown(answer.text, answer.round.posts)
         self.saved = landing.land(answer.artifacts, prompt, earlier=session.artifacts)
         self.warnings = files_not_made(session.missing, answer, landing)
+
+    def show(self, screen: Console) -> None:
+        if self.answer and not self._is_shown:
+            if screen.is_terminal:
+                screen.print(markdown(self.shown))
+            else:
+                sys.stdout.write(self.answer + "\n")
+            sys.stdout.flush()
+            self._is_shown = True
 
     def fail(self, error: BaseException, code: Exit, words: str = "") -> None:
         self.exit = code

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import click
 
-from tw_autogen.settings import Setting
+from tw_autogen.setting_values import Setting
 
 MODEL_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--base-url"], metavar="URL", help="An OpenAI-compatible server, such as http://localhost:11434/v1."),

@@ -141,8 +141,8 @@ def _chosen(
         name, equals, number = text.partition("=")
         one_of = others.get(name)
         if one_of is None or not equals:
-            known = _listed(others)
-            raise ConfigError(f"--param {text}: expected NAME=N; the session's numbers and folders are {known}")
+            names = _listed(others)
+            raise ConfigError(f"--param {text}: expected NAME=N; the session's numbers and folders are {names}")
         try:
             given[one_of.name] = os.path.abspath(number) if one_of.is_folder else type(one_of.value)(number)
         except ValueError:

@@ -14,7 +14,8 @@ import click
 
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
-from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, print_table, prompts_dict
+from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, prompts_dict
+from tw_autogen.cli.scenario_table import costs_table, put_table
 from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.errors import ScenarioError
@@ -25,12 +26,9 @@ from tw_autogen.scenario import (
     Outcome,
     Runs,
     Scenario,
-    SpyModel,
     check_report,
-    costs_table,
     find_named,
     judge,
-    put_table,
     record_scenario,
     replay_scenario,
     run_live,
@@ -215,7 +213,7 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
             click.echo(f"{check}: the table is not that of the recordings; --write {check} mends it", err=True)
             ctx.exit(Exit.failed)
     else:
-        print_table(stdout_console(), made)
+        click.echo(made)
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:
@@ -226,7 +224,7 @@ def _model(options: Options, seconds: float) -> OpenAIModel:
 def _asked(scenario: Scenario, folder: Path) -> Outcome:
     if scenario.replies.exists() and not scenario.hindrance:
         return replay_scenario(scenario, workspace=folder)
-    return run_scenario(scenario, SpyModel(None), workspace=folder)
+    return run_scenario(scenario, None, workspace=folder)
 
 
 @contextmanager

@@ -133,13 +133,3 @@ def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any
         {"hash": prompt_hash(call.messages, hide=hide), "messages": [dict(one) for one in call.messages]}
         for call in outcome.calls
     ]
-
-
-def print_table(console: Console, table: str) -> None:
-    """Print Markdown as it is.
-
-    Args:
-        console: Where to; lines are not wrapped.
-        table: The rows in Markdown.
-    """
-    console.print(Text(table), soft_wrap=True)

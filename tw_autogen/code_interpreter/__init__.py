@@ -28,9 +28,10 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "tw_autogen.code_interpreter.policy": ("POLICIES", "read_policy"),
+        },
+        renamed={
             "Cells": "CellRunner",
             "cut": "tw_autogen.escaped_text.without_middle",
-            "POLICIES": "tw_autogen.code_interpreter.policy.POLICIES",
-            "read_policy": "tw_autogen.code_interpreter.policy.read_policy",
         },
     )

@@ -1,30 +1,244 @@
-"""Cells: checked code goes into the kernel, with its plugins, and every step of it becomes an event."""
+"""Cells: checked code goes into the kernel, with its plugins, and every step of it becomes an event.
+
+What a cell leaves behind belongs to that cell alone: the files that it made, and what its host calls bring.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.approval import noting_person_time
-from tw_autogen.code_interpreter.cell_host_calls import CURRENT, RunningCell
-from tw_autogen.code_interpreter.host_call_budget import CallBudget
-from tw_autogen.code_interpreter.new_files import new_files, snapshot
+from tw_autogen.approval import PersonTime, noting_person_time
 from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import CallBudgetError, PluginLoadError
-from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted
-from tw_autogen.kernel import Execution, Kernel
+from tw_autogen.escaped_text import is_unicode
+from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, HostCalled
+from tw_autogen.kernel import Artifact, Execution, Kernel, Log, size_words
 from tw_autogen.lazy_module import finish_imports
 from tw_autogen.model import ChatModel, call_model
 from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn
+from tw_autogen.safe_folder import SafeFolder
 
 _log = logging.getLogger(__name__)
+_KINDS: Mapping[str, str] = {
+    ".png": "image", ".jpg": "image", ".jpeg": "image", ".gif": "image", ".webp": "image", ".svg": "svg",
+    ".csv": "df", ".tsv": "df", ".parquet": "df", ".feather": "df", ".xlsx": "df",
+    ".html": "html", ".json": "json", ".txt": "txt", ".md": "txt", ".log": "txt",
+}  # fmt: skip
+_MOST_FILES = 2000
+_MOST_ENTRIES = 20_000
+Snapshot = Mapping[Path, tuple[int, int]]
+
+
+@dataclass(eq=False)
+class HostCall:
+    """One call that was allowed, and began in a cell.
+
+    Args:
+        name: The plugin's name.
+        most_seconds: After so long nobody waits for it any more.
+        person: How long a person was waited for, which does not count.
+        seconds: How long it took, once it has ended.
+    """
+
+    name: str
+    most_seconds: float
+    person: PersonTime = field(default_factory=PersonTime)
+    began: float = field(default_factory=time.monotonic)
+    seconds: float | None = None
+
+    def end(self) -> float:
+        """Mark the call as ended, or abandoned; return how long it took, in seconds."""
+        if self.seconds is None:
+            self.seconds = self.spent()
+        return self.seconds
+
+    def spent(self) -> float:
+        """Return how long it has taken until now."""
+        if self.seconds is not None:
+            return self.seconds
+        return min(time.monotonic() - self.began - self.person.seconds, self.most_seconds)
+
+
+class CallBudget:
+    """Counts the host calls of one round; the next round begins at nothing. From any thread.
+
+    Args:
+        calls: How many, of all functions together.
+        seconds: How long, of all together; looked at before each call, so that the last one may go beyond it.
+    """
+
+    def __init__(self, calls: int, seconds: float) -> None:
+        self._most_calls = calls
+        self._most_seconds = seconds
+        self._round = ""
+        self._calls: Counter[str] = Counter()
+        self._taken: list[HostCall] = []
+        self._lock = threading.Lock()
+
+    def take(self, round_id: str, name: str, *, most: int | None, seconds: float) -> HostCall:
+        """Count one call that is about to be made.
+
+        Args:
+            round_id: Of the current round.
+            name: The function.
+            most: How often it may be called in a round; None: as often as all together.
+            seconds: How long it may take.
+
+        Raises:
+            CallBudgetError: it must not be made.
+        """
+        with self._lock:
+            if round_id != self._round:
+                self._round, self._taken = round_id, []
+                self._calls.clear()
+            if most is not None and self._calls[name] >= most:
+                raise CallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
+            if self._calls.total() >= self._most_calls:
+                raise CallBudgetError(
+                    f"{name}: the {self._most_calls} calls to the host for one request "
+                    "(`code_interpreter.host_calls`) are used up",
+                    name=name,
+                )
+            if sum(one.spent() for one in self._taken) >= self._most_seconds:
+                raise CallBudgetError(
+                    f"{name}: the {self._most_seconds:g} seconds of calls to the host for one request "
+                    "(`code_interpreter.host_seconds`) are used up",
+                    name=name,
+                )
+            self._calls[name] += 1
+            call = HostCall(name, seconds)
+            self._taken.append(call)
+            return call
+
+
+@dataclass(eq=False)
+class RunningCell:
+    """A cell that runs; from any thread.
+
+    Args:
+        turn: Takes its events; None for code that runs outside of any round.
+        over: Set when the cell has ended: what a call brings that is still on its way then comes too late.
+    """
+
+    turn: Turn | None
+    over: threading.Event = field(default_factory=threading.Event)
+    _artifacts: list[Artifact] = field(default_factory=list)
+    _logs: list[Log] = field(default_factory=list)
+    _calls: list[HostCall] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self, spec: PluginSpec, budget: CallBudget, *, seconds: float) -> HostCall:
+        """Note a call that is about to be made.
+
+        Args:
+            spec: The plugin that is called.
+            budget: What calls of this cell may take together.
+            seconds: How long this one may take.
+
+        Raises:
+            CallBudgetError: it must not be made.
+            InterruptedError: the cell has ended meanwhile.
+        """
+        round_id = self.turn.round.id if self.turn else ""
+        with self._lock:
+            if self.over.is_set():
+                raise InterruptedError("the cell that made this call is over")
+            call = budget.take(round_id, spec.name, most=spec.calls, seconds=seconds)
+            self._calls.append(call)
+            return call
+
+    def finish(self, call: HostCall, failure: str) -> None:
+        """Note that a call has ended; one that comes too late has been told of already.
+
+        Args:
+            call: The one that `begin` returned.
+            failure: What went wrong, in words; empty: nothing.
+        """
+        with self._lock:
+            if call in self._calls:
+                self._calls.remove(call)
+                self.tell(call.name, failure, call.end())
+
+    def tell(self, name: str, failure: str, seconds: float) -> None:
+        """Emit what came of a call.
+
+        Args:
+            name: The plugin's name.
+            failure: What went wrong, in words; empty: nothing.
+            seconds: How long the call took.
+        """
+        if self.turn is not None:
+            self.turn.emit(HostCalled(name, not failure, failure, seconds))
+
+    def keep_artifact(self, one: Artifact) -> None:
+        """Take a file that a call has made, unless it comes too late."""
+        with self._lock:
+            if not self.over.is_set():
+                self._artifacts.append(one)
+
+    def keep_log(self, one: Log) -> None:
+        """Take a line that a call has logged, unless it comes too late."""
+        with self._lock:
+            if not self.over.is_set():
+                self._logs.append(one)
+
+    def end(self) -> tuple[list[Artifact], list[Log]]:
+        """Return what its calls have made; calls that are still on their way are given up."""
+        with self._lock:
+            self.over.set()
+            for call in self._calls:
+                seconds = call.end()
+                self.tell(call.name, f"given up after {seconds:.3g} s: the cell no longer waited for it", seconds)
+            self._calls.clear()
+            return self._artifacts, self._logs
+
+
+CURRENT: ContextVar[RunningCell | None] = ContextVar("cell", default=None)
+"""The cell from which this thread was called: served functions see the context of the thread that runs the cell."""
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """Take down when each file below the folder was last written, and its size.
+
+    Hidden ones, links, and names that are no UTF-8 are left out.
+    """
+    found: dict[Path, tuple[int, int]] = {}
+    with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
+        entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
+        for one in itertools.islice(entries, _MOST_ENTRIES):
+            if one.is_file and not one.name.rpartition("/")[2].startswith(".") and is_unicode(one.name):
+                found[folder / one.name] = (one.info.st_mtime_ns, one.info.st_size)
+                if len(found) > _MOST_FILES:  # somebody else's tree: not worth the time of every cell
+                    break
+    return found
+
+
+def new_files(before: Snapshot, after: Snapshot, known: Collection[Path]) -> tuple[Artifact, ...]:
+    """Return the files that are new or changed, as artifacts, in order of their names.
+
+    Args:
+        before: Taken before the cell.
+        after: Taken behind it.
+        known: Files that are artifacts already.
+    """
+    changed = [path for path, stamp in after.items() if before.get(path) != stamp and path not in known]
+    return tuple(
+        Artifact(path.name, _KINDS.get(path.suffix.lower(), "file"), path, size_words(after[path][1]))
+        for path in changed
+    )
 
 
 class CellRunner:
@@ -172,7 +386,7 @@ class CellRunner:
                 cell.tell(spec.name, f"{type(error).__name__}: {error}", 0.0)
                 raise
             try:
-                with noting_person_time(begun.taken.person):
+                with noting_person_time(begun.person):
                     return function(*args, **kwargs)
             except BaseException as error:
                 failure = f"{type(error).__name__}: {error}"

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from tw_autogen.code_interpreter import rules as table
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.syntax import ModulePath, calls_in, format_attributes
-from tw_autogen.errors import ConfigError, PolicyError, nearest
+from tw_autogen.errors import ConfigError, PolicyError, nearest, unknown_key
 from tw_autogen.yaml_files import read_mapping
 
 PLUGIN: Final = "<plugin>"
@@ -201,10 +201,7 @@ def read_policy(path: Path | str) -> Policy:
         PolicyError: naming file, key, and the neighbour that it was mistaken for.
     """
     path = Path(path)
-    plain = read_mapping(path, PolicyError)
-    for key in plain:
-        if key not in _KEYS:
-            raise PolicyError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
+    plain = read_mapping(path, PolicyError, keys=_KEYS)
     base = str(plain.get("base", "default"))
     if base not in POLICIES:
         raise PolicyError(f"base: no policy is called {base!r}{nearest(base, POLICIES)}", path=path)
@@ -225,9 +222,8 @@ def _names(key: str, value: Any, before: frozenset[str] | None, path: Path) -> f
     if value == "all" and key in ("modules", "functions"):
         return None
     if isinstance(value, Mapping):
-        for word in value:
-            if word not in ("add", "remove"):
-                raise PolicyError(f"{key}: unknown key {word!r}{nearest(str(word), ('add', 'remove'))}", path=path)
+        if problem := unknown_key(value, ("add", "remove")):
+            raise PolicyError(f"{key}: {problem}", path=path)
         if before is None:
             raise PolicyError(f"{key}: the base has no list that could be changed; write the whole list", path=path)
         added = _list(f"{key}.add", value.get("add", []), path)

@@ -41,8 +41,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
-            "Conversation": "tw_autogen.recall.conversation_files.Conversation",
-            "Depends": "tw_autogen.conversation.plan.Depends",
-            "read_conversation": "tw_autogen.recall.read_conversation",
+            "tw_autogen.conversation.plan": ("Depends",),
+            "tw_autogen.recall": ("read_conversation",),
+            "tw_autogen.recall.conversation_files": ("Conversation",),
         },
     )

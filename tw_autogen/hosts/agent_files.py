@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from tw_autogen.conversation import is_mentioned
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.kernel import Artifact
 from tw_autogen.safe_folder import SafeFolder, open_unlinked
 
@@ -84,9 +85,8 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
             with open_unlinked(path) as opened:
                 size = os.fstat(opened.fileno()).st_size
                 if size > left:
-                    too_large[path] = (
-                        f"({path.name} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"
-                    )
+                    name = visible_line(path.name)
+                    too_large[path] = f"({name} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"
                     continue
                 copies[path], target = Artifact.new_file(folder, path.name, "file")
                 left -= size

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.closing import IdleTimer
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import RoundError, SessionClosedError
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
-from tw_autogen.session import USER, Answer, FilesWanted, IdleTimer, Session, several
+from tw_autogen.session import USER, Answer, FilesWanted, Session, several
 
 CONTINUE = "Go on."
 """The request of an agent that is given the word although nobody has said anything new."""

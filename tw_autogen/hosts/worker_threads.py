@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextvars
-import threading
 from collections.abc import Callable
 from typing import TypeVar
+
+from tw_autogen.deadline import threaded
 
 Given = TypeVar("Given")
 
@@ -28,19 +28,13 @@ def on_thread(work: Callable[[], Given], *, name: str) -> asyncio.Future[Given]:
     The loop's own pool is not used: rounds that take minutes would take all its threads, and agents that wait for
     agents would wait for ever.
     """
+
+    def run() -> Given:
+        try:
+            return work()
+        except StopIteration as error:  # a coroutine that awaits can't be given one, and would wait for ever
+            raise RuntimeError(f"{name}: StopIteration was raised: {error}") from error
+
     context = contextvars.copy_context()
     context.run(LOOP.set, asyncio.get_running_loop())
-    finished: concurrent.futures.Future[Given] = concurrent.futures.Future()
-    finished.set_running_or_notify_cancel()  # from here on only the work settles it
-
-    def run() -> None:
-        try:
-            finished.set_result(context.run(work))
-        except StopIteration as error:  # a coroutine that awaits can't be given one, and would wait for ever
-            finished.set_exception(RuntimeError(f"{name}: StopIteration was raised: {error}"))
-        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again where the future is awaited
-            finished.set_exception(error)
-
-    awaited = asyncio.wrap_future(finished)
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return awaited
+    return asyncio.wrap_future(context.run(lambda: threaded(run, name=name)))

@@ -51,11 +51,10 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         old_names(
             __name__,
             {
-                "OnOutput": "tw_autogen.kernel.kernel.OnOutput",
-                "Plugin": "tw_autogen.kernel.guest.plugin.Plugin",
-                "PluginContext": "tw_autogen.kernel.guest.plugin_context.PluginContext",
-                "register_plugin": "tw_autogen.kernel.guest.plugin.register_plugin",
-                "test_plugin": "tw_autogen.plugin.test_plugin",
+                "tw_autogen.kernel.guest.plugin": ("Plugin", "register_plugin"),
+                "tw_autogen.kernel.guest.plugin_context": ("PluginContext",),
+                "tw_autogen.kernel.kernel": ("OnOutput",),
+                "tw_autogen.plugin": ("test_plugin",),
             },
         ),
     )

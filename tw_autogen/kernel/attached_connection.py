@@ -7,25 +7,23 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import zmq
-
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError, KernelStartError
-from tw_autogen.kernel.connection import Connection, Reader
+from tw_autogen.kernel.connection import Connection, Reader, Sender
 from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 from tw_autogen.kernel.kernel_process import Process, wait_readable
 from tw_autogen.kernel.transport import Wire
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
-    from jupyter_client import session
+    import zmq
 else:
-    session = LazyModule("jupyter_client.session")
+    zmq = LazyModule("zmq")
 
 _URL = ("http://", "https://")
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
@@ -39,6 +37,7 @@ _FILE_OPTIONS = ("-f", "--f", "--IPKernelApp.connection_file")
 _CALL_SECONDS = 10.0
 _KNOCK_SECONDS = 1.0
 """How long a kernel of this machine is given to take a connection; one that is busy takes it, too."""
+_ENDED = "its process ended: it was restarted, shut down, or has crashed"
 _UNRESPONSIVE = "the cell did not react to an interrupt and still runs in your kernel"
 
 
@@ -110,7 +109,11 @@ class Target:
             KernelStartError: the file can't be read, or the server doesn't answer, or has no such kernel.
         """
         if self.file is not None:
-            wire = FileConnection(read_connection_file(self.file, folder))
+            info = read_connection_file(self.file, folder)
+            try:
+                wire = FileConnection(info)
+            except zmq.ZMQError as error:  # a path of `ipc` that is too long
+                raise KernelStartError(f"{self.file}: no socket of a kernel: {error}", folder=folder) from error
             return wire, LocalAttachedProcess(self.file, wire.interrupt, wire.listens)
         gateway = Gateway(self.url, self.token, None, folder)
         try:
@@ -147,7 +150,7 @@ def read_connection_file(path: Path, folder: Path) -> dict[str, Any]:
             info = bounded_json.loads(file.read(_FILE_BYTES))
         ports = {f"{one}_port": int(info[f"{one}_port"]) for one in _CHANNELS}
         info = {"transport": str(info["transport"]), "ip": str(info["ip"]), "key": str(info["key"]), **ports}
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:  # the last one: 1e400
         raise KernelStartError(f"{path} is no connection file of a kernel: {error!r}", folder=folder) from error
     if not info["key"]:
         raise KernelStartError(f"{path}: the kernel's messages are not signed (`key` is empty)", folder=folder)
@@ -169,6 +172,9 @@ class FileConnection(Connection):
 
     Args:
         info: What the file holds.
+
+    Raises:
+        zmq.ZMQError: there can be no socket of that address.
     """
 
     def __init__(self, info: Mapping[str, Any]) -> None:
@@ -176,18 +182,27 @@ class FileConnection(Connection):
         if ":" in info["ip"] and info["transport"] == "tcp":
             self.info["ip"] = f"[{info['ip']}]"
         key = info["key"].encode()
-        self.session = session.Session(key=key, signature_scheme="hmac-sha256", username="tw")
-        self._reader = Reader(key)
-        self._connect()
-        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
-        self._control = self._open(context, zmq.DEALER, None, "control")
+        self._sender, self._reader = Sender(key), Reader(key)
+        self._opened: list[zmq.Socket[bytes]] = []
+        try:
+            self._connect()
+            self._control = self._open(zmq.Context.instance(), zmq.DEALER, None, "control")
+        except zmq.ZMQError:
+            self.close()
+            raise
+
+    def _open(
+        self, context: zmq.Context[Any], kind: int, places: Mapping[str, str] | None, channel: str
+    ) -> zmq.Socket[bytes]:
+        self._opened.append(super()._open(context, kind, places, channel))
+        return self._opened[-1]
 
     def interrupt(self) -> None:
         """Ask the kernel to interrupt its running cell, as Jupyter's protocol has it."""
         with contextlib.suppress(zmq.Again):
             while True:
                 self._control.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
-        self._send(self._control, "interrupt_request", {})
+        self._sender.send(self._control, "interrupt_request", {})
 
     def listens(self) -> bool:
         """Return whether a process listens at the place of the shell channel."""
@@ -207,7 +222,7 @@ class FileConnection(Connection):
 
     def close(self) -> None:
         """Close the sockets; what was sent still goes out."""
-        for one in (*self.sources, self._control):
+        for one in self._opened:
             one.close(linger=_LINGER_MS)
 
 
@@ -268,7 +283,7 @@ class LocalAttachedProcess(AttachedProcess):
         with contextlib.suppress(OSError):
             self._descriptor = os.pidfd_open(pid)
         try:
-            known = self._descriptor >= 0 and _is_kernel(pid, self._file.name)
+            known = self._descriptor >= 0 and _is_kernel(pid, {self._file.name, self._file.resolve().name})
         except OSError:
             known = False
         if known:
@@ -280,7 +295,7 @@ class LocalAttachedProcess(AttachedProcess):
     def alive(self) -> bool:
         """Return whether it runs, and is still attached."""
         if not self.how and self.pid and not self._runs():
-            self.how = "its process ended: it was restarted, shut down, or has crashed"
+            self.how = _ENDED
         return not self.how
 
     def is_there(self) -> bool:
@@ -306,7 +321,7 @@ class LocalAttachedProcess(AttachedProcess):
 
     def end(self) -> str:
         """Leave it, running; return why."""
-        self.lose(_UNRESPONSIVE)
+        self.lose(_UNRESPONSIVE if self.pid or self.is_there() else _ENDED)
         return self.how
 
     def release(self) -> None:
@@ -329,12 +344,12 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def _is_kernel(pid: int, file_name: str) -> bool:
+def _is_kernel(pid: int, file_names: Collection[str]) -> bool:
     """Return whether a process of Linux is of our user and namespace, and was started with a connection file.
 
     Args:
         pid: Its number.
-        file_name: The file's, which Jupyter makes unique.
+        file_names: The file's, and that of what it is a link to; Jupyter makes them unique.
 
     Raises:
         OSError: there is no such process.
@@ -343,7 +358,7 @@ def _is_kernel(pid: int, file_name: str) -> bool:
     words = os.fsdecode((proc / "cmdline").read_bytes()).split("\0")
     pairs = [*zip(words, words[1:], strict=False), *(one.partition("=")[::2] for one in words)]
     return (
-        any(option in _FILE_OPTIONS and os.path.basename(value) == file_name for option, value in pairs)
+        any(option in _FILE_OPTIONS and os.path.basename(value) in file_names for option, value in pairs)
         and proc.stat().st_uid == os.getuid()
         and (proc / "ns/pid").readlink() == Path("/proc/self/ns/pid").readlink()
     )

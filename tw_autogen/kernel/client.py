@@ -9,9 +9,8 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
@@ -30,6 +29,12 @@ from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.kernel_process import Process
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import Poller, WakeupSocket, Wire, await_kernel_info
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = LazyModule("importlib.metadata")
 
 _FINISH_SECONDS = 10.0
 """How long the end of a kernel waits for the last copy of its variables."""

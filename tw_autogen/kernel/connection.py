@@ -1,38 +1,81 @@
-"""The sockets of one kernel, through jupyter_client: requests out; messages in, checked before they are read."""
+"""The sockets of one kernel: signed requests out; messages in, checked before they are read."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import secrets
 import socket
 import time
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import zmq
-
 from tw_autogen import bounded_json
 from tw_autogen.kernel.guest.json_size import LARGEST_PART, MOST_BYTES, estimate_parsed_bytes
-from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content
+from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content, message_header
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 
 if TYPE_CHECKING:
-    from jupyter_client import connect, session
+    import zmq
 else:
-    connect = LazyModule("jupyter_client.connect")
-    session = LazyModule("jupyter_client.session")
+    zmq = LazyModule("zmq")  # a session that runs no code needs none
 
 _DELIMITER = b"<IDS|MSG>"
 _MOST_DIGESTS = 1 << 16
 _UNREAD = frozenset({"execute_input"})
 """What a host that sent the cell itself has no use for."""
+
+
+class Sender:
+    """Sends messages that are signed with one key.
+
+    Args:
+        key: Known to the kernel's process and to this one.
+
+    Source:
+        `Session.send` of jupyter_client, which takes 0.1 s to import. Differs: what is no ASCII is escaped.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._signer = hmac.HMAC(key, digestmod=hashlib.sha256)
+        self._session = uuid.uuid4().hex
+
+    @property
+    def identity(self) -> bytes:
+        """By which the kernel finds the stdin of who asked."""
+        return self._session.encode()
+
+    def send(self, socket: zmq.Socket[bytes], kind: str, content: Mapping[str, Any]) -> str:
+        """Send a message, on a line that is connected again if it was cut; return the message's id.
+
+        A line that is cut again at that moment loses it: whoever waits for an answer asks `reconnect_cut`.
+
+        Args:
+            socket: Of the channel.
+            kind: Such as `execute_request`.
+            content: Plain values.
+        """
+        header = message_header(kind, self._session)
+        parts = [json.dumps(one).encode() for one in (header, {}, {}, content)]
+        signer = self._signer.copy()
+        for part in parts:
+            signer.update(part)
+        for _ in range(2):
+            try:
+                socket.send_multipart([_DELIMITER, signer.hexdigest().encode(), *parts])
+            except zmq.Again:
+                _reconnect(socket)
+            else:
+                break
+        return header["msg_id"]
 
 
 class Reader:
@@ -143,6 +186,15 @@ def _write_new(path: Path, data: bytes) -> None:
         os.close(file)
 
 
+def _free_ports(count: int) -> list[int]:
+    """Return ports of loopback that nobody listens to now."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
 def _short(folder: Path) -> bool:
     return len(os.fsencode(folder / _SOCKET)) <= _LONGEST_PATH
 
@@ -185,17 +237,23 @@ class Connection:
         self.log = self.runtime / "log"
         self._starts = 0
         self._binds = binds and by_file
-        key = secrets.token_hex(16).encode()
+        key = secrets.token_hex(16)
         where = str((self.runtime if binds else self.own) / _SOCKET)
         self.file = self.runtime / "connection.json"
-        _, self.info = connect.write_connection_file(
-            str(self.file), key=key, transport="ipc" if by_file else "tcp", ip=where if by_file else "127.0.0.1"
-        )
-        self.session = session.Session(key=key, signature_scheme="hmac-sha256", username="tw")
+        self.info: dict[str, Any] = {
+            **dict(zip(_PORTS, range(1, 1 + len(_PORTS)) if by_file else _free_ports(len(_PORTS)), strict=True)),
+            "ip": where if by_file else "127.0.0.1",
+            "key": key,
+            "transport": "ipc" if by_file else "tcp",
+            "signature_scheme": "hmac-sha256",
+            "kernel_name": "",
+        }
+        _write_new(self.file, json.dumps(self.info).encode())
+        self._sender = Sender(key.encode())
         self._opens = opens
         self._held: tuple[int, ...] = ()
         self._channels: dict[Channel, zmq.Socket[bytes]] = {}
-        self._reader = Reader(key)
+        self._reader = Reader(key.encode())
 
     @property
     def own(self) -> Path:
@@ -313,11 +371,11 @@ class Connection:
             counted: The cell gets a number.
         """
         content = execute_content(code, expressions, silent=silent, counted=counted)
-        return self._send(self.shell, "execute_request", content)
+        return self._sender.send(self.shell, "execute_request", content)
 
     def request_kernel_info(self) -> str:
         """Send what any kernel answers at once, on shell and iopub; return the request's id."""
-        return self._send(self.shell, "kernel_info_request", {})
+        return self._sender.send(self.shell, "kernel_info_request", {})
 
     def said(self) -> str:
         """Return the end of what the process wrote before its streams were led to the host."""
@@ -351,7 +409,7 @@ class Connection:
 
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
-        self._send(self.stdin, "input_reply", {"value": text})
+        self._sender.send(self.stdin, "input_reply", {"value": text})
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none.
@@ -367,21 +425,6 @@ class Connection:
             message = self._reader.read(parts)
             if message is not None or time.monotonic() > until:
                 return message
-
-    def _send(self, line: zmq.Socket[bytes], kind: str, content: dict[str, Any]) -> str:
-        """Send a message, on a line that is connected again if it was cut; return the message's id.
-
-        A line that is cut at the same moment again loses it: whoever waits for an answer asks `reconnect_cut`.
-        """
-        message = self.session.msg(kind, content)
-        for _ in range(2):
-            try:
-                self.session.send(line, message)
-            except zmq.Again:
-                _reconnect(line)
-            else:
-                break
-        return str(message["header"]["msg_id"])
 
     def close(self) -> None:
         """Close the sockets and remove the runtime folder."""
@@ -407,10 +450,14 @@ class Connection:
         if kind == zmq.SUB:
             one.setsockopt(zmq.SUBSCRIBE, b"")
         else:
-            one.setsockopt(zmq.IDENTITY, self.session.bsession)  # by it the kernel finds the stdin of who asked
+            one.setsockopt(zmq.IDENTITY, self._sender.identity)
         separator = "-" if info["transport"] == "ipc" else ":"
         place = f"{info['ip']}{separator}{info[channel + '_port']}" if places is None else places[f"{channel}_port"]
-        one.connect(f"{info['transport']}://{place}")
+        try:
+            one.connect(f"{info['transport']}://{place}")
+        except zmq.ZMQError:
+            one.close()
+            raise
         return one
 
 

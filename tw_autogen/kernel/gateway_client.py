@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
 import selectors
 import socket
@@ -19,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import OpenedSockets, finish_within
+from tw_autogen.deadline import TracedSockets, finish_within, shut_down
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content
+from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content, message_header
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -117,6 +116,7 @@ class Gateway:
         Raises:
             OSError: nobody answered in time, or the answer is too long.
         """
+        sockets = TracedSockets()
 
         def ask() -> tuple[int, bytes]:
             verify = self.url.startswith("https:") if self.tls is None else self.tls  # certificates take time to read
@@ -124,7 +124,7 @@ class Gateway:
                 headers = {**self.headers(), "Accept-Encoding": "identity"}
                 data = bytearray()
                 with client.stream(
-                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": opened.trace}
+                    method, f"{self.url}/{path}", headers=headers, json=body, extensions={"trace": sockets}
                 ) as answer:
                     for piece in answer.iter_raw():
                         data += piece
@@ -133,8 +133,7 @@ class Gateway:
                 return answer.status_code, bytes(data)
 
         try:
-            with OpenedSockets() as opened:
-                status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, opened.all)
+            status, data = finish_within(seconds + _PATIENCE_SECONDS, ask, sockets.end)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise OSError(str(error) or type(error).__name__) from error
         try:
@@ -370,9 +369,8 @@ class WebsocketWire:
         self._closed = True
         self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
-        if self._thread.is_alive():  # half a message is under way, byte for byte
-            with contextlib.suppress(OSError, AttributeError):  # it is closed
-                self._line.sock.shutdown(socket.SHUT_RDWR)
+        if self._thread.is_alive() and (line := self._line.sock):  # half a message is under way, byte for byte
+            shut_down(line)
         self._release()
 
     def _release(self) -> None:
@@ -381,15 +379,8 @@ class WebsocketWire:
         self._process.forget()
 
     def _send(self, channel: str, kind: str, content: dict[str, Any], parent: Mapping[str, Any] | None = None) -> str:
-        number = uuid.uuid4().hex
-        header = {
-            "msg_id": number,
-            "msg_type": kind,
-            "session": self._session,
-            "username": "tw",
-            "version": "5.3",
-            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
-        }
+        header = message_header(kind, self._session)
+        number = header["msg_id"]
         message = {"channel": channel, "header": header, "parent_header": dict(parent or {}), "metadata": {}}
         text = json.dumps({**message, "content": content, "buffers": []})
         if len(text) > _MOST_SENT_BYTES:  # ASCII: one character, one byte
@@ -418,7 +409,7 @@ class WebsocketWire:
                 redirect_limit=0,  # the token is for this gateway alone
             )
 
-        finish_within(_SOCKET_SECONDS, connect, lambda: [line.sock] if line.sock else [])
+        finish_within(_SOCKET_SECONDS, connect, lambda: shut_down(line.sock) if line.sock else None)
         line.settimeout(_SOCKET_SECONDS)
         frames = line.frame_buffer
         receive, self._message_bytes = frames.recv, 0

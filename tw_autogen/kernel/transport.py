@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import socket
 import time
+import uuid
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
-
-import zmq
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tw_autogen.kernel.kernel_process import Process
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import zmq
+else:
+    zmq = LazyModule("zmq")
 
 Channel = Literal["iopub", "shell", "stdin"]
 CHANNELS: tuple[Channel, ...] = ("iopub", "shell", "stdin")
@@ -80,6 +86,23 @@ def await_kernel_info(wire: Wire, alive: Callable[[], bool], seconds: float) -> 
         if wire.await_output():
             return True
     return False
+
+
+def message_header(kind: str, session: str) -> dict[str, str]:
+    """Return the header of a new message, as Jupyter's protocol has it.
+
+    Args:
+        kind: Such as `execute_request`.
+        session: The id of the client's session.
+    """
+    return {
+        "msg_id": uuid.uuid4().hex,
+        "msg_type": kind,
+        "session": session,
+        "username": "tw",
+        "version": "5.3",
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(),
+    }
 
 
 def execute_content(

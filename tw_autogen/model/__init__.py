@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.model.abandonable import run_abandonable
 from tw_autogen.model.chat_model import ChatModel, Completion, Message, ToolCall, Usage
-from tw_autogen.model.embedders import EmbeddingSettings, resolve_ranker
+from tw_autogen.model.embedding import EmbeddingSettings, resolve_ranker
 from tw_autogen.model.error_messages import is_too_long
 from tw_autogen.model.fenced_blocks import split_blocks
 from tw_autogen.model.model_from_settings import resolve_model
-from tw_autogen.model.model_request import ModelRequest, RequestModel, Reserve, asked_as, call_model, complete
+from tw_autogen.model.model_request import ModelRequest, RequestModel, Reserve, ask, asked_as, call_model, complete
 from tw_autogen.model.openai_model import OpenAIModel
 from tw_autogen.model.prompt_hash import prompt_hash
-from tw_autogen.model.reask import ask
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
 from tw_autogen.model.reply_parser import CodeReply, NoObject, read_code, read_object
@@ -63,17 +62,14 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
-            "cache_folder": "tw_autogen.model.embedding_cache.cache_folder",
+            "tw_autogen.errors": ("Unreadable",),
+            "tw_autogen.model.embedding": ("Embedder", "EmbeddingRanker", "FolderEmbedder", "OpenAIEmbedder"),
+            "tw_autogen.model.embedding_cache": ("cache_folder", "VectorCache"),
+            "tw_autogen.model.openai_model": ("is_loopback",),
+            "tw_autogen.model.settings": ("Price",),
+            "tw_autogen.model.token_estimate": ("TOKEN_CHARS", "token_chars"),
+        },
+        renamed={
             "chars_of": "tw_autogen.model.TokenEstimate.count_chars",
-            "Embedder": "tw_autogen.model.embedding.Embedder",
-            "EmbeddingRanker": "tw_autogen.model.embedding.EmbeddingRanker",
-            "FolderEmbedder": "tw_autogen.model.embedders.FolderEmbedder",
-            "is_loopback": "tw_autogen.model.openai_model.is_loopback",
-            "OpenAIEmbedder": "tw_autogen.model.embedders.OpenAIEmbedder",
-            "Price": "tw_autogen.model.settings.Price",
-            "TOKEN_CHARS": "tw_autogen.model.token_estimate.TOKEN_CHARS",
-            "token_chars": "tw_autogen.model.token_estimate.token_chars",
-            "Unreadable": "tw_autogen.errors.Unreadable",
-            "VectorCache": "tw_autogen.model.embedding_cache.VectorCache",
         },
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextvars
 import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future
 
+from tw_autogen.deadline import threaded
 from tw_autogen.errors import ModelError
 from tw_autogen.model.chat_model import Completion
 
@@ -17,11 +17,6 @@ Work = Callable[[OnText, threading.Event], Completion]
 """Asks the model; takes a function for new text, and an event that is set once the call is abandoned."""
 
 _GLANCE_SECONDS = 0.05  # a queue can't wait for an event as well, so the event is looked at this often
-
-
-@dataclass(frozen=True)
-class _Failure:
-    error: BaseException
 
 
 def run_abandonable(
@@ -47,19 +42,12 @@ def run_abandonable(
         ModelError: cancelled or out of time; and whatever the work raised.
     """
     deadline = time.monotonic() + seconds
-    news: queue.SimpleQueue[str | Completion | _Failure] = queue.SimpleQueue()
+    news: queue.SimpleQueue[str | Future[Completion]] = queue.SimpleQueue()
     abandoned = threading.Event()
 
-    def tell() -> None:
-        try:
-            news.put(work(news.put, abandoned))
-        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again in the thread that waits
-            news.put(_Failure(error))
-
-    worker = threading.Thread(target=contextvars.copy_context().run, args=(tell,), daemon=True, name="model call")
     try:
         _stop_if(cancelled, where)
-        worker.start()
+        threaded(lambda: work(news.put, abandoned), name="model call").add_done_callback(news.put)
         while True:
             left = deadline - time.monotonic()
             try:
@@ -70,10 +58,8 @@ def run_abandonable(
                     raise ModelError(f"{where}: no answer within {seconds:.3g} s{remedy}") from None
                 continue
             _stop_if(cancelled, where)
-            if isinstance(piece, _Failure):
-                raise piece.error
-            if isinstance(piece, Completion):
-                return piece
+            if isinstance(piece, Future):
+                return piece.result()
             if on_text:
                 on_text(piece)
     finally:

@@ -1,4 +1,4 @@
-"""`Embedder`: texts as vectors; `EmbeddingRanker` ranks by the cosine between them."""
+"""`Embedder`: texts as vectors, by a server or a model in a folder; `EmbeddingRanker` ranks by their cosine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,21 @@ if TYPE_CHECKING:
     Matrix = npt.NDArray[np.float32]
 else:
     np = LazyModule("numpy")  # only a choice among many needs it
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tw_autogen.errors import ConfigError, NoModelError
+from tw_autogen.model.embedding_cache import cache_folder
+from tw_autogen.model.openai_model import OpenAIModel, is_loopback
+from tw_autogen.model.settings import ModelSettings
+from tw_autogen.model.text_ranking import LexicalRanker, Ranker
+from tw_autogen.settings_trust import NAMED
 
 Key = TypeVar("Key")
-
 _MOST_KEPT = 8
+_AT_ONCE = 128
 
 
 @runtime_checkable
@@ -134,3 +145,150 @@ def _keep(kept: OrderedDict[Key, Matrix], key: Key, value: Matrix) -> None:
     kept[key] = value
     while len(kept) > _MOST_KEPT:
         kept.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings:
+    """What makes embeddings, by which texts are found that fit a request; the keys are `embedding.name`, and so on.
+
+    Without a `name` and a `folder`, texts are found by the words they share with the request; nothing is asked.
+
+    Args:
+        name: A model on an OpenAI-compatible server with `/embeddings`, such as `text-embedding-3-small`.
+        base_url: Its server; None: that of `model.base_url`.
+        api_key: Its key, shown nowhere; None: that of `model.api_key`, where the server is the same.
+        folder: Folder of a sentence-transformers model, which is run here (extra `embed`), with Python that it may
+            hold; nothing is downloaded.
+        cache: Folder of the vectors made before; None: `$XDG_CACHE_HOME/tw-autogen`, else `~/.cache/tw-autogen`.
+        min_score: A text whose cosine with the request isn't above it is never found.
+        seconds: How long one request to the server may take.
+        max_tries: How often one request is sent while the server is busy, failing or out of reach.
+    """
+
+    name: str = field(default="", metadata=NAMED)
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False, metadata={"server": ("embedding.base_url", "model.base_url")})
+    folder: str = field(default="", metadata={"path": True})
+    cache: str | None = None
+    min_score: float = 0.0
+    seconds: float = 60.0
+    max_tries: int = 4
+
+
+class OpenAIEmbedder:
+    """A model on an OpenAI-compatible server with `/embeddings`.
+
+    Args:
+        settings: Server, key, name and limits.
+
+    Raises:
+        ConfigError: the address is none.
+    """
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self._model = OpenAIModel(settings, section="embedding")
+
+    @property
+    def name(self) -> str:
+        """Server and model."""
+        return f"{self._model.base_url} {self._model.name}"
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> list[Sequence[float]]:
+        """Request the vectors of the texts from the server, in batches.
+
+        Args:
+            texts: At least one; none is empty.
+            query: Makes no difference to a server.
+
+        Raises:
+            ModelError: naming the server, what was wrong, and what to do.
+        """
+        found: list[Sequence[float]] = []
+        for at in range(0, len(texts), _AT_ONCE):
+            found += self._model.vectors(texts[at : at + _AT_ONCE])
+        return found
+
+
+class FolderEmbedder:
+    """A sentence-transformers model in a local folder; nothing is downloaded, but Python in the folder may be run.
+
+    Args:
+        folder: As `SentenceTransformer.save` leaves it.
+
+    Raises:
+        ConfigError: there is no such folder, no model in it, or sentence-transformers is not installed.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = Path(folder).expanduser().resolve()
+        if not self._folder.is_dir():
+            raise ConfigError(f"embedding.folder: {self._folder} is not there; it is the folder of a saved model")
+        try:
+            from sentence_transformers import SentenceTransformer  # an extra, and seconds to load
+        except ImportError as error:
+            raise ConfigError(
+                "embedding.folder: sentence-transformers is missing; install it with: pip install 'tw-autogen[embed]'"
+            ) from error
+        try:
+            self._model: Any = SentenceTransformer(str(self._folder), local_files_only=True)
+        except Exception as error:
+            raise ConfigError(f"embedding.folder: no model can be loaded from {self._folder}: {error}") from error
+        self._name = f"{self._folder} {_fingerprint(self._folder)}"
+
+    @property
+    def name(self) -> str:
+        """The folder and a hash of what lies in it, so that an exchanged model is another one."""
+        return self._name
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        """Return an array of shape (texts, dimensions), float32.
+
+        Args:
+            texts: At least one; none is empty.
+            query: Use the model's prompt for queries; otherwise the one for documents.
+        """
+        encode = self._model.encode_query if query else self._model.encode_document
+        return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
+
+
+def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings) -> Ranker:
+    """Return the ranker that the settings name.
+
+    Args:
+        settings: What makes embeddings.
+        model: Where server and key are taken from if they are not set.
+
+    Raises:
+        ConfigError: both a name and a folder are set, or the folder holds no model.
+        NoModelError: a key is needed and not set.
+    """
+    if settings.name and settings.folder:
+        raise ConfigError("embedding: both `embedding.name` and `embedding.folder` are set; take one of them out")
+    if not settings.name and not settings.folder:
+        return LexicalRanker()
+    cache = VectorCache(Path(settings.cache).expanduser() if settings.cache else cache_folder())
+    if settings.folder:
+        return EmbeddingRanker(FolderEmbedder(settings.folder), cache, min_score=settings.min_score)
+    url = settings.base_url or model.base_url
+    key = settings.api_key or (model.api_key if url == model.base_url else None)  # a key goes to its own server only
+    if not key and not (url and is_loopback(url)):
+        raise NoModelError("no key for embeddings; set `embedding.api_key`", looked_at=("embedding.api_key",))
+    asked = ModelSettings(
+        api_key=key,
+        base_url=url,
+        name=settings.name,
+        seconds=settings.seconds,
+        max_tries=settings.max_tries,
+        environment_headers=model.environment_headers and url == model.base_url,
+    )
+    return EmbeddingRanker(OpenAIEmbedder(asked), cache, min_score=settings.min_score)
+
+
+def _fingerprint(folder: Path) -> str:
+    """Hash names, sizes and times of the model's files: reading gigabytes would take longer than the embedding."""
+    lines = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            stat = path.stat()
+            lines.append(f"{path.relative_to(folder)} {stat.st_size} {stat.st_mtime_ns}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -5,13 +5,19 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import sqlite3
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.private_files import make_private_folder, touch_private
+
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    sqlite3 = LazyModule("sqlite3")
 
 _log = logging.getLogger(__name__)
 _TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"

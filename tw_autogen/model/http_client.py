@@ -11,11 +11,12 @@ import re
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import OpenedSockets, finish_within
+from tw_autogen.deadline import TracedSockets, finish_within, parts_within
 from tw_autogen.errors import ConfigError
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.model_request import report_delay
@@ -88,6 +89,14 @@ def is_out_of_quota(words: str) -> bool:
     return _OUT_OF_QUOTA.search(words) is not None
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A client of httpx for one request at a time, with the sockets of the connections that it keeps."""
+
+    http: httpx.Client
+    sockets: TracedSockets = field(default_factory=TracedSockets)
+
+
 class HttpClient:
     """A client of one server; threads may share it.
 
@@ -105,14 +114,15 @@ class HttpClient:
         self._url = httpx.URL(url)
         headers = {"Authorization": f"Bearer {key or 'no-key-needed'}", "User-Agent": "tw-autogen"}
         headers["Accept-Encoding"] = "identity"  # what is packed may be any size
-        self._http = httpx.Client(
-            trust_env=trust_env,
-            headers={**headers, **(_environment_headers() if environment_headers else {})},
-        )
+        self._headers = {**headers, **(_environment_headers() if environment_headers else {})}
+        self._trust_env = trust_env
+        self._idle, self._closed = [self._new_line()], False
 
     def close(self) -> None:
-        """Close its connections."""
-        self._http.close()
+        """Close its connections, once nothing is read from them."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().http.close()
 
     def get(self, path: str, *, seconds: float) -> Any:
         """Return the JSON of an answer after one try.
@@ -127,8 +137,8 @@ class HttpClient:
             ValueError: the answer is said to be JSON and is none, or is longer than 64 MB.
             httpx.HTTPError: the connection broke in the middle of the answer.
         """
-        with self._answered("GET", path, None, seconds=seconds, max_tries=1) as response:
-            return _json(response, seconds, None)
+        with self._answered("GET", path, None, seconds=seconds, max_tries=1) as answer:
+            return answer.json()
 
     def post(
         self,
@@ -148,8 +158,8 @@ class HttpClient:
             max_tries: How often the request is sent while the server is busy (429), failing (5xx) or out of reach.
             abandoned: Once set, the request is not sent again.
         """
-        with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as response:
-            return _json(response, seconds, abandoned)
+        with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer:
+            return answer.json()
 
     def stream(
         self,
@@ -175,8 +185,11 @@ class HttpClient:
             httpx.HTTPError: the connection broke in the middle of the answer.
             ServerRefusal, ConnectionFailed: as `get`.
         """
-        with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as response:
-            for event in event_data(_pieces(response, math.inf, abandoned)):
+        with (
+            self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer,
+            closing(answer.pieces(each=True)) as pieces,
+        ):
+            for event in event_data(pieces):
                 if event.startswith(b"[DONE]"):
                     return
                 data = bounded_json.loads(event)
@@ -194,21 +207,12 @@ class HttpClient:
         seconds: float,
         max_tries: int,
         abandoned: threading.Event | None = None,
-    ) -> Iterator[httpx.Response]:
+    ) -> Iterator[_Answer]:
         """Send a request until it is answered; the answer is to be read while this is entered.
 
         The SDK of OpenAI waits and tries as this does; httpx itself tries again only where no connection was made.
         """
         url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
-        try:
-            request = self._http.build_request(
-                method,
-                url,
-                json=body,
-                timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS),
-            )
-        except (ValueError, TypeError) as error:
-            raise UnsendableRequest(str(error)) from error
         stopped, tries = abandoned or threading.Event(), 0
         while True:
             tries += 1
@@ -216,29 +220,140 @@ class HttpClient:
                 raise ConnectionFailed("nobody waits for this call any more")
             pause = _FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 10)
             pause = min(pause, _LONGEST_PAUSE_SECONDS) * (1 - 0.25 * random.random())
-            try:
-                with OpenedSockets() as opened:
-                    request.extensions["trace"] = opened.trace
-                    response = finish_within(
-                        seconds + _CONNECT_SECONDS, lambda: self._http.send(request, stream=True), opened.all
+            with self._line() as line:
+                try:
+                    request = line.http.build_request(
+                        method,
+                        url,
+                        json=body,
+                        timeout=httpx.Timeout(seconds, connect=_CONNECT_SECONDS),
+                        extensions={"trace": line.sockets},
                     )
-            except (httpx.HTTPError, TimeoutError) as error:
-                if tries >= max_tries:
-                    raise ConnectionFailed(str(error) or type(error).__name__) from error
-                stopped.wait(pause)
-                continue
-            try:
-                if response.is_success:
-                    yield response
-                    return
-                refusal = _refusal(response, tries, seconds, abandoned)
-            finally:
-                response.close()
+                except (ValueError, TypeError) as error:
+                    raise UnsendableRequest(str(error)) from error
+                try:
+                    response = _head(line, request, seconds + _CONNECT_SECONDS)
+                except (httpx.HTTPError, TimeoutError) as error:
+                    if tries >= max_tries:
+                        raise ConnectionFailed(str(error) or type(error).__name__) from error
+                    stopped.wait(pause)
+                    continue
+                answer = _Answer(response, line.sockets, seconds, abandoned)
+                try:
+                    if response.is_success:
+                        yield answer
+                        return
+                    refusal = answer.refusal(tries)
+                finally:
+                    response.close()
             asked_for = _wanted_pause(response.headers)
             if not _may_try_again(refusal, response.headers, asked_for) or tries >= max_tries:
                 raise refusal
             _report(refusal.status_code, tries + 1, max_tries, asked_for)
             stopped.wait(asked_for or pause)
+
+    @contextmanager
+    def _line(self) -> Iterator[_Line]:
+        """Lend a line to one request: with a pool that requests share, nobody knows which connection one waits for."""
+        try:
+            line = self._idle.pop()
+        except IndexError:
+            line = self._new_line()
+        try:
+            yield line
+        finally:
+            if not line.sockets.ended:  # else a thread may still be about to see that
+                self._idle.append(line)
+            if self._closed:
+                self.close()
+
+    def _new_line(self) -> _Line:
+        return _Line(httpx.Client(trust_env=self._trust_env, headers=self._headers))
+
+
+def _head(line: _Line, request: httpx.Request, seconds: float) -> httpx.Response:
+    return finish_within(seconds, lambda: line.http.send(request, stream=True), line.sockets.end)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """An answer of which the head has come.
+
+    Args:
+        response: The head; it reads the rest.
+        sockets: What it reads from.
+        seconds: How long the rest, or each part of a stream, may take.
+        abandoned: Set when nobody waits any more.
+    """
+
+    response: httpx.Response
+    sockets: TracedSockets
+    seconds: float
+    abandoned: threading.Event | None
+
+    def json(self) -> Any:
+        """Return its JSON; its text if it isn't said to be JSON, as a web page isn't.
+
+        Raises:
+            ValueError: it is said to be JSON and is none, or is longer than 64 MB.
+            ConnectionFailed: it took too long.
+        """
+        kind = self.response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        whole = self._whole()
+        return bounded_json.loads(whole) if kind.endswith("json") else _text(whole)
+
+    def refusal(self, tries: int) -> ServerRefusal:
+        """Return what an error status and the rest say, as far as that comes.
+
+        Args:
+            tries: How often the request was sent.
+        """
+        response = self.response
+        body: Any = None
+        if response.has_redirect_location:
+            other = response.headers["location"].partition("?")[0]
+            body = f"the server is at {other!r} now, it says: set that address"
+            return ServerRefusal(response.status_code, body, tries)
+        with suppress(httpx.HTTPError, ConnectionFailed, ValueError):  # the status is what there is
+            whole = self._whole()
+            try:
+                body = bounded_json.loads(whole)
+            except ValueError:
+                body = _text(whole).strip()
+        return ServerRefusal(response.status_code, body.get("error", body) if isinstance(body, dict) else body, tries)
+
+    def pieces(self, *, each: bool = False) -> Generator[bytes, None, None]:
+        """Yield it as it comes.
+
+        Args:
+            each: The time is that of each piece.
+
+        Raises:
+            ValueError: it is packed.
+            ConnectionFailed: it took too long, or nobody waits for it.
+            httpx.ReadTimeout: the next piece took too long.
+        """
+        if (packed := self.response.headers.get("content-encoding", "identity").lower()) != "identity":
+            raise ValueError(f"its answer is packed ({packed}), which was not asked for")
+        raw = self.response.iter_raw()
+        limited = parts_within(self.seconds, raw, self.sockets.end, each=each, abandoned=self.abandoned)
+        try:
+            with closing(limited):
+                yield from limited
+        except TimeoutError as error:
+            if each and not (self.abandoned and self.abandoned.is_set()):
+                raise httpx.ReadTimeout("no whole part of its answer came in time") from error
+            raise ConnectionFailed(str(error)) from error
+
+    def _whole(self) -> bytes:
+        kept, bytes_left = [], _LONGEST_ANSWER_BYTES
+        with closing(self.pieces()) as pieces:
+            for piece in pieces:
+                kept.append(piece)
+                bytes_left -= len(piece)
+                if bytes_left < 0:
+                    raise _too_long(_LONGEST_ANSWER_BYTES)
+        return b"".join(kept)
 
 
 def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -302,59 +417,8 @@ def _environment_headers() -> dict[str, str]:
     return found
 
 
-def _json(response: httpx.Response, seconds: float, abandoned: threading.Event | None) -> Any:
-    """Return the JSON of an answer; its text if it isn't said to be JSON, as a web page isn't.
-
-    Args:
-        response: Its head has come.
-        seconds: How long the rest may take.
-        abandoned: Set when nobody waits any more.
-
-    Raises:
-        ValueError: it is said to be JSON and is none, or is longer than 64 MB.
-        ConnectionFailed: it took too long.
-    """
-    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    whole = _whole(_pieces(response, seconds, abandoned))
-    return bounded_json.loads(whole) if kind.endswith("json") else _text(whole)
-
-
-def _pieces(response: httpx.Response, seconds: float, abandoned: threading.Event | None) -> Iterator[bytes]:
-    if (packed := response.headers.get("content-encoding", "identity").lower()) != "identity":
-        raise ValueError(f"its answer is packed ({packed}), which was not asked for")
-    deadline = time.monotonic() + seconds
-    for piece in response.iter_raw():
-        yield piece
-        if time.monotonic() > deadline or (abandoned and abandoned.is_set()):
-            raise ConnectionFailed("its answer did not end in time")
-
-
-def _whole(pieces: Iterable[bytes]) -> bytes:
-    kept, bytes_left = [], _LONGEST_ANSWER_BYTES
-    for piece in pieces:
-        kept.append(piece)
-        bytes_left -= len(piece)
-        if bytes_left < 0:
-            raise _too_long(_LONGEST_ANSWER_BYTES)
-    return b"".join(kept)
-
-
 def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
-
-
-def _refusal(response: httpx.Response, tries: int, seconds: float, abandoned: threading.Event | None) -> ServerRefusal:
-    body: Any = None
-    if response.has_redirect_location:
-        other = response.headers["location"].partition("?")[0]
-        return ServerRefusal(response.status_code, f"the server is at {other!r} now, it says: set that address", tries)
-    with suppress(httpx.HTTPError, ConnectionFailed, ValueError):  # the status is what there is
-        whole = _whole(_pieces(response, seconds, abandoned))
-        try:
-            body = bounded_json.loads(whole)
-        except ValueError:
-            body = _text(whole).strip()
-    return ServerRefusal(response.status_code, body.get("error", body) if isinstance(body, dict) else body, tries)
 
 
 def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str], asked_for: float | None) -> bool:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import ScenarioError, nearest
+from tw_autogen.errors import ScenarioError, unknown_key
 from tw_autogen.model.chat_model import ChatModel, Completion, ToolCall, Usage
 from tw_autogen.model.model_request import ModelRequest, RequestModel, complete, objects_only
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
@@ -81,9 +81,8 @@ class RecordedReply:
             KeyError: there is no `reply`.
             ValueError: a key is unknown, or a number is none.
         """
-        for key in plain:
-            if key not in _KEYS:
-                raise ValueError(f"unknown key {key!r}{nearest(str(key), _KEYS)}")
+        if problem := unknown_key(plain, _KEYS):
+            raise ValueError(problem)
         tokens = plain.get("usage") or {}
         prompt, cached, written = (int(tokens.get(key, 0)) for key in ("prompt", "cached", "completion"))
         completion = Completion(

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import bisect
 import re
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
+from tw_autogen import bounded_json
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.fenced_blocks import Fence, one_line_code, opening
+
+if TYPE_CHECKING:
+    import pydantic_core
+else:
+    pydantic_core = LazyModule("pydantic_core")  # a reply in pieces needs the partial mode of its parser
 
 Grown = list[tuple[str, str]]
 """Fields in the order in which they grew, each with its new text."""
@@ -31,10 +39,6 @@ class FieldStream:
     """
 
     def __init__(self) -> None:
-        # The partial mode of pydantic's JSON parser; loaded here because only live display needs it at all.
-        from pydantic_core import from_json
-
-        self._parse = from_json
         self._text = ""
         self._begin = -1
         self._checked = 0
@@ -78,10 +82,12 @@ class FieldStream:
         return -1
 
     def _partial(self, text: str) -> dict[str, Any] | None:
-        try:
-            value = self._parse(text, allow_partial="trailing-strings")
-        except ValueError:
-            return None
+        value = _whole(text)
+        if value is None:
+            try:
+                value = pydantic_core.from_json(text, allow_partial="trailing-strings")
+            except ValueError:
+                return None
         inner = value.get("response")
         return inner if len(value) == 1 and isinstance(inner, dict) else value
 
@@ -93,6 +99,14 @@ class FieldStream:
                 self._given[name] = value
                 grown.append((name, value[len(before) :]))
         return grown
+
+
+def _whole(text: str) -> Any:
+    """Return an object that has come to its end; None for any other, and where the two parsers may differ."""
+    if text.endswith("}") and r"\u" not in text:
+        with suppress(ValueError):
+            return bounded_json.loads(text)
+    return None
 
 
 class CodeStream:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
+import ctypes
 import html
+import threading
+from concurrent.futures import Future
 from typing import Any
 
-from tw_autogen.approval import Decision, Proposal, read_decision
+from tw_autogen.approval import Decision, Proposal, given_up, read_decision
+from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
 
 _HINTS = {
@@ -14,43 +19,88 @@ _HINTS = {
     "write": "[y/N/always, or why not]",
 }
 _HINT = "[y/N, or why not]"
+_POLL_SECONDS, _LAST_SECONDS = 0.05, 1.0
+_SETTINGS = {"cell": "code_interpreter.approval", "plan": "planner.approval"}
+_PRE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:0.3em 0"
 _FRAME = "border-left:3px solid #d97706;padding:0.2em 0.8em;margin:0.3em 0"
 
 
 def approve_in_notebook(proposal: Proposal) -> Decision:
     """Show what is proposed and read the answer from the notebook's own input line; for `open_session(approve=…)`.
 
-    Where nobody can be asked, as in nbconvert or papermill, the answer is no.
+    Where nobody can be asked, as in nbconvert or papermill, cells and plans are an error, and the answer to all else is
+    no.
 
     Args:
         proposal: What is to be decided. It is shown with hidden characters as escapes.
 
+    Returns:
+        The decision; no, where an awaited question (`aask`) was given up meanwhile.
+
     Raises:
+        ConfigError: nobody can be asked about a cell or a plan; the round ends.
         KeyboardInterrupt: the person has interrupted the kernel instead; the round ends.
     """
     from IPython.display import DisplayHandle  # in a notebook it is there
 
     handle: Any = DisplayHandle()  # type: ignore[no-untyped-call]
     handle.display(_page(proposal), raw=True)
+    prompt, stop = f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} ", given_up()
     try:
-        said = input(f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} ")
+        said = input(prompt) if stop is None else _read_line(prompt, stop)
     except (EOFError, RuntimeError):  # StdinNotImplementedError is a RuntimeError
-        decision = Decision(False, reason="nobody can be asked here")
+        handle.update(_page(proposal, "Not decided"), raw=True)
+        if proposal.kind in _SETTINGS:
+            raise ConfigError(
+                f"a {proposal.kind} waits for a person's approval ({_SETTINGS[proposal.kind]}), and nobody can be "
+                "asked: this notebook runs without an input line, as nbconvert and papermill run one"
+            ) from None
+        return Decision(False, reason="nobody can be asked here")
+    except KeyboardInterrupt:
+        handle.update(_page(proposal, "Not decided"), raw=True)
+        if stop is None or not stop.is_set():
+            raise
+        return Decision(False, reason="the question was given up")
     else:
         decision = read_decision(said, proposal)
-    handle.update(_page(proposal, decision), raw=True)
+    handle.update(_page(proposal, "Approved" if decision.approved else "Refused"), raw=True)
     return decision
 
 
-def _page(proposal: Proposal, decision: Decision | None = None) -> dict[str, str]:
-    """Return the proposal by MIME type; once decided it is folded, with the decision in front."""
+def _read_line(prompt: str, stop: threading.Event) -> str:
+    """Read the input line on a thread of its own, which can be stopped: only the main thread is interrupted by SIGINT.
+
+    Raises:
+        KeyboardInterrupt: the event was set first.
+    """
+    line: Future[str] = Future()
+
+    def read() -> None:
+        try:
+            line.set_result(input(prompt))
+        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again by the thread that waits
+            line.set_exception(error)
+
+    reader = threading.Thread(target=contextvars.copy_context().run, args=(read,), name="tw-input", daemon=True)
+    reader.start()
+    while reader.is_alive():
+        reader.join(_POLL_SECONDS)
+        if stop.is_set() and reader.is_alive():  # else it would go on reading, and take the next question's answer
+            ident, error = ctypes.c_ulong(reader.ident or 0), ctypes.py_object(KeyboardInterrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
+            reader.join(_LAST_SECONDS)
+            raise KeyboardInterrupt
+    return line.result()
+
+
+def _page(proposal: Proposal, decided: str = "") -> dict[str, str]:
+    """Return the proposal by MIME type; once decided it is folded, with the decision's word in front."""
     found = [visible(one) for one in proposal.findings]
     items = "".join(f"<li>{html.escape(one)}</li>" for one in found)
-    body = f'<pre style="white-space:pre-wrap">{html.escape(proposal.shown)}</pre><ul>{items}</ul>'
+    body = f'<pre style="{_PRE}">{html.escape(proposal.shown)}</pre>{f"<ul>{items}</ul>" if items else ""}'
     question = html.escape(proposal.question)
-    if decision is None:
+    if not decided:
         plain = "\n".join([proposal.question, proposal.shown, *found])
         return {"text/plain": plain, "text/html": f'<div style="{_FRAME}"><b>{question}</b>{body}</div>'}
-    word = "Approved" if decision.approved else "Refused"
-    folded = f"<details><summary>{word}: {question}</summary>{body}</details>"
-    return {"text/plain": f"{word}: {proposal.question}", "text/html": folded}
+    folded = f"<details><summary>{decided}: {question}</summary>{body}</details>"
+    return {"text/plain": f"{decided}: {proposal.question}", "text/html": folded}

@@ -16,13 +16,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
-            "Depends": "tw_autogen.conversation.plan.Depends",
-            "Plan": "tw_autogen.conversation.Plan",
-            "PlannerReply": "tw_autogen.planner.planner_reply.PlannerReply",
-            "read_reply": "tw_autogen.planner.planner_reply.read_reply",
-            "reply_schema": "tw_autogen.planner.planner_reply.reply_schema",
-            "Status": "tw_autogen.conversation.Status",
-            "Step": "tw_autogen.conversation.Step",
-            "Stop": "tw_autogen.planner.planner_reply.Stop",
+            "tw_autogen.conversation": ("Plan", "Status", "Step"),
+            "tw_autogen.conversation.plan": ("Depends",),
+            "tw_autogen.planner.planner_reply": ("PlannerReply", "read_reply", "reply_schema", "Stop"),
         },
     )

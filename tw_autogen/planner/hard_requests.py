@@ -16,7 +16,7 @@ _LISTS_FILES = frozenset({"glob", "iglob", "rglob", "iterdir", "listdir", "scand
 _WRITES = re.compile(r"to_[a-z]+|savefig|write_\w+|dump|mkdir|unlink|remove")
 _READS = re.compile(r"read_\w+|open|load|loadtxt|genfromtxt|connect")
 _LIBRARIES = re.compile(r"\b(?:sklearn|statsmodels)\b")
-_SQL_JOIN = tuple(re.compile(rf"\b{word}\b", re.I) for word in ("select", "from", "join"))
+_WORD = re.compile(r"\w+")
 _LONG, _LONGEST, _ROUND = 10_000, 10**18, 100
 """From which whole number on, to which one, and unless it is a multiple of which, one in code counts as copied."""
 _FILE = re.compile(
@@ -77,13 +77,8 @@ def _called(call: ast.Call) -> str:
 
 def _joins_in_sql(text: str) -> bool:
     """Return whether the words of a query with a join come one after the other."""
-    at = 0
-    for word in _SQL_JOIN:
-        found = word.search(text, at)
-        if found is None:
-            return False
-        at = found.end()
-    return True
+    words = iter(_WORD.findall(text.lower()))
+    return all(wanted in words for wanted in ("select", "from", "join"))
 
 
 def _is_import(node: ast.AST) -> bool:

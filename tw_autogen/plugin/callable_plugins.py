@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import functools
 import inspect
 import keyword
@@ -21,8 +20,11 @@ from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.variable_names import name_problem
 
 if TYPE_CHECKING:
+    import asyncio
+
     import pydantic
 else:
+    asyncio = LazyModule("asyncio")
     pydantic = LazyModule("pydantic")
 
 Parameters = Sequence[Parameter] | Mapping[str, Any]

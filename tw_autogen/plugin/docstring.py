@@ -6,16 +6,23 @@ import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from docstring_parser import Docstring, DocstringStyle, ParseError, parse
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import docstring_parser
+else:
+    docstring_parser = LazyModule("docstring_parser")  # specs in YAML need none
 
 _PROMPTS = (">>> ", "... ")
-_MARKS = (
-    (DocstringStyle.REST, _FIELDS := re.compile(r"^[^\S\n]*:", re.MULTILINE)),
-    (DocstringStyle.GOOGLE, re.compile(r":[^\S\n]*$", re.MULTILINE)),
-    (DocstringStyle.NUMPYDOC, re.compile(r"^[^\S\n]*(--|\.\. )", re.MULTILINE)),
-    (DocstringStyle.EPYDOC, re.compile(r"^[^\S\n]*@", re.MULTILINE)),
-)
+_FIELDS = re.compile(r"^[^\S\n]*:", re.MULTILINE)
+_MARKS = {
+    "REST": _FIELDS,
+    "GOOGLE": re.compile(r":[^\S\n]*$", re.MULTILINE),
+    "NUMPYDOC": re.compile(r"^[^\S\n]*(--|\.\. )", re.MULTILINE),
+    "EPYDOC": re.compile(r"^[^\S\n]*@", re.MULTILINE),
+}
 """Without which a text is in none of these forms: each takes long to look for its own."""
 
 
@@ -47,28 +54,28 @@ def read_doc(text: str | None) -> Doc:
         return Doc()
     try:
         parsed = _parsed(text)
-    except (ParseError, LookupError, ValueError):  # it looks like one of the forms, and isn't
+    except (docstring_parser.ParseError, LookupError, ValueError):  # it looks like one of the forms, and isn't
         return Doc(_flat(text.strip().split("\n\n")[0]))
     words = {one.arg_name: _flat(one.description or "") for one in parsed.params}
     description = (parsed.description or "").strip().split("\n\n")[0]
     return Doc(_flat(description), {name: said for name, said in words.items() if said}, _returns(parsed), _calls(text))
 
 
-def _parsed(text: str) -> Docstring:
+def _parsed(text: str) -> docstring_parser.Docstring:
     """Return what the form finds that finds most, as the library does, which looks for each of them."""
-    best: Docstring | None = None
-    for style, mark in _MARKS:
+    best: docstring_parser.Docstring | None = None
+    for style, mark in _MARKS.items():
         if mark.search(text):
-            with contextlib.suppress(ParseError):
-                found = parse(text, style)
+            with contextlib.suppress(docstring_parser.ParseError):
+                found = docstring_parser.parse(text, docstring_parser.DocstringStyle[style])
                 if best is None or len(found.meta) > len(best.meta):
                     best = found
     if not (best and best.meta) and not _FIELDS.search(text):
-        return parse(text, DocstringStyle.REST)  # the first of them
-    return best or parse(text)
+        return docstring_parser.parse(text, docstring_parser.DocstringStyle.REST)  # the first of them
+    return best or docstring_parser.parse(text)
 
 
-def _returns(parsed: Docstring) -> str:
+def _returns(parsed: docstring_parser.Docstring) -> str:
     found = parsed.returns
     if found is None:
         return ""

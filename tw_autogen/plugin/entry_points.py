@@ -5,16 +5,22 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.callable_plugins import function_plugin
 from tw_autogen.plugin.decorated_functions import read_functions
 from tw_autogen.plugin.folder import read_file, read_folder
 from tw_autogen.plugin.spec import PluginSpec
+
+if TYPE_CHECKING:
+    from importlib import metadata
+    from importlib.metadata import EntryPoint
+else:
+    metadata = LazyModule("importlib.metadata")
 
 GROUP = "tw_autogen.plugins"
 
@@ -26,7 +32,7 @@ def installed_plugins() -> dict[str, EntryPoint]:
         ConfigError: two packages bring the same name.
     """
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=GROUP):
+    for point in metadata.entry_points(group=GROUP):
         twin = found.setdefault(point.name, point)
         if twin.value != point.value:
             raise ConfigError(

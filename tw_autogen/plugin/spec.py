@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from tw_autogen.errors import PluginSpecError, nearest
+from tw_autogen.errors import PluginSpecError, nearest, unknown_key
 from tw_autogen.kernel import Loadable
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.stub import as_function, plugin_line, signature
@@ -205,9 +205,8 @@ def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, 
     where = f"{at}: " if at else ""
     if not isinstance(plain, Mapping):
         raise PluginSpecError(f"{where}expected keys and values, found {type(plain).__name__}", path=path)
-    for key in plain:
-        if key not in known:
-            raise PluginSpecError(f"{where}unknown key {key!r}{nearest(str(key), known)}", path=path)
+    if problem := unknown_key(plain, known):
+        raise PluginSpecError(f"{where}{problem}", path=path)
     given = {key: value for key, value in plain.items() if value is not None or known[key] is object}
     for key in needed:
         if key not in given:

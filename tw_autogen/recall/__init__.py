@@ -50,21 +50,19 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         old_names(
             __name__,
             {
-                "cleaned_example": "tw_autogen.recall.examples.cleaned_example",
-                "collect_experience": "tw_autogen.recall.lessons.collect_experience",
-                "compress": "tw_autogen.recall.history_compression.compress",
-                "distill": "tw_autogen.recall.lesson_writer.distill",
-                "Example": "tw_autogen.recall.examples.Example",
+                "tw_autogen.recall.examples": ("cleaned_example", "Example", "select_examples", "write_example"),
+                "tw_autogen.recall.lesson_writer": ("distill",),
+                "tw_autogen.recall.lessons": ("collect_experience", "select_experiences"),
+                "tw_autogen.recall.new_text_files": ("without_paths",),
+                "tw_autogen.recall.recall": ("compress",),
+            },
+            renamed={
                 "fitting_examples": "tw_autogen.recall.examples.select_examples",
                 "fitting_experiences": "tw_autogen.recall.lessons.select_experiences",
                 "load_examples": "read_examples",
                 "lived_experience": "tw_autogen.recall.lessons.collect_experience",
                 "remember": "add_examples",
-                "select_examples": "tw_autogen.recall.examples.select_examples",
-                "select_experiences": "tw_autogen.recall.lessons.select_experiences",
                 "Talk": "ChatHistory",
-                "without_paths": "tw_autogen.recall.new_text_files.without_paths",
-                "write_example": "tw_autogen.recall.examples.write_example",
             },
         ),
     )

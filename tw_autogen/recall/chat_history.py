@@ -5,17 +5,22 @@ Each prompt begins with the last one, so that a server can cache it, and a recor
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.escaped_text import long_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.recall.session_notes import SessionNotes
-from tw_autogen.recall.superseded_results import SupersededResults
 
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
+_FAILURE_CHARS, _CUT_CHARS = 240, 600
+_MENDED = "(What replaced it ran; this is a part of the report.)"
+_SEEN = "(It was looked at again further down; this is a part of it.)"
 
 
 class ChatHistory:
@@ -111,6 +116,8 @@ class ChatHistory:
             words: The text, such as a summary.
         """
         at, end = self._static, self._static + count
+        for part in (part for one in self.messages[at:end] if one["role"] == "user" for part in _parts(one["content"])):
+            self.results.drop(part.get("text", ""))
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
         said = "" if follows is None or answered else follows["content"]
@@ -136,10 +143,11 @@ class ChatHistory:
         """Return messages with a part only of each result that a later one has superseded.
 
         Args:
-            messages: Some of this history.
+            messages: Some of this history, from its oldest on.
         """
+        shorten = self.results.shortener()
         return [
-            {**one, "content": _joined([_with_text(part, self.results.shorten) for part in _parts(one["content"])])}
+            {**one, "content": _joined([_with_text(part, shorten) for part in _parts(one["content"])])}
             if one["role"] == "user"
             else dict(one)
             for one in messages
@@ -262,3 +270,86 @@ def _after(content: _Content, front: _Content) -> _Content:
 
 def _with_text(part: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
     return {**part, "text": change(part["text"])} if "text" in part else part
+
+
+class SupersededResults:
+    """Finds failures that a later cell has mended, and cut outputs that a later cell has looked at again.
+
+    Texts in a history stay as they are until `shortener` is called for them, when the history is shortened anyway. A
+    report may stand in it several times, as the same failure in two tasks: the oldest ones are those superseded.
+    """
+
+    def __init__(self) -> None:
+        self._failed: list[str] = []
+        self._cut = ("", "")
+        self._shorter: dict[str, str] = {}
+        self._left: Counter[str] = Counter()
+
+    def begin_task(self) -> None:
+        """Note that another task begins: what failed before it is not mended by what it does."""
+        self._failed.clear()
+
+    def note(self, report: str, *, code: str, ok: bool, kept_as: str) -> None:
+        """Note the next result.
+
+        Args:
+            report: As it stands in the history.
+            code: What ran, or was to run.
+            ok: Whether it ran to its end.
+            kept_as: The variable that holds the whole output, of which the report has a part only; empty: it has all.
+        """
+        if not ok:
+            self._failed.append(report)
+            return
+        for one in self._failed:
+            self._note_shorter(one, _FAILURE_CHARS, _MENDED)
+        self._failed.clear()
+        name, cut = self._cut
+        if name and _reads(code, name):
+            self._note_shorter(cut, _CUT_CHARS, _SEEN)
+            self._cut = ("", "")
+        if kept_as:
+            self._cut = kept_as, report
+
+    def shortener(self) -> Callable[[str], str]:
+        """Return what shortens the texts of a history, to be called for each from the oldest on."""
+        return partial(self._shorten, Counter(self._left))
+
+    def drop(self, text: str) -> None:
+        """Note that a text, the oldest one, has left the history."""
+        self._shorten(self._left, text)
+
+    def forget(self) -> None:
+        """Forget the results that are superseded, after they were shortened."""
+        self._shorter.clear()
+        self._left.clear()
+
+    def _shorten(self, left: Counter[str], text: str) -> str:
+        """Return a text in which of each superseded result only a part is left; reduce how many are left."""
+        for report, kept in self._shorter.items():
+            if count := min(left[report], text.count(report)):
+                text = text.replace(report, kept, count)
+                left[report] -= count
+        return text
+
+    def _note_shorter(self, report: str, limit_chars: int, why: str) -> None:
+        tail = limit_chars // 3
+        kept = f"{report[: limit_chars - tail]}\n…\n{report[-tail:]}\n{why}"
+        if len(kept) < len(report):
+            self._shorter[report] = kept
+            self._left[report] += 1
+
+
+def _reads(code: str, name: str) -> bool:
+    """Return whether code reads a variable; False for code of other kinds than plain Python.
+
+    Example:
+        >>> _reads("print(last_output[:9])", "last_output"), _reads("last_output = 5", "last_output")
+        (True, False)
+    """
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    loaded = (one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+    return any(one.id == name for one in loaded)

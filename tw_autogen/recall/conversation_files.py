@@ -9,7 +9,7 @@ from typing import Any
 
 from tw_autogen.conversation import Round, new_id
 from tw_autogen.errors import ConversationFormatError
-from tw_autogen.yaml_files import read_plain, readable_yaml
+from tw_autogen.yaml_files import read_mapping, readable_yaml
 
 _KEYS = ("id", "enabled", "rounds", "plugins", "roles", "plugin_only")
 
@@ -76,7 +76,7 @@ def read_conversation(path: Path | str) -> Conversation:
         ConversationFormatError: naming the file and what is wrong in it.
     """
     path = Path(path)
-    plain = read_plain(path, _KEYS)
+    plain = read_mapping(path, ConversationFormatError, keys=_KEYS)
     try:
         return Conversation.from_dict(plain)
     except KeyError as error:

@@ -13,7 +13,7 @@ from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import shortened
 from tw_autogen.model import Ranker
 from tw_autogen.recall.new_text_files import create_text_file
-from tw_autogen.yaml_files import read_plain, readable_yaml
+from tw_autogen.yaml_files import read_mapping, readable_yaml
 
 _FILE = re.compile(r"(?:handcrafted_)?exp_(?P<id>[^/]+)\.ya?ml")
 _KEYS = (
@@ -173,7 +173,7 @@ def _short(text: str) -> str:
 
 
 def _read(path: Path, name: str) -> Experience:
-    plain = read_plain(path, _KEYS)
+    plain = read_mapping(path, ConversationFormatError, keys=_KEYS)
     lesson = plain.get("experience_text")
     if not isinstance(lesson, str) or not lesson.strip():
         raise ConversationFormatError("`experience_text` is missing or no text", path=path)

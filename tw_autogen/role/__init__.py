@@ -38,15 +38,15 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
-            "CheckRunner": "tw_autogen.planner.answer_checks.CheckRunner",
-            "CodeRunner": "tw_autogen.session.team.CodeRunner",
+            "tw_autogen.planner.answer_checks": ("CheckRunner",),
+            "tw_autogen.planner.planner": ("TakesCode",),
+            "tw_autogen.role.role": ("Offering",),
+            "tw_autogen.role.role_finder": ("read_role", "ROLE_FILE"),
+            "tw_autogen.role.taskweaver.spec": ("SUFFIX",),
+            "tw_autogen.session.notebook_access": ("KeepsVariables",),
+            "tw_autogen.session.team": ("CodeRunner", "Interruptible"),
+        },
+        renamed={
             "Growing": "PostStream",
-            "Interruptible": "tw_autogen.session.team.Interruptible",
-            "KeepsVariables": "tw_autogen.session.notebook_access.KeepsVariables",
-            "Offering": "tw_autogen.role.role.Offering",
-            "read_role": "tw_autogen.role.role_finder.read_role",
-            "ROLE_FILE": "tw_autogen.role.role_finder.ROLE_FILE",
-            "SUFFIX": "tw_autogen.role.taskweaver.spec.SUFFIX",
-            "TakesCode": "tw_autogen.planner.planner.TakesCode",
         },
     )

@@ -7,14 +7,20 @@ import inspect
 import os
 import re
 from collections.abc import Collection, Mapping
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from tw_autogen.errors import RoleSpecError, nearest, nearest_path
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.role.spec import RoleSpec, check_entry, replies
 from tw_autogen.role.taskweaver.spec import SUFFIX, find_role_yaml, read_role_yaml
 from tw_autogen.yaml_files import read_mapping
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = LazyModule("importlib.metadata")
 
 ROLE_FILE = "role.yaml"
 ENTRY_POINTS = "tw_autogen.roles"
@@ -30,10 +36,7 @@ def read_role(folder: Path) -> RoleSpec:
     path = folder / ROLE_FILE
     if not path.exists() and (theirs := find_role_yaml(folder)):
         return read_role_yaml(theirs)
-    plain = read_mapping(path, RoleSpecError, missing="there is no such file; a role's folder holds one")
-    for key in plain:
-        if key not in _KEYS:
-            raise RoleSpecError(f"unknown key {key!r}{nearest(str(key), _KEYS)}", path=path)
+    plain = read_mapping(path, RoleSpecError, keys=_KEYS, missing="there is no such file; a role's folder holds one")
     check_entry(plain, ("alias", "intro"), path)
     name = folder.resolve().name
     module, settings = plain.get("module", name), plain.get("settings") or {}

@@ -14,7 +14,8 @@ from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.model import ChatModel
 from tw_autogen.role.role import Role
 from tw_autogen.role.role_source import as_role, line_in, load_source
-from tw_autogen.settings import ROLE_ROOM, Setting, fit_setting
+from tw_autogen.setting_values import Setting, fit_setting
+from tw_autogen.settings import ROLE_ROOM
 
 _log = logging.getLogger(__name__)
 

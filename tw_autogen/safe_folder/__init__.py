@@ -36,6 +36,6 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
-            "Entry": "tw_autogen.safe_folder.safe_folder.Entry",
+            "tw_autogen.safe_folder.safe_folder": ("Entry",),
         },
     )

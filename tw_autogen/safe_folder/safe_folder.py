@@ -232,42 +232,20 @@ class SafeFolder(Closing):
             OSError: a directory has that name, a link is in the way, the system refuses, the file is longer than the
                 limit (`errno.EFBIG`), or untrusted code has exchanged the copy before it had its name.
         """
-        with self._parent(name) as (at, last):
-            part = f".{secrets.token_hex(8)}.part"
-            try:
-                made = directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=0o600)
-                with os.fdopen(made, "wb") as file:
-                    directory_calls.copy(source, file, limit_bytes)
-                    file.flush()
-                    directory_calls.set_mode(made, at, part, mode)
-                    written = os.fstat(made)
-                directory_calls.rename(at, part, at, last)
-                if not os.path.samestat(directory_calls.lstat(at, last), written):
-                    raise PermissionError(errno.EPERM, "exchanged by code while it was copied", name)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    directory_calls.unlink(at, part)
-                raise
+        with self._replacing(name, mode=0o600) as (file, at, part):
+            directory_calls.copy(source, file, limit_bytes)
+            file.flush()
+            directory_calls.set_mode(file.fileno(), at, part, mode)
 
     def write_file(self, name: str, data: bytes) -> None:
-        """Write a new file in place of whatever file or link has that name. Errors as of `create_file`.
+        """Write a new file in place of whatever file or link has that name. Errors as of `copy_in`.
 
         Args:
             name: Below this folder.
             data: All that it will hold.
         """
-        with self._parent(name) as (at, last):
-            part = f".{secrets.token_hex(8)}.part"
-            try:
-                with os.fdopen(
-                    directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb"
-                ) as file:
-                    file.write(data)
-                directory_calls.rename(at, part, at, last)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    directory_calls.unlink(at, part)
-                raise
+        with self._replacing(name, mode=0o644) as (file, _, _):
+            file.write(data)
 
     def copy_out(self, name: str, target: Path, *, limit_bytes: int | None = None) -> None:
         """Copy a file to a place that untrusted code can't write to.
@@ -414,6 +392,33 @@ class SafeFolder(Closing):
 
     def _list(self) -> At:
         return directory_calls.open_folder(self._at, ".", listed=True)
+
+    @contextlib.contextmanager
+    def _replacing(self, name: str, *, mode: int) -> Iterator[tuple[BinaryIO, At, str]]:
+        """Yield a new file, with its folder and its name there; once it is written, it takes the place of another one.
+
+        Args:
+            name: The name that it gets then, below this folder; the file or link that has it is replaced.
+            mode: Its permissions while it is written.
+
+        Raises:
+            PermissionError: untrusted code has exchanged it before it had its name.
+        """
+        with self._parent(name) as (at, last):
+            part = f".{secrets.token_hex(8)}.part"
+            try:
+                made = directory_calls.open_plain(at, part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode)
+                with os.fdopen(made, "wb") as file:
+                    yield file, at, part
+                    file.flush()
+                    written = os.fstat(made)
+                directory_calls.rename(at, part, at, last)
+                if not os.path.samestat(directory_calls.lstat(at, last), written):
+                    raise PermissionError(errno.EPERM, "exchanged by code while it was copied", name)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    directory_calls.unlink(at, part)
+                raise
 
     @contextlib.contextmanager
     def _parent(self, name: str) -> Iterator[tuple[At, str]]:

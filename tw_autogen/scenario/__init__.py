@@ -5,24 +5,19 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.scenario.html_report import check_report, write_report
 from tw_autogen.scenario.model_judge import judge
-from tw_autogen.scenario.readme_table import costs_table, put_table
 from tw_autogen.scenario.repeated_runs import Runs
 from tw_autogen.scenario.replay_and_record import record_scenario, replay_scenario
 from tw_autogen.scenario.scenario import Scenario, find_named, read_scenario
 from tw_autogen.scenario.scenario_run import PATIENCE, Outcome, run_live, run_scenario
-from tw_autogen.scenario.spy_model import SpyModel
 
 __all__ = [
     "Outcome",
     "PATIENCE",
     "Runs",
     "Scenario",
-    "SpyModel",
     "check_report",
-    "costs_table",
     "find_named",
     "judge",
-    "put_table",
     "read_scenario",
     "record_scenario",
     "replay_scenario",
@@ -35,22 +30,19 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "tw_autogen.scenario.Scenario": ("FAILED_REPLIES",),
+            "tw_autogen.cli.scenario_table": ("costs_table", "put_table"),
+            "tw_autogen.scenario.check_answer": ("numbers_in",),
+            "tw_autogen.scenario.evidence": ("Evidence", "RoundEvidence"),
+            "tw_autogen.scenario.expect": ("CHECKS", "Expectation", "read_expectation"),
+            "tw_autogen.scenario.model_judge": ("Judgement",),
+            "tw_autogen.scenario.reply_rules": ("ReplyRule",),
+            "tw_autogen.scenario.scenario": ("FILE", "find_scenarios", "Limits", "REPLIES"),
+            "tw_autogen.scenario.spy_model": ("Call", "SpyModel"),
+        },
+        renamed={
             "AskedBack": "tw_autogen.scenario.reply_rules.ReplyRule",
-            "Call": "tw_autogen.scenario.spy_model.Call",
-            "CHECKS": "tw_autogen.scenario.check.CHECKS",
-            "Evidence": "tw_autogen.scenario.evidence.Evidence",
-            "Expectation": "tw_autogen.scenario.expect.Expectation",
-            "FAILED_REPLIES": "tw_autogen.scenario.Scenario.FAILED_REPLIES",
-            "FILE": "tw_autogen.scenario.scenario.FILE",
-            "find_scenarios": "tw_autogen.scenario.scenario.find_scenarios",
-            "HeardModel": "SpyModel",
-            "Judgement": "tw_autogen.scenario.model_judge.Judgement",
-            "Limits": "tw_autogen.scenario.scenario.Limits",
-            "numbers_in": "tw_autogen.scenario.check_answer.numbers_in",
-            "read_expectation": "tw_autogen.scenario.expect.read_expectation",
-            "REPLIES": "tw_autogen.scenario.scenario.REPLIES",
-            "ReplyRule": "tw_autogen.scenario.reply_rules.ReplyRule",
-            "RoundEvidence": "tw_autogen.scenario.evidence.RoundEvidence",
+            "HeardModel": "tw_autogen.scenario.spy_model.SpyModel",
             "Seen": "tw_autogen.scenario.evidence.RoundEvidence",
         },
     )

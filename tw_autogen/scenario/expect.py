@@ -1,19 +1,73 @@
-"""`Expectation`: one item of a scenario's `expect`, read and checked before anything runs."""
+"""`Expectation`: one item of a scenario's `expect`, read and checked before anything runs; `CHECKS`: what it may name.
+
+A check is a function; its name and its parameters are those of the YAML. A check about rounds takes `rounds` (those of
+one request, if the YAML names a `round`; else all of them), one about files the `folder`, one about what the session
+teaches the `lesson`. Each yields a line for every problem: what was expected, what was found, where. The parameter that
+comes second may be given without its name: `number: 11` is `number: {value: 11}`.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
 from pydantic import PositiveInt, TypeAdapter, ValidationError
 
-from tw_autogen.errors import nearest
-from tw_autogen.scenario.check import CHECKS
+from tw_autogen.errors import nearest, unknown_key
+from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, numbers, stop
+from tw_autogen.scenario.check_code import cells, executed, failed_cells, never_executed, plugins, refused, selected
+from tw_autogen.scenario.check_files import file, same_content, table
+from tw_autogen.scenario.check_parameters import Problems
+from tw_autogen.scenario.check_talk import (
+    calls,
+    lesson,
+    nowhere,
+    path,
+    plan,
+    plan_grew,
+    posts,
+    recalled,
+    said,
+    summaries,
+)
 from tw_autogen.scenario.evidence import Evidence
 
 _ROUNDS = "rounds"
+CHECKS: Mapping[str, Callable[..., Problems]] = {
+    one.__name__: one
+    for one in (
+        number,
+        numbers,
+        answer,
+        answer_lacks,
+        json,
+        asked_back,
+        stop,
+        file,
+        same_content,
+        table,
+        path,
+        posts,
+        calls,
+        summaries,
+        lesson,
+        recalled,
+        plan,
+        plan_grew,
+        said,
+        nowhere,
+        plugins,
+        selected,
+        refused,
+        executed,
+        never_executed,
+        cells,
+        failed_cells,
+    )
+}
+"""Every check by the name that it has in a scenario."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +114,8 @@ def read_expectation(plain: Any, *, rounds: int) -> Expectation:
     parameters = list(inspect.signature(CHECKS[name]).parameters.values())[1:]
     given = _named(value, parameters[0].name)
     taken = [one.name for one in parameters] + (["round"] if _about(name) == _ROUNDS else [])
-    for key in given:
-        if key not in taken:
-            raise ValueError(f"{name}: unknown key {key!r}{nearest(str(key), taken)}")
+    if problem := unknown_key(given, taken):
+        raise ValueError(f"{name}: {problem}")
     for one in parameters:
         if one.default is inspect.Parameter.empty and one.name not in given:
             raise ValueError(f"{name}: missing key {one.name!r}")

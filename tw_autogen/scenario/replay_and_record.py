@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.errors import ScenarioError
-from tw_autogen.events import Handler
 from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
 from tw_autogen.recall import Experience, read_experiences, write_experience
 from tw_autogen.scenario.scenario import Scenario
@@ -20,7 +19,6 @@ def replay_scenario(
     scenario: Scenario,
     *,
     workspace: Path | str,
-    handlers: Sequence[Handler] = (),
     recording: Recording | None = None,
     strict: bool = False,
 ) -> Outcome:
@@ -29,7 +27,6 @@ def replay_scenario(
     Args:
         scenario: What to ask, with what, and what to expect.
         workspace: The folder in which the session makes its own; it stays.
-        handlers: Called with each event.
         recording: The replies; None: those that lie in the scenario's folder.
         strict: A prompt that has changed since it was recorded is a problem.
 
@@ -49,7 +46,7 @@ def replay_scenario(
             )
         recording = Recording.read(scenario.replies)
     model = ReplayModel(recording, hide=_hidden(workspace))
-    outcome = run_scenario(scenario, model, workspace=workspace, handlers=handlers)
+    outcome = run_scenario(scenario, model, workspace=workspace)
     problems = outcome.problems
     if model.unused:
         left = f"{len(model.unused)} recorded replies were left over, for {model.unused_words}"
@@ -65,7 +62,6 @@ def record_scenario(
     model: ChatModel,
     *,
     workspace: Path | str,
-    handlers: Sequence[Handler] = (),
     seconds: float = PATIENCE,
     resume: bool = False,
 ) -> Outcome:
@@ -75,7 +71,6 @@ def record_scenario(
         scenario: What to ask, with what, and what to expect.
         model: What all roles ask.
         workspace: The folder in which the session makes its own; it stays.
-        handlers: Called with each event.
         seconds: How long a reply, and a round, may take.
         resume: Don't ask again what an earlier try, which was stopped or failed, was told on the same prompts.
 
@@ -95,7 +90,7 @@ def record_scenario(
     _keep(under_way, failed, _known(failed))  # of a try that was killed
     recorder = RecordingModel(model, under_way, hide=_hidden(workspace), known=_known(failed) if resume else ())
     try:
-        outcome = run_live(scenario, recorder, workspace=workspace, handlers=handlers, seconds=seconds)
+        outcome = run_live(scenario, recorder, workspace=workspace, seconds=seconds)
         if outcome.ok:
             under_way.replace(scenario.replies)
             failed.unlink(missing_ok=True)

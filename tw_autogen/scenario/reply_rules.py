@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tw_autogen.errors import nearest
+from tw_autogen.errors import unknown_key
 from tw_autogen.scenario.evidence import ASKING
 from tw_autogen.scenario.expect import fit
 from tw_autogen.session import Answer
@@ -39,9 +39,8 @@ def read_rules(plain: Any) -> tuple[ReplyRule, ...]:
         where, given = f"when_asked.{at}", {"say": item} if isinstance(item, str) else item
         if not isinstance(given, Mapping):
             raise ValueError(f"{where}: expected `say`, and `matches` where it isn't for any question, found {item!r}")
-        for key in given:
-            if key not in _HINTS:
-                raise ValueError(f"{where}: unknown key {key!r}{nearest(str(key), _HINTS)}")
+        if problem := unknown_key(given, _HINTS):
+            raise ValueError(f"{where}: {problem}")
         if not given.get("say"):
             raise ValueError(f"{where}: missing key 'say', or nothing in it")
         rules.append(ReplyRule(**{key: fit(f"{where}.{key}", value, _HINTS[key]) for key, value in given.items()}))

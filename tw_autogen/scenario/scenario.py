@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from pydantic import PositiveFloat, PositiveInt
 
-from tw_autogen.errors import ConfigError, ScenarioError, nearest
+from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import ROOMS
@@ -108,25 +108,11 @@ class Scenario:
         return "; ".join(filter(None, (needs, lacks, lessons if untaught else "")))
 
 
-_HINTS: Mapping[str, Any] = {
-    "source": str,
-    "ask": tuple[str, ...],
-    "expect": tuple[Any, ...],
-    "about": str,
-    "when_asked": Any,
-    "files": tuple[str, ...],
-    "roles": tuple[str, ...],
-    "plugins": tuple[str, ...],
-    "variables": dict[str, Any],
-    "environment": dict[str, str],
-    "settings": dict[str, Any],
-    "limits": dict[str, Any],
-    "needs": tuple[str, ...],
-    "lacks": tuple[str, ...],
-    "judge": str,
-    "learn": str,
-    "lessons": str,
+_HINTS = {
+    **{one.name: get_type_hints(Scenario)[one.name] for one in fields(Scenario) if one.name not in ("name", "folder")},
+    **{"expect": tuple[Any, ...], "when_asked": Any, "limits": dict[str, Any]},
 }
+"""What `scenario.yaml` may hold; the last three are read further."""
 _REQUIRED = ("source", "ask", "expect")
 
 
@@ -141,14 +127,11 @@ def read_scenario(path: Path | str) -> Scenario:
     """
     path = Path(path)
     path = path / FILE if path.is_dir() else path
-    plain = read_mapping(path, ScenarioError)
-    for key in plain:
-        if key not in _HINTS:
-            raise ScenarioError(f"unknown key {key!r}{nearest(str(key), _HINTS)}", path=path)
-    for key in _REQUIRED:
-        if not plain.get(key):
-            raise ScenarioError(f"missing key {key!r}, or nothing in it", path=path)
+    plain = read_mapping(path, ScenarioError, keys=_HINTS)
     try:
+        for key in _REQUIRED:
+            if not plain.get(key):
+                raise ValueError(f"missing key {key!r}, or nothing in it")
         values = {key: fit(key, value, _HINTS[key]) for key, value in plain.items() if value is not None}
         for at, text in enumerate(values["ask"]):
             if not text.strip():
@@ -194,10 +177,9 @@ def _expectations(items: tuple[Any, ...], *, rounds: int) -> list[Expectation]:
 
 
 def _limits(plain: Mapping[str, Any]) -> Limits:
-    known = {"posts": PositiveInt, "seconds": PositiveFloat}
-    for key in plain:
-        if key not in known:
-            raise ValueError(f"limits: unknown key {key!r}{nearest(str(key), known)}")
+    known = get_type_hints(Limits)
+    if problem := unknown_key(plain, known):
+        raise ValueError(f"limits: {problem}")
     return Limits(**{key: fit(f"limits.{key}", value, known[key]) for key, value in plain.items()})
 
 

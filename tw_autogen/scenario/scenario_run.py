@@ -72,7 +72,7 @@ class Outcome:
 
 def run_scenario(
     scenario: Scenario,
-    model: ChatModel,
+    model: ChatModel | None,
     *,
     workspace: Path | str,
     handlers: Sequence[Handler] = (),
@@ -82,7 +82,7 @@ def run_scenario(
 
     Args:
         scenario: What to ask, with what, and what to expect.
-        model: What all roles ask.
+        model: What all roles ask; None: nobody answers, so that the first call fails and only its prompt is known.
         workspace: The folder in which the session makes its own; it stays.
         handlers: Called with each event.
         settings: Dotted keys, stronger than the scenario's own. Environment and project files play no part, so that
@@ -194,7 +194,6 @@ def run_live(
     model: ChatModel,
     *,
     workspace: Path | str,
-    handlers: Sequence[Handler] = (),
     seconds: float = PATIENCE,
 ) -> Outcome:
     """Run a scenario with a live model, which gets more time than the scenario's own limit.
@@ -203,7 +202,6 @@ def run_live(
         scenario: What to ask, with what, and what to expect.
         model: What all roles ask.
         workspace: The folder in which the session makes its own; it stays.
-        handlers: Called with each event.
         seconds: How long a reply, and a round, may take.
 
     Raises:
@@ -214,4 +212,4 @@ def run_live(
         "planner.model_seconds": seconds,
         "code_interpreter.model_seconds": seconds,
     }
-    return run_scenario(scenario, model, workspace=workspace, handlers=handlers, settings=patience)
+    return run_scenario(scenario, model, workspace=workspace, settings=patience)

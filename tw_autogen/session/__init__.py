@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         open_session,
         open_team,
     )
-    from tw_autogen.session.budget import IdleTimer, count_asked
+    from tw_autogen.session.budget import count_asked
     from tw_autogen.session.compaction import compact_session
     from tw_autogen.session.earlier_session import read_events
     from tw_autogen.session.event_journal import read_journal, rounds_of
@@ -57,7 +57,6 @@ __all__ = [
     "Answer",
     "FORMATS",
     "FilesWanted",
-    "IdleTimer",
     "KernelWanted",
     "AnswerFiles",
     "ModelWanted",
@@ -125,7 +124,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "open_session",
                 "open_team",
             ),
-            "budget": ("IdleTimer", "count_asked"),
+            "budget": ("count_asked",),
             "compaction": ("compact_session",),
             "earlier_session": ("read_events",),
             "event_journal": ("read_journal", "rounds_of"),
@@ -164,25 +163,22 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         old_names(
             __name__,
             {
+                "tw_autogen.closing": ("IdleTimer",),
+                "tw_autogen.hosts.agent_role": ("asked_role",),
+                "tw_autogen.hosts.open_conversations": ("AnswerKey", "Conversations", "idle_seconds"),
+                "tw_autogen.hosts.partner_conversation": ("CONTINUE", "Conversation", "Line", "Reply"),
+                "tw_autogen.recall": ("keep_example", "Learner"),
+                "tw_autogen.session.answer": ("Seconds",),
+                "tw_autogen.session.assembly": ("check_roles",),
+                "tw_autogen.session.event_journal": ("Journal",),
+                "tw_autogen.session.request_descriptions": ("profile_value",),
+                "tw_autogen.session.role_seats": ("checked_models",),
+            },
+            renamed={
                 "Landing": "AnswerFiles",
                 "answer_text": "tw_autogen.session.Answer.markdown",
-                "AnswerKey": "tw_autogen.hosts.open_conversations.AnswerKey",
-                "asked_role": "tw_autogen.hosts.agent_role.asked_role",
-                "check_roles": "tw_autogen.session.assembly.check_roles",
-                "checked_models": "tw_autogen.session.role_seats.checked_models",
-                "CONTINUE": "tw_autogen.hosts.partner_conversation.CONTINUE",
-                "Conversation": "tw_autogen.hosts.partner_conversation.Conversation",
-                "Conversations": "tw_autogen.hosts.open_conversations.Conversations",
                 "failure_text": "tw_autogen.errors.RoundError.in_words",
                 "files_of": "tw_autogen.session.Answer.files_markdown",
-                "idle_seconds": "tw_autogen.hosts.open_conversations.idle_seconds",
-                "Journal": "tw_autogen.session.event_journal.Journal",
-                "keep_example": "tw_autogen.recall.keep_example",
-                "Learner": "tw_autogen.recall.Learner",
-                "Line": "tw_autogen.hosts.partner_conversation.Line",
-                "profile_value": "tw_autogen.session.request_descriptions.profile_value",
-                "Reply": "tw_autogen.hosts.partner_conversation.Reply",
-                "Seconds": "tw_autogen.session.answer.Seconds",
             },
         ),
     )

@@ -200,7 +200,8 @@ class AnswerFiles:
     def land(self, artifacts: Iterable[Artifact], text: str, *, earlier: Iterable[Artifact] = ()) -> list[Saved]:
         """Copy what belongs to an answer; a file that was copied before and has not changed since is left alone.
 
-        One that has changed since replaces its copy, unless the user has changed or removed that.
+        One that has changed since replaces its copy; if the user has changed or removed that, it is copied anew to the
+        same folder, beside theirs.
 
         Args:
             artifacts: Files of the answer.
@@ -215,7 +216,7 @@ class AnswerFiles:
         for one, always in [*((one, everything) for one in artifacts), *((one, False) for one in earlier)]:
             place = _place_in(text, one.path, self.folder)
             if one.path not in places and (place or always or one.path in self._done):
-                places[one.path] = place if place and self._out is None else one.path.name
+                places[one.path] = place if place and self._out is None else self._earlier_place(one.path)
         stamps = {path: _stamp(path) for path in places}
         fresh = {path: place for path, place in places.items() if self._is_fresh(path, place, stamps[path])}
         if not fresh:
@@ -233,6 +234,12 @@ class AnswerFiles:
             why = f"{self._out or self.folder}: {error.strerror or error}"
             return [Saved(path, None, why) for path in fresh]
         return saved
+
+    def _earlier_place(self, path: Path) -> str:
+        """Return the name of a file's copy, below the folder, if it is to lie where an earlier one was written."""
+        if path not in self._done or self._out is not None:
+            return path.name
+        return (self._done[path].path.parent.relative_to(self.folder) / path.name).as_posix()
 
     def _is_fresh(self, path: Path, place: str, stamp: _Stamp) -> bool:
         done = self._done.get(path)

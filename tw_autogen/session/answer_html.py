@@ -26,7 +26,10 @@ _MOST_CHARS = 50_000
 """Of a cell or an output; what is longer is cut, with a note."""
 _MOST_SOURCES, _MOST_MISSING = 500, 10
 _MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
-_PRE = "white-space:pre-wrap;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;border-left:3px solid rgba(128,128,128,0.4)"
+_PRE = (
+    "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:0.3em 0 0.6em 0;padding:0.4em 0.8em;"
+    "border-left:3px solid rgba(128,128,128,0.4)"
+)
 _DIM = "opacity:0.7;font-size:90%"
 
 

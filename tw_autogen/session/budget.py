@@ -384,34 +384,3 @@ def check_loop(here: Round, post: Post) -> None:
             f"same twice: {post.message[:_REPEATED_CHARS]!r}. {found_so_far(here)}",
             round=here,
         )
-
-
-class IdleTimer:
-    """Calls a function after so many seconds, unless it is stopped or started again before.
-
-    Args:
-        fire: Called on a thread of its own; it asks `is_mine` before it does anything, because it may have been stopped
-            between firing and running.
-    """
-
-    def __init__(self, fire: Callable[[], None]) -> None:
-        self._fire = fire
-        self._timer: threading.Timer | None = None
-
-    def start(self, seconds: float) -> None:
-        """Begin to wait, from now; 0 waits for ever."""
-        self.stop()
-        if seconds > 0:
-            self._timer = threading.Timer(seconds, self._fire)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def stop(self) -> None:
-        """Wait no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def is_mine(self, thread: threading.Thread) -> bool:
-        """Return whether this thread is that of the firing that counts."""
-        return thread is self._timer

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tw_autogen import plugin
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin import McpApproval, PluginSettings
-from tw_autogen.plugin.mcp import McpServer, McpServers, McpWanted, read_mcp_servers
+from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.session.role_seats import Seat, runs_code
 from tw_autogen.session.trust_review import distrusted_folder, server_files
 from tw_autogen.settings import Settings
 from tw_autogen.trusted_files import TrustedFiles, compared_with
+
+if TYPE_CHECKING:
+    from tw_autogen.plugin.mcp import McpServers
 
 
 def start_mcp_servers(
@@ -52,7 +57,7 @@ def start_mcp_servers(
         servers = tuple(map(_without_modules_of_here, servers))
     if from_folder and read.files is not None and read.project is not None:
         _compare_programs(servers, read.files, read.project.resolve())
-    started = McpServers(
+    started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
         servers,
         folder=logs,
         start_seconds=options.mcp_start_seconds,

@@ -16,8 +16,9 @@ from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_name
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.request_inputs import LARGE_BYTES
 
+LARGE_BYTES = 50_000_000
+"""A larger file is not copied where code can read it at its own place."""
 _MOST_NAMED = 20
 _NAME_CHARS = 200
 _WRITABLE = 0o666
@@ -27,16 +28,16 @@ Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Named:
-    """The files that a request names.
+class RequestFiles:
+    """Files that a request names, or all that it brings.
 
     Args:
-        found: Their paths: copies in the session's folder, or large files at their own place.
+        placed: Their paths: copies in the session's folder, or large files at their own place.
         missing: Names for which there is no file yet.
         note: Words for the prompt about missing ones; empty: there are none, or no folder to look in.
     """
 
-    found: tuple[Path, ...] = ()
+    placed: tuple[Path, ...] = ()
     missing: tuple[str, ...] = ()
     note: str = ""
 
@@ -58,7 +59,7 @@ class NamedFiles:
         self._show = show
         self._brought: dict[str, tuple[Stamp, Stamp]] = {}
 
-    def bring(self, text: str, given: Collection[str]) -> Named:
+    def bring(self, text: str, given: Collection[str]) -> RequestFiles:
         """Find and copy the files that a text names.
 
         Args:
@@ -83,7 +84,7 @@ class NamedFiles:
             else:
                 if path is not None:
                     found[plain] = path
-        return Named(tuple(found.values()), tuple(missing), self._note(missing))
+        return RequestFiles(tuple(found.values()), tuple(missing), self._note(missing))
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""

@@ -128,7 +128,7 @@ class _Notebook:
     def take(self, event: Event) -> None:
         """Ignore what has no place in a notebook."""
 
-    @take.register
+    @take.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
         if self._cells:  # it was gone on with
             self._plugins = list(dict.fromkeys([*self._plugins, *event.plugins]))
@@ -138,14 +138,14 @@ class _Notebook:
         self._plugins = event.plugins
         self._place_of_plugins = len(self._cells)
 
-    @take.register
+    @take.register(RoundOpened)
     def _round_opened(self, event: RoundOpened) -> None:
         files = f"\n\nFiles: {', '.join(f'`{name}`' for name in event.files)}" if event.files else ""
         self._plan = ""
         self._rounds.append(Round(event.user_query, event.round_id))
         self._say(f"## Request\n\n{without_html(event.user_query)}{files}")
 
-    @take.register
+    @take.register(PostClosed)
     def _post_closed(self, event: PostClosed) -> None:
         if self._rounds:
             self._rounds[-1].posts.append(event.post)
@@ -154,25 +154,25 @@ class _Notebook:
             self._plan = plan
             self._say("**Plan**\n\n" + plan.replace("<", "&lt;"))  # `<depends on 1>` is no tag
 
-    @take.register
+    @take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
         if event.findings:  # no code cell: "run all" in another kernel would run what was refused here
             findings = "".join(f"- {finding}\n" for finding in event.findings)
             words = f"**Not run, because it breaks rules:**\n\n{fenced(event.code, 'python')}\n\n{findings}"
             self._add(nbformat.v4.new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
 
-    @take.register
+    @take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=event.cell)
         self._written[event.cell] = []
         self._add(self._running[event.cell])
 
-    @take.register
+    @take.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
         if event.cell in self._written:  # kept only for a cell that never comes to an end: `CellRan` has it whole
             self._written[event.cell].append(nbformat.v4.new_output("stream", name=event.stream, text=event.text))
 
-    @take.register
+    @take.register(CellRan)
     def _cell_ran(self, event: CellRan) -> None:
         cell = self._running.pop(event.cell, None)
         if cell is None:
@@ -184,7 +184,7 @@ class _Notebook:
         elif _EXIT.search(cell.source):
             cell.metadata.tags = ["raises-exception"]  # elsewhere an exit without an error is an error
 
-    @take.register
+    @take.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
         if event.answer:
             answer = answer_markdown(event.answer, self._rounds[-1].posts if self._rounds else ())

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from tw_autogen.approval import until_given_up
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import shortened, visible
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_html import folded_html, note_html, output_html
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs
 from tw_autogen.session.team import Team
 
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = LazyModule("asyncio")  # takes 10 ms, and only `await` needs it
+
 _HEAD_CHARS = 120
+_WAKE_SECONDS = 0.1
+"""ipykernel cancels an awaiting cell by a callback that its idle event loop runs only when something else wakes it."""
 
 
 @runtime_checkable
@@ -118,11 +126,16 @@ class NotebookAccess(ABC):
         Raises:
             RoundError: as in `ask`, and so for its other errors.
         """
-        work = asyncio.ensure_future(asyncio.to_thread(self.ask, text, files, variables, images=images))
+        given_up = threading.Event()
+        with until_given_up(given_up):
+            work = asyncio.ensure_future(asyncio.to_thread(self.ask, text, files, variables, images=images))
         try:
-            return await asyncio.shield(work)
+            while not work.done():
+                await asyncio.wait([work], timeout=_WAKE_SECONDS)
+            return work.result()
         except asyncio.CancelledError:
             self.interrupt()
+            given_up.set()
             with contextlib.suppress(Exception):  # what an interrupted round raises is known
                 await work
             raise

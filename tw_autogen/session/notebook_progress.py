@@ -100,40 +100,40 @@ class NotebookProgress:
     def _take(self, event: Event) -> None:
         """Ignore what is not shown."""
 
-    @_take.register
+    @_take.register(PostOpened)
     def _post_opened(self, event: PostOpened) -> None:
         self._doing, self._output = f"{event.send_from} is thinking", []
 
-    @_take.register
+    @_take.register(PlanChanged)
     def _plan_changed(self, event: PlanChanged) -> None:
         self._plan = event.plan
 
-    @_take.register
+    @_take.register(ModelDelayed)
     def _model_delayed(self, event: ModelDelayed) -> None:
         self._doing = f"{event.caller}: {event.reason}"
 
-    @_take.register
+    @_take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
         self._doing, self._output = f"running cell {event.cell}", []
 
-    @_take.register
+    @_take.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
         lines = f"{self._output.pop() if self._output else ''}{event.text}".split("\n")
         self._output = [line[-_LINE_CHARS:] for line in lines[-_OUTPUT_LINES:]]
 
-    @_take.register
+    @_take.register(CellRan)
     def _cell_ran(self, event: CellRan) -> None:
         self._doing = f"cell {event.cell} {'has run' if event.ok else 'failed'}"
 
-    @_take.register
+    @_take.register(ApprovalAsked)
     def _approval_asked(self, event: ApprovalAsked) -> None:
         self._doing = "waiting for your decision"
 
-    @_take.register
+    @_take.register(ApprovalGiven)
     def _approval_given(self, event: ApprovalGiven) -> None:
         self._doing = "approved" if event.approved else "refused"
 
-    @_take.register
+    @_take.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
         self._error = event.error
 

@@ -37,7 +37,12 @@ _JOIN_CHARS = 300
 _HEAD = "What files there hold, by the path that code opens them by (print(describe(path)) shows it of any other):"
 _FITS = 0.5
 """What part of the best file's score another one has that fits a later request."""
+_SAID_CHARS, _LINES_CHARS, _JOINS_CHARS = 1000, 25_000, 10_000
+"""Of a kernel's answer: one text of it, all lines that it says of one file or folder, all about columns that join."""
+_MOST_NAMES, _MOST_FAMILIES = 2000, 1000
+"""Of a kernel's answer: columns of a file, and kinds of files of a folder."""
 _MORE = "print(describe({!r})) shows more"
+_AFTER_HEAD = re.compile(r"(?<=['\"]): ")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
 
 
@@ -139,11 +144,11 @@ class RequestDescriptions:
         began = time.monotonic()
         try:
             found = kernel.list_files(path, layouts=content, most_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
-        except TwAutogenError:  # it says so again, when code is to run there
+            lines, files, problem = _listing(found)
+        except (TwAutogenError, ValueError):  # it says so again, when code is to run there; or code made that up
             return ""
-        lines = [str(line) for line in found["lines"]]
-        if found["problem"] or len(lines) < 2:
-            return f"Its files could not be listed: {found['problem']}." if found["problem"] and lines else ""
+        if problem or len(lines) < 2:
+            return f"Its files could not be listed: {problem}." if problem and lines else ""
         tree = "\n".join(lines)
         parts = []
         known = set(self._told_tree.splitlines())
@@ -156,13 +161,12 @@ class RequestDescriptions:
             self._told_tree = tree
         seconds = max(_FILE_SECONDS, _FOLDER_SECONDS - (time.monotonic() - began))
         left = limit - sum(map(len, parts))
-        if content and (said := self._relevant(text, path, found["files"], left, seconds=seconds)):
+        if content and (said := self._relevant(text, path, files, left, seconds=seconds)):
             parts.append(said)
         return "\n".join(parts)
 
-    def _relevant(self, text: str, folder: str, files: Sequence[tuple[str, int]], limit: int, *, seconds: float) -> str:
+    def _relevant(self, text: str, folder: str, count: Mapping[str, int], limit: int, *, seconds: float) -> str:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
-        count = {str(name): int(many) for name, many in files}
         names = list(count)
         scored = self._ranker.rank(text, [_words(name) for name in names])
         if self._told:  # an earlier request was told what fits it: only what fits this one as well as that
@@ -212,15 +216,13 @@ class RequestDescriptions:
         if kernel is not None:
             try:
                 found = kernel.describe_files(files, seconds=each, all_seconds=together)
-                said = zip(found["files"], files, strict=True)
-                return [{**_EMPTY, **one, "name": name} for one, (_, name) in said], [
-                    str(line) for line in found["joins"]
-                ]
-            except (KeyError, TypeError, ValueError):
+                said = zip(_list_of(found, "files"), files, strict=True)
+                return [_description(one, name) for one, (_, name) in said], _lines(found, "joins", _JOINS_CHARS)
+            except ValueError:
                 why = "not looked through: the kernel's answer can't be read"
             except TwAutogenError as error:
                 why = f"not looked through: {' '.join(str(error).split())[:_TEXT_CHARS]}"
-        return [{**_EMPTY, "name": name, "size": self._size(name), "headline": why} for _, name in files], []
+        return [_description({"size": self._size(name), "headline": why}, name) for _, name in files], []
 
     def _size(self, name: str) -> str:
         try:
@@ -232,7 +234,59 @@ class RequestDescriptions:
             return "size not known"
 
 
-_EMPTY: Mapping[str, Any] = {"headline": "", "lines": (), "whole": (), "columns": (), "problem": "", "size": ""}
+def _description(said: Any, name: str) -> dict[str, Any]:
+    """Return what a kernel says of a file, in which nothing is of another kind or size than it should be.
+
+    Args:
+        said: An entry of `files` as `FileDescriber.describe_files` returns it; code in the kernel can have made it.
+        name: The file's.
+
+    Raises:
+        ValueError: it is no such entry.
+    """
+    texts = {key: _said(said, key) for key in ("headline", "problem", "size")}
+    lines = {key: _lines(said, key, _LINES_CHARS) for key in ("lines", "whole")}
+    columns = [_said({"": one}, "") for one in _list_of(said, "columns")[:_MOST_NAMES]]
+    return {**texts, **lines, "columns": columns, "late": said.get("late") is True, "name": name}
+
+
+def _listing(said: Any) -> tuple[list[str], dict[str, int], str]:
+    """Return lines, how many files there are of each kind, by the first one's name, and the problem: as `_description`.
+
+    Args:
+        said: What `FileDescriber.list_files` returns.
+    """
+    count = {}
+    for pair in _list_of(said, "files")[:_MOST_FAMILIES]:
+        if not (isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[1], int)):
+            raise ValueError("files are pairs of a name and a number")
+        count[_said({"": pair[0]}, "", chars=_LINES_CHARS)] = pair[1]
+    return _lines(said, "lines", _LINES_CHARS), count, _said(said, "problem")
+
+
+def _said(said: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
+    text = said.get(key, "") if isinstance(said, Mapping) else None
+    if not isinstance(text, str):
+        raise ValueError(f"{key}: expected a text, got {type(text).__name__}")
+    return text[:chars]
+
+
+def _list_of(said: Any, key: str) -> Sequence[Any]:
+    found = said.get(key, ()) if isinstance(said, Mapping) else None
+    if not isinstance(found, list | tuple):
+        raise ValueError(f"{key}: expected a list, got {type(found).__name__}")
+    return found
+
+
+def _lines(said: Any, key: str, chars: int) -> list[str]:
+    """Return the first lines of a list that have so many characters together."""
+    lines = []
+    for line in _list_of(said, key):
+        if chars <= 0:
+            break
+        lines.append(_said({"": line}, "", chars=chars))
+        chars -= len(lines[-1]) + 1
+    return lines
 
 
 def _holds_files(folder: str) -> bool:
@@ -307,14 +361,14 @@ def _folded(
 def _layout(described: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what files of one layout have in common: columns, their kinds, how and where they are read."""
     name = described["name"]
-    lines = [str(line) for line in described["lines"]]
-    kinds = [
-        "number" if kind in ("int", "float") else kind
-        for column in described["columns"]
-        for line in lines
-        if line.startswith(f"{column!r}: ")
-        for kind in [line.removeprefix(f"{column!r}: ").partition(",")[0]]
-    ]
+    lines = described["lines"]
+    heads = {repr(column) for column in described["columns"]}
+    kinds = []
+    for line in lines:
+        head = next((line[: at.start()] for at in _AFTER_HEAD.finditer(line) if line[: at.start()] in heads), None)
+        if head is not None:
+            kind = line.removeprefix(f"{head}: ").partition(",")[0]
+            kinds.append((head, "number" if kind in ("int", "float") else kind))
     calls = [
         _ROWS_OF_ONE.sub(r"\1\2", line.replace(repr(name), "path")) for line in lines if line.startswith("to be read")
     ]

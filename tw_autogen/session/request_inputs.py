@@ -1,4 +1,7 @@
-"""What a request brings: files and variables, checked before anything is done, and copied into the session's folder."""
+"""What requests bring: files and variables, checked first, then copied into the session's folder and described.
+
+`SessionInputs` does all of it for a session; the functions are for a kernel without one.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,32 @@ import reprlib
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
 from tw_autogen.named_folders import leads_out_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
+from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.event_journal import JOURNAL
+from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
+from tw_autogen.session.path_grants import Grants
+from tw_autogen.session.request_descriptions import RequestDescriptions
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.team import Team
 from tw_autogen.variable_names import name_problem
 
 FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
-
 _SHOWN_CHARS = 200
-LARGE_BYTES = 50_000_000
-"""A larger file is not copied where code can read it at its own place."""
 _LARGEST_COPY_BYTES = 1 << 30
 _READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+_MOST_UNREAD = 3
+"""How many descriptions of earlier requests' files, and of the user's folder, the board has."""
 
 
 def several(wanted: Any) -> tuple[Any, ...]:
@@ -298,3 +308,127 @@ def _below_a_kernel(path: Path) -> Path | None:
         if real in KERNEL_FOLDERS or (real.parent / JOURNAL).is_file():
             return real
     return None
+
+
+class SessionInputs:
+    """Places the files of a session's requests in its folder, and describes them.
+
+    Args:
+        folder: The session's, in which code works.
+        settings: The session's.
+        grants: What code may read besides.
+        team: The session's roles.
+        distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
+        on_problem: Called with a line about a file that can't be read as what its name says.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: SessionSettings,
+        grants: Grants,
+        team: Team,
+        *,
+        distrusted: Path | None,
+        on_problem: Callable[[str], None],
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._grants = grants
+        self._team = team
+        self._distrusted = distrusted
+        self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem)
+        self._named = NamedFiles(settings.user_folder, folder, grants.show_granted)
+        self._unread: list[str] = []
+        self._unread_folder: list[str] = []
+        self._folder_holds = ""
+
+    def check(
+        self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
+    ) -> tuple[Path, ...]:
+        """Return the files that a request gives.
+
+        Args:
+            text: The request; it must not be empty.
+            files: Paths, or a single one.
+            variables: Values by the names under which code will have them.
+            images: URLs (`data:` or `https:`).
+
+        Raises:
+            ConfigError: as `Session.ask`.
+        """
+        checked_text(text)
+        return tuple(checked_inputs(files, variables, images, distrusted=self._distrusted))
+
+    def place(self, text: str, given: tuple[Path, ...], *, named: bool) -> RequestFiles:
+        """Place the files that a request gives, and those that its words name.
+
+        Args:
+            text: The request.
+            given: As `check` returned them.
+            named: Look for files that the words name.
+        """
+        found = self._named.bring(text, {path.name for path in given}) if named else RequestFiles()
+        placed = place_inputs(
+            [*given, *found.placed],
+            self._folder,
+            self._grants.show,
+            distrusted=self._distrusted,
+            show_granted=self._grants.show_granted,
+            limit_mb=self._grants.settings.disk_mb,
+        )
+        return replace(found, placed=tuple(placed))
+
+    def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
+        """Return a description of what a request brings, for models; empty if it brings nothing.
+
+        Args:
+            text: The request, which says what is relevant.
+            brought: Its files.
+            variables: Its data.
+        """
+        return self._descriptions.of_request(text, brought.placed, variables)
+
+    def folder_note(self, text: str, used_chars: int, landing: AnswerFiles | None) -> str:
+        """Return what code may do in the folder that the user works in, what becomes of new files, and what it holds.
+
+        Args:
+            text: The request; empty: what the folder holds is left out.
+            used_chars: How long the description of the request's own files is.
+            landing: Who copies files to where the user is; None: nobody.
+        """
+        users = self._settings.user_folder
+        note = self._grants.describe(users, self._folder) if users else ""
+        sentence = landing.sentence if landing is not None and self._team.runner is not None else ""
+        holds = self._descriptions.of_folder(text, users, used_chars) if users and text else ""
+        self._folder_holds = holds
+        return "\n\n".join(part for part in (f"{note} {sentence}".strip(), holds) if part)
+
+    def board(self, profile: str, rounds: Sequence[Round]) -> str:
+        """Return what workers lack of earlier requests, for the board; empty if that is nothing.
+
+        That is what describes files while nobody ran code, and the user's definitions where no Planner passes them on,
+        because the request goes to another role.
+
+        Args:
+            profile: Description of this request's files; empty if it has none.
+            rounds: The session's, this one included, with the user's post.
+        """
+        if not self._team.planned:
+            return ""
+        words = self._unread_descriptions(profile, rounds)
+        if rounds[-1].posts[0].send_to != self._team.entry:
+            words.append(Definitions.of(rounds).describe())
+        return "\n\n".join(part for part in words if part)
+
+    def _unread_descriptions(self, profile: str, rounds: Sequence[Round]) -> list[str]:
+        runner = self._team.runner
+        if runner is None:
+            return []
+        if len(rounds) > 1 and any(post.send_from == runner.name for post in rounds[-2].posts):
+            self._unread.clear()
+            self._unread_folder.clear()
+        found = [*self._unread[-_MOST_UNREAD:], *self._unread_folder[-_MOST_UNREAD:]]
+        self._unread += filter(None, [profile])
+        self._unread_folder += filter(None, [self._folder_holds])
+        return ["Earlier requests brought:", *found] if found else []

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.closing import Closing
+from tw_autogen.closing import Closing, IdleTimer
 from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Memory, Post, Round, RoundState, new_id
 from tw_autogen.errors import (
     ConfigError,
@@ -33,6 +33,7 @@ from tw_autogen.events import (
     RoundOpened,
     SessionClosed,
     SessionOpened,
+    post_events,
 )
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
@@ -43,18 +44,15 @@ from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_er
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.budget import CURRENT_BUDGET, IdleTimer, SessionBudget, check_limits, check_loop
+from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget, check_limits, check_loop
 from tw_autogen.session.earlier_session import CUT_OFF, FILES, EarlierSession
 from tw_autogen.session.event_journal import JOURNAL, Journal
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
-from tw_autogen.session.post_events import post_events
-from tw_autogen.session.request_inputs import FilesWanted
-from tw_autogen.session.routing import allowed_receivers, next_speaker
-from tw_autogen.session.session_inputs import SessionInputs
+from tw_autogen.session.request_inputs import FilesWanted, SessionInputs
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.team import PLANNER, Team
+from tw_autogen.session.team import PLANNER, Team, allowed_receivers, next_speaker
 
 _LEARNER = "Learner"
 _STOPPED = "it was stopped by the user"

@@ -15,7 +15,7 @@ from tw_autogen.plugin.mcp.config import McpServer
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-SERVER = {"weather": {"command": sys.executable, "args": [str(Path(__file__).parent / "server.py")]}}
+SERVER = {"weather": {"command": sys.executable, "args": [str(Path(__file__).parent / "notes.py")]}}
 READ, TWICE = {"readOnlyHint": True}, {"idempotentHint": True}
 UNASKED, ASKED, REFUSED = "called unasked", "called when allowed", "refused"
 

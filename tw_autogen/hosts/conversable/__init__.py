@@ -44,8 +44,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         old_names(
             __name__,
             {
-                "HostModel": "tw_autogen.hosts.conversable.model.HostModel",
-                "PluginTools": "tw_autogen.hosts.conversable.plugin_tools.PluginTools",
+                "tw_autogen.hosts.conversable.model": ("HostModel",),
+                "tw_autogen.hosts.conversable.plugin_tools": ("PluginTools",),
             },
         ),
     )

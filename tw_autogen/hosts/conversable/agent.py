@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
-from tw_autogen.hosts.conversable.loop_stream import on_loop
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply
-from tw_autogen.hosts.conversable.running_reply import note_conversation
+from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
 from tw_autogen.lazy_module import LazyModule
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import inspect
 import re
@@ -12,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.deadline import threaded
 from tw_autogen.errors import HostCallError
 from tw_autogen.hosts.agent_role import asked_role
 from tw_autogen.hosts.asked_plugin import asked_plugin
@@ -268,16 +268,4 @@ def _needs_loop(agent: Any) -> bool:
 
 def _run(work: Any) -> None:
     """Run a coroutine to its end on a thread of its own: this one may have a running loop."""
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            asyncio.run(work)
-        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again in the thread that waits
-            failures.append(error)
-
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)
-    thread.start()
-    thread.join()
-    if failures:
-        raise failures[0]
+    threaded(lambda: asyncio.run(work), name="agent").result()

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError
-from tw_autogen.hosts.conversable.loop_stream import on_loop
 from tw_autogen.hosts.conversable.messages import lines_of
 from tw_autogen.hosts.conversable.model import HostModel
-from tw_autogen.hosts.conversable.running_reply import note_conversation
+from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
 from tw_autogen.hosts.conversable.shared_session import SharedChat, SharedSession
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
 from tw_autogen.hosts.open_conversations import Conversations

@@ -12,8 +12,7 @@ from typing import Any
 from tw_autogen.approval import Approve, Decision, Proposal, read_decision
 from tw_autogen.escaped_text import visible
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
-from tw_autogen.hosts.conversable.loop_stream import IOStream
-from tw_autogen.hosts.conversable.running_reply import RUNNING
+from tw_autogen.hosts.conversable.running_reply import RUNNING, IOStream
 from tw_autogen.hosts.worker_threads import LOOP
 
 _base: Any = import_autogen().ConversableAgent

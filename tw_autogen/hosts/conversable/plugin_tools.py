@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import functools
 import io
 import json
@@ -32,18 +33,29 @@ else:
     pd = LazyModule("pandas")
 
 _LONG_CHARS = 200
-_LONGEST_HEADER_BYTES = 1 << 20
 _MOST_CELLS = 10_000_000
+_MOST_COLUMNS = 10_000
 
 
 def _read_csv(file: BinaryIO) -> Any:
     """Read a CSV file.
 
     Raises:
-        ValueError: pandas can't read it, or its header would be millions of columns.
+        ValueError: pandas can't read it, a field is longer than `csv.field_size_limit` (128 kB, unless the host has
+            set another), a record has too many fields, or short records stand for many cells.
     """
-    if len(file.readline(_LONGEST_HEADER_BYTES)) == _LONGEST_HEADER_BYTES:
-        raise ValueError(f"its first line is longer than {_LONGEST_HEADER_BYTES >> 20} MB")
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    rows = fields = widest = 0
+    try:
+        for record in csv.reader(text):  # records, not lines: a field in quotes may have line breaks
+            rows += 1
+            fields += len(record)
+            widest = max(widest, len(record))
+            _check_size(widest, cells=rows * widest - fields)  # those that are not in the file
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
+    finally:
+        text.detach()
     file.seek(0)
     return pd.read_csv(file)
 
@@ -56,11 +68,20 @@ def _read_json(file: BinaryIO) -> Any:
     """
     data = file.read()
     held = bounded_json.loads(data)
-    rows = held if isinstance(held, list) else list(held.values()) if isinstance(held, dict) else []
-    columns = {name for row in rows if isinstance(row, dict) for name in row}
-    if len(rows) * len(columns) > _MOST_CELLS:
-        raise ValueError(f"{len(rows)} rows of {len(columns)} columns are more than {_MOST_CELLS} cells")
+    lines = held if isinstance(held, list) else list(held.values()) if isinstance(held, dict) else []
+    names = {name for line in lines if isinstance(line, dict) for name in line}
+    listed = any(isinstance(line, list) for line in lines)  # then a text among them is taken apart too
+    longest = max((len(line) for line in lines if listed and isinstance(line, list | str)), default=1)
+    across = max(len(names), longest)
+    _check_size(across if isinstance(held, list) else len(lines), cells=len(lines) * across)
     return pd.read_json(io.BytesIO(data))
+
+
+def _check_size(columns: int, *, cells: int) -> None:
+    if columns > _MOST_COLUMNS:
+        raise ValueError(f"a row has {columns} columns; a tool takes {_MOST_COLUMNS} at most")
+    if cells > _MOST_CELLS:
+        raise ValueError(f"it stands for {cells} cells, most of them empty; a tool takes {_MOST_CELLS} at most")
 
 
 _READERS: Mapping[str, tuple[Callable[[BinaryIO], Any], int]] = {

@@ -1,13 +1,24 @@
-"""`RunningReply`: an asynchronous reply of an agent that is being made, and how it is stopped."""
+"""An asynchronous reply of an agent that is being made: how it is stopped, and where its output goes.
+
+Output of worker threads comes out in the event loop's own thread, as it happens.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tw_autogen.hosts.conversable.autogen_import import import_autogen
 
 if TYPE_CHECKING:
     from tw_autogen.hosts.partner_conversation import Conversation
+
+Given = TypeVar("Given")
+IOStream: Any = import_autogen().io.IOStream
 
 
 class RunningReply:
@@ -32,3 +43,51 @@ def note_conversation(conversation: Conversation) -> threading.Event:
     running = RUNNING.get() or RunningReply()
     running.conversations.append(conversation)
     return running.stopped
+
+
+class LoopStream:
+    """Passes output on to a stream that belongs to an event loop.
+
+    Args:
+        stream: The host's stream; in asynchronous runs its queue is not to be touched from other threads.
+        loop: Whose thread may touch it.
+    """
+
+    def __init__(self, stream: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self.stream = stream
+        self._loop = loop
+
+    def send(self, event: Any) -> None:
+        """Hand an event over; one that comes after the loop's end is dropped."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.stream.send, event)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Hand a line over."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(lambda: self.stream.print(*objects, **how))
+
+    def input(self, prompt: str = "", **how: Any) -> Any:
+        """Ask the person at the stream, on the loop where the stream itself does."""
+        asked = self.stream.input(prompt, **how)
+        return asyncio.run_coroutine_threadsafe(asked, self._loop).result() if asyncio.iscoroutine(asked) else asked
+
+
+def on_loop() -> bool:
+    """Return whether an event loop runs in this thread, which is not to be blocked."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def streamed(call: Callable[[], Given]) -> Callable[[], Given]:
+    """Return a call for another thread whose output goes to this task's stream; to be called on the loop."""
+    stream = LoopStream(IOStream.get_default(), asyncio.get_running_loop())
+
+    def run() -> Given:
+        with IOStream.set_default(stream):
+            return call()
+
+    return run

@@ -11,13 +11,12 @@ from collections.abc import Hashable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from tw_autogen.errors import ConfigError, HostError, nearest
+from tw_autogen.errors import ConfigError, HostError, did_you_mean
 from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.conversable.autogen_import import import_autogen, installed
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
-from tw_autogen.hosts.conversable.loop_stream import streamed
 from tw_autogen.hosts.conversable.messages import ServiceAnswer, key_of
-from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply
+from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, streamed
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.lazy_module import LazyModule
 
@@ -66,8 +65,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         for word in host:
             if word in known:
                 continue
-            meant = nearest(word, self._own_arguments())
-            if meant.startswith("; did you mean"):
+            if meant := did_you_mean(word, self._own_arguments()):
                 raise ConfigError(f"{type(self).__name__}: there is no argument {word!r}{meant}")
             raise HostError(
                 f"{type(self).__name__}: {installed()} knows no argument {word!r}; leave it out or upgrade",

@@ -22,7 +22,7 @@ from typing import Any
 from .crash_output import CrashOutput, flush_before_exit
 from .display import AfterImport, Display, tune_pandas
 from .host_calls import claim_input_channel
-from .ipython_shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, watch_reset
+from .ipython_shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, run_command, watch_reset
 from .json_size import fits_message
 from .kernel_session import Session
 from .output_capture import FdCapture, LimitedStream, clip
@@ -100,7 +100,8 @@ class Bridge:
         for words in self._crash_output:
             words.begin_session(None if remote or not options["session_id"] else self.session.folder)
         if "packages" in options:
-            Packages(lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]).hook(shell)
+            packages = Packages(lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"])
+            packages.hook(shell, run_command)
 
     def answer(self, request: str) -> None:
         """Do what the host asks and put the answer into the payload.

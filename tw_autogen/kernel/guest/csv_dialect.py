@@ -7,6 +7,7 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
 import lzma
 import os
 import re
@@ -331,7 +332,9 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
 
 def _ascending(numbers: Sequence[str]) -> bool:
     """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
-    return len(numbers) > 3 and all(len(one) <= len(other) and one < other for one, other in zip(numbers, numbers[1:]))  # noqa: B905 - Python 3.9
+    return len(numbers) > 3 and all(
+        len(one) <= len(other) and one < other for one, other in itertools.pairwise(numbers)
+    )
 
 
 def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
@@ -421,7 +424,7 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
     end = filled[-1] + 1
     if width >= 2:
         number_columns = _number_columns(rows[1:21])
-        for above, below in zip(filled, filled[1:]):  # noqa: B905 - Python 3.9
+        for above, below in itertools.pairwise(filled):
             if below > above + 1 and _is_other(rows[below], width, number_columns):
                 end = above + 1 if _ends_table(rows, above + 1) else end
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -119,13 +120,15 @@ def _table(element: Any, most_cells: int) -> tuple[PageTable, int]:
     head = [row for part in element.iter("thead") for row in _head_rows(part)]
     body = [*element.xpath(".//tbody//tr"), *element.xpath("./tr")]
     foot = element.xpath(".//tfoot//tr")
-    while not element.xpath(".//thead") and body and all(cell.tag == "th" for cell in _cells(body[0])):
-        head.append(body.pop(0))
+    if not head:
+        head = [*itertools.takewhile(lambda row: all(cell.tag == "th" for cell in _cells(row)), body)]
+        body = body[len(head) :]
     grid = _Grid(most_cells)
     header = grid.rows(head)
     rows = grid.rows(body, flush=not foot) + grid.rows(foot, flush=True)
     lengths = [len(row) for row in rows]
     width = max(map(len, [*header, *rows]), default=0)
+    grid.claim(width * (len(header) + len(rows)) - grid.count)  # short rows are as long as the widest one
     known = [len(row) == width for row in rows]
     if width == 1:  # pandas leaves out such rows
         header, rows = [row for row in header if any(row)], [row for row in rows if any(row)]
@@ -189,7 +192,7 @@ class _Grid:
             while above and above[0][0] <= len(row):
                 below += self._take(above.pop(0), row)
             text, height = _text(cell), int(cell.get("rowspan") or 1)
-            self._claim(width := int(cell.get("colspan") or 1))
+            self.claim(width := int(cell.get("colspan") or 1))
             below += [(len(row) + at, text, height - 1) for at in range(width) if height > 1]
             row += [text] * width
         for one in above:
@@ -200,11 +203,19 @@ class _Grid:
     def _take(self, one: tuple[int, str, int], row: list[str]) -> list[tuple[int, str, int]]:
         """Append a cell of a row above; return what of it reaches further down."""
         at, text, left = one
-        self._claim(1)
+        self.claim(1)
         row.append(text)
         return [(at, text, left - 1)] if left > 1 else []
 
-    def _claim(self, count: int) -> None:
+    def claim(self, count: int) -> None:
+        """Count cells.
+
+        Args:
+            count: How many; fewer than none: none.
+
+        Raises:
+            ValueError: there are too many.
+        """
         self.count += max(0, count)
         if self.count > self._most:
             raise ValueError(f"its tables have more than {self._most} cells")

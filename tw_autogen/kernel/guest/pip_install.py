@@ -11,8 +11,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .ipython_shell import run_command
-
 INSTALL = "pip install"
 """The name under which the host is asked; no Python name, so that nothing in a cell is called so."""
 
@@ -62,8 +60,13 @@ class Packages:
         self._ask = ask
         self._folder = folder
 
-    def hook(self, shell: Any) -> None:
-        """Stand before IPython's `%pip` and `!`, `subprocess` and `os.system`."""
+    def hook(self, shell: Any, run_command: Callable[[Any, str], None]) -> None:
+        """Stand before IPython's `%pip` and `!`, `subprocess` and `os.system`.
+
+        Args:
+            shell: IPython's.
+            run_command: Runs a `!command` whose variables are filled in.
+        """
         if self._folder and self._folder not in sys.path:
             sys.path.append(self._folder)  # at the end: what is installed for all stays what it is
         from IPython.utils._process_common import getoutput  # deferred: the host imports this module too

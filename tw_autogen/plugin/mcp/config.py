@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from tw_autogen.errors import ConfigError, nearest
+from tw_autogen.errors import ConfigError, did_you_mean, nearest
 from tw_autogen.trusted_files import decode_settings, read_settings_file
 
 McpWanted = Path | str | Mapping[str, Any]
@@ -149,9 +148,8 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
     if not isinstance(plain, Mapping):
         raise ConfigError(f"{where}: expected keys and values, found {type(plain).__name__}")
     for key in plain:
-        close = difflib.get_close_matches(str(key), _KEYS, n=1, cutoff=_ALIKE) if key not in _KEYS else []
-        if close:
-            raise ConfigError(f"{where}: unknown key {key!r}; did you mean {close[0]!r}?")
+        if key not in _KEYS and (meant := did_you_mean(str(key), _KEYS, cutoff=_ALIKE)):
+            raise ConfigError(f"{where}: unknown key {key!r}{meant}")
     given = {key: _filled(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None}
     _check_types(given, where)
     kind = str(given.get("type") or given.get("transport") or _kind(given))

@@ -17,7 +17,7 @@ from tw_autogen.events import PostGrew
 from tw_autogen.model import ChatModel
 from tw_autogen.role.role import Turn
 from tw_autogen.role.taskweaver.memory import Attachment, Post, SharedMemoryEntry
-from tw_autogen.settings import Setting, fit_setting
+from tw_autogen.setting_values import Setting, fit_setting
 
 F = TypeVar("F", bound=Callable[..., Any])
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import Recording, Usage
-from tw_autogen.scenario.scenario import Scenario
+from tw_autogen.scenario import Scenario
 
 BEGIN = "<!-- calls and tokens: written by `tw-autogen scenario table --write`, not by hand -->"
 END = "<!-- end of calls and tokens -->"

@@ -1,0 +1,105 @@
+"""`Setting`: one value and where it came from; `fit_setting` brings it to the type that is wanted."""
+
+from __future__ import annotations
+
+import reprlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from tw_autogen.errors import SettingsError, did_you_mean
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import pydantic
+    import yaml
+else:
+    pydantic = LazyModule("pydantic")  # slow to load, and a start with few settings needs none of it
+    yaml = LazyModule("yaml")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value and where it came from, such as `OPENAI_API_KEY` or `/home/me/project/tw_autogen.yaml`.
+
+    Args:
+        value: As it stands there.
+        origin: Where it stands.
+        given: It was given in code or on the command line, and beats all else.
+        passed_over: Where a role doesn't know it, that is no error but named in the log, as TaskWeaver's keys are.
+        file: The file of a folder in which it stands; None: the user has said it.
+    """
+
+    value: Any
+    origin: str
+    given: bool = False
+    passed_over: bool = False
+    file: Path | None = None
+
+
+def _parse_list(key: str, text: str, origin: str) -> list[Any]:
+    """Read a list that is written as text: `a,b`, or `['a', 'b']` as in YAML, JSON and Python."""
+    text = text.strip()
+    if not text.startswith(("[", "(", "{", '"', "'")):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    found: Any = None
+    if text.startswith("["):
+        with suppress(yaml.YAMLError):
+            found = yaml.load(text, yaml.BaseLoader)  # makes nothing but texts, lists and mappings
+    if not isinstance(found, list):
+        raise SettingsError(f"{origin}: {key}: no list: {text}; write a,b or ['a', 'b']", key=key, origin=origin)
+    return found
+
+
+def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
+    """Bring a value to the field's type, as text from the environment must be.
+
+    Args:
+        key: The dotted key, for the error.
+        setting: The value, with the place it comes from.
+        hint: The field's type, as `typing.get_type_hints` gives it.
+
+    Raises:
+        SettingsError: it can't be; says where it stands.
+    """
+    value = setting.value
+    if isinstance(value, bool) and ("on" if value else "off") in get_args(hint):
+        value = "on" if value else "off"  # which YAML takes for a flag
+    if isinstance(value, str) and str(hint).startswith("tuple"):
+        value = _parse_list(key, value, setting.origin)
+    elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
+        with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
+            value = yaml.safe_load(value)
+    if _fits(value, hint):
+        return value
+    if type(value) is list and _fits(tuple(value), hint):
+        return tuple(value)
+    try:
+        return pydantic.TypeAdapter(hint).validate_python(value)
+    except pydantic.ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        # never a secret, nor endless
+        shown = "the value given" if "key" in key.rsplit(".", 1)[-1] else reprlib.repr(value)
+        raise SettingsError(
+            f"{setting.origin}: {key}: {problem[0].lower()}{problem[1:]}, got {shown}{_nearest_choice(value, hint)}",
+            key=key,
+            origin=setting.origin,
+        ) from None
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value is of a type already, for the types that nearly every setting has."""
+    if type(value) is tuple:
+        return get_origin(hint) is tuple and get_args(hint) == (str, ...) and all(type(one) is str for one in value)
+    if type(value) not in (bool, float, int, str):
+        return False
+    if get_origin(hint) is Literal:
+        return any(one == value and type(one) is type(value) for one in get_args(hint))
+    return hint in (type(value), type(value) | None)
+
+
+def _nearest_choice(value: Any, hint: Any) -> str:
+    """Return which of a `Literal`'s texts was probably meant; empty where the message lists them all."""
+    choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
+    return did_you_mean(value, choices) if isinstance(value, str) else ""
