@@ -381,6 +381,15 @@ def test_too_large_a_message_costs_its_own_output_only_and_that_is_said(user, ke
     assert (ran.stdout, ran.result, ran.logs) == ("next\n", "6", ())
 
 
+def test_too_large_a_reply_costs_the_answer_only_and_that_is_said_at_once(user, kernel):
+    kernel.execute("kept = 41", seconds=SECONDS)
+    ran = kernel.execute("raise ValueError('A' * 70_000_000)", seconds=10 * SECONDS)
+    assert ran.error == "This cell was run, but the kernel's answer was lost: it was larger than one message may be."
+    assert not ran.state_lost
+    assert ran.seconds < 2 * SECONDS
+    assert kernel.execute("kept", seconds=SECONDS).result == "41"
+
+
 @pytest.mark.parametrize("python", ["python3.9", sys.executable])
 def test_our_end_in_the_kernel_is_imported_on_python_3_9(python):
     script = f"{install_expression()}\n__import__('tw_guest.attached', fromlist=['attached']).start"

@@ -27,7 +27,7 @@ LEAKS = "would keep what was printed or shown for as long as the kernel lives"
 OUTPUT = "what is shown becomes files and one report, in the reply"
 ERRORS = "errors are told once, short, in the report"
 INTERRUPT = "an interrupt must stop the code that runs and nothing else, also while it awaits"
-REPLY = "a cell that was cancelled or broke its exception would get no reply, and none after it"
+REPLY = "a cell that was cancelled or broke its exception would get none, nor any after it; or one that is too large"
 PRINTED = "what is printed is bounded, and sent before the reply"
 NO_TERMINAL = "IPython's own way wants a terminal, or asks whoever sits at the kernel"
 

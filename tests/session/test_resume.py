@@ -1,6 +1,7 @@
 """A session that goes on where an earlier one ended: its rounds by `remember`, its variables by the kernel."""
 
 import stat
+import tracemalloc
 
 import pytest
 
@@ -29,6 +30,35 @@ def test_a_later_session_has_the_rounds_and_the_variables_of_an_earlier_one(tmp_
     assert "total: int, 41" in str(call)
     assert len(rounds) == 2
     assert "42" in rounds[-1].posts[-2].message
+
+
+OPENED = b'{"event": "RoundOpened", "round_id": "r", "user_query": "hi", "files": [%b[]]}\n'
+
+
+def test_a_journal_whose_few_bytes_stand_for_gigabytes_is_not_read(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(OPENED % b"" + OPENED % (b"[]," * 6_000_000) + OPENED % b"")
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="line 2: with it the journal holds more than 10000000 values"):
+            list(read_journal(path))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert most < 150 << 20
+
+
+def test_values_of_all_lines_of_a_journal_count_together(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_bytes((OPENED % (b"[]," * 200_000)) * 30)
+    events = read_journal(path)
+    read = [next(events) for _ in range(24)]
+    assert len(read[0].files) == 200_001
+
+    with pytest.raises(ValueError, match="line 25: with it the journal holds more than 10000000 values"):
+        next(events)
 
 
 def open_past(folder, planner, coder, **more):

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.attached_connection import AttachedProcess, Target
 from tw_autogen.kernel.client import KernelClient, KernelHandle
-from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
+from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult
 from tw_autogen.kernel.fair_lock import LockTimeout
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_client import RESTARTED
@@ -376,6 +376,8 @@ class AttachedKernel(LiveKernel):
                 poller.wait(int(min(left, 0.1) * 1000) + 1)
                 if reply := self._take_reply({request}):
                     return reply
+                if "shell" in self._wire.reconnect_cut():
+                    break
         finally:
             poller.close()
         return None
@@ -408,7 +410,9 @@ class AttachedRequest(ExecuteRequest):
     def wait(self) -> RawResult:
         """Wait until it is over; see `ExecuteRequest.wait`."""
         outcome = super().wait()
-        if outcome.reply is None and not outcome.died:
+        if outcome.answer_lost and not outcome.died:
+            outcome.report = {"error": f"This cell was run, but {ANSWER_LOST}."}
+        elif outcome.reply is None and not outcome.died:
             outcome.died = self._left("it gave no answer to this cell, as one that is restarted")
         reply = outcome.reply or {}
         if reply.get("status") == "error" and not outcome.died:
@@ -466,7 +470,7 @@ class AttachedRequest(ExecuteRequest):
         self._request = self._send()
 
     def _stop(self, why: str, *, ends: bool = True) -> None:
-        if self.outcome.reply is not None or self._idle:
+        if self._answered() or self._idle:
             return  # the cell is over, and what runs now is the user's
         if self._begun:
             super()._stop(why, ends=ends)

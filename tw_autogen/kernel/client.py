@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.exchange_folder import HostExchange
-from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
+from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.crash_output import file_name
@@ -254,6 +254,8 @@ class KernelClient:
         if outcome.died:
             why = f"did not answer within {seconds:g} s" if outcome.killed else f"ended: {outcome.died}"
             raise KernelError(f"the kernel's process {why}", folder=self._folder)
+        if outcome.answer_lost:
+            raise KernelError(ANSWER_LOST, folder=self._folder)
         if outcome.stopped:
             raise KernelError(f"the kernel's process was stopped {outcome.stopped}", folder=self._folder)
 

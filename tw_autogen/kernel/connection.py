@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.json_size import LARGEST_PART, MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content, message_header
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
@@ -54,7 +54,9 @@ class Sender:
         return self._session.encode()
 
     def send(self, socket: zmq.Socket[bytes], kind: str, content: Mapping[str, Any]) -> str:
-        """Send a message; return its id. Where the line was cut, connect it again: never wait for it.
+        """Send a message, on a line that is connected again if it was cut; return the message's id.
+
+        A line that is cut again at that moment loses it: whoever waits for an answer asks `reconnect_cut`.
 
         Args:
             socket: Of the channel.
@@ -66,12 +68,13 @@ class Sender:
         signer = self._signer.copy()
         for part in parts:
             signer.update(part)
-        message = [_DELIMITER, signer.hexdigest().encode(), *parts]
-        try:
-            socket.send_multipart(message)
-        except zmq.Again:
-            _reconnect(socket)
-            socket.send_multipart(message)
+        for _ in range(2):
+            try:
+                socket.send_multipart([_DELIMITER, signer.hexdigest().encode(), *parts])
+            except zmq.Again:
+                _reconnect(socket)
+            else:
+                break
         return header["msg_id"]
 
 
@@ -147,8 +150,6 @@ _RECONNECT_MS = 5
 """How soon a socket looks again whether the starting kernel listens by now."""
 
 _LARGEST_HEADER = 64 << 10
-_LARGEST_PART = 64 << 20
-"""The bytes of one part of a message; a connection that brings more is cut."""
 
 _MOST_WAITING = 4
 """How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
@@ -392,14 +393,15 @@ class Connection:
         """Connect iopub again: zmq does not, where a message over the limit of one part has cut the line."""
         _reconnect(self.iopub)
 
-    def reconnect_requests(self) -> Sequence[Channel]:
-        """Connect shell and stdin again where a message over the limit of one part has cut them; return which."""
-        lines: tuple[Channel, ...] = ("shell", "stdin")
-        # A line takes messages, without a limit, from `connect` on until it is cut, also while nobody listens.
-        cut = [one for one in lines if not self._channels[one].poll(0, zmq.POLLOUT)]
+    def reconnect_cut(self) -> tuple[Channel, ...]:
+        """Connect shell and stdin again where such a message has cut them; return which were.
+
+        What was under way on them is lost, in both directions. Of iopub, which nothing is sent on, zmq does not tell.
+        """
+        cut: list[Channel] = [one for one in ("shell", "stdin") if not _takes_more(self._channels[one])]
         for one in cut:
             _reconnect(self._channels[one])
-        return cut
+        return tuple(cut)
 
     def await_reply(self) -> None:
         """Wait a moment for a message on shell."""
@@ -441,8 +443,8 @@ class Connection:
         # The kernel's end queues without a limit (`guest.boot`), so that a flood drops no message, `idle` among them.
         one.setsockopt(zmq.RCVHWM, _MOST_WAITING)
         one.setsockopt(zmq.SNDHWM, 0)
-        one.setsockopt(zmq.SNDTIMEO, 0)  # without a limit of messages, sending waits for a line that was cut only
-        one.setsockopt(zmq.MAXMSGSIZE, _LARGEST_PART)
+        one.setsockopt(zmq.SNDTIMEO, 0)  # without a limit only a line that was cut takes nothing, and that for ever
+        one.setsockopt(zmq.MAXMSGSIZE, LARGEST_PART)
         one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
         one.setsockopt(zmq.IPV6, int(":" in info["ip"]))
         if kind == zmq.SUB:
@@ -457,6 +459,11 @@ class Connection:
             one.close()
             raise
         return one
+
+
+def _takes_more(line: zmq.Socket[bytes]) -> bool:
+    """Return whether something can be sent on a line, which waits there for a kernel that is not there yet."""
+    return bool(int(line.getsockopt(zmq.EVENTS)) & zmq.POLLOUT)
 
 
 def _reconnect(line: zmq.Socket[bytes]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,6 @@ _DRAIN_SECONDS = 2.0
 _RECONNECT_SECONDS = 0.5
 """How long it is waited for output after iopub was connected again."""
 
-_CONNECT_SECONDS = 0.1
-"""What a kernel gets to see a line that was connected again, before its cell is stopped and another one sends on it."""
 
 _LONGEST_DRAIN_SECONDS = 30.0
 """How long it is read in all, as long as some comes."""
@@ -38,6 +36,12 @@ _SAY_SECONDS, _MOST_PIECES = 0.05, 4
 
 _READ_SECONDS = 0.1
 """How long messages of one socket are read before the clock is looked at."""
+
+
+ANSWER_LOST = "the kernel's answer was lost: it was larger than one message may be"
+
+_UNREAD = "{}"
+"""Answers a host call that could not be read: the code that waits for it is told that the answer was lost."""
 
 
 @dataclass
@@ -53,7 +57,8 @@ class RawResult:
         died: How the process ended; empty if it lives.
         killed: The process was ended because an interrupt did not help.
         heard: Something came on iopub, so that its subscription stands.
-        output_lost: The line of output or of replies was cut before the end; it is connected again.
+        output_lost: The line on which output comes was cut before the end; it is connected again.
+        answer_lost: The line on which the reply comes was cut, by a message that was too large; it is connected again.
         shown: What the cell displayed, by MIME type; of kernels without our hooks only.
         host_seconds: Time spent in host calls.
         seconds: Time in all.
@@ -68,6 +73,7 @@ class RawResult:
     killed: bool = False
     heard: bool = False
     output_lost: bool = False
+    answer_lost: bool = False
     shown: list[dict[str, Any]] = field(default_factory=list)
     host_seconds: float = 0.0
     seconds: float = 0.0
@@ -109,7 +115,7 @@ class ExecuteRequest:
         self._connection = connection
         self._process = process
         self._send = send
-        connection.reconnect_requests()  # cut since the last request, which is over
+        connection.reconnect_cut()  # cut since the last request, which is over
         self._request = send()
         self._grace = grace_seconds
         self._ends = ends_unresponsive
@@ -177,7 +183,7 @@ class ExecuteRequest:
                 self._read_reply()
             self._serve(asked="stdin" in woken.channels)
             self._say()
-            self._note_cut(self._connection.reconnect_requests())
+            self._look_for_cuts()
             self._watch_clock()
             if woken.ended and not self.outcome.died and not self._process.alive():
                 self._read_reply()  # what it sent before it ended; of that, the last may still be under way
@@ -188,33 +194,34 @@ class ExecuteRequest:
                 self.outcome.died = self._process.end()
                 self._read_crash_output()
         self._say(at_once=True)
-        if self.outcome.reply is not None and not (self._idle or self.outcome.died):
+        if self._answered() and not (self._idle or self.outcome.died):
             self._reconnect_output()
 
-    def _note_cut(self, lines: Sequence[Channel]) -> None:
-        """Go on after a message over the limit of one: what was in it, a reply or a host call, comes no more.
+    def _look_for_cuts(self) -> None:
+        """Connect again what a message over the limit of one has cut; the reply comes no more then."""
+        cut = self._connection.reconnect_cut()
+        if "shell" in cut:
+            self._read_reply()  # what came before
+            self.outcome.answer_lost = self.outcome.reply is None
+        if "stdin" in cut:  # the cell waits for an answer
+            self._connection.answer_input(_UNREAD)
 
-        Args:
-            lines: Those that it has cut, connected again.
-        """
-        if "shell" in lines:
-            self._idle = self.outcome.output_lost = True
-        if "stdin" in lines:
-            time.sleep(_CONNECT_SECONDS)  # nothing tells when the kernel sees the new line
-            self._stop("because a call of a function in the host was larger than 64 MB")
+    def _answered(self) -> bool:
+        return self.outcome.reply is not None or self.outcome.answer_lost
 
     def _reconnect_output(self) -> None:
         """Connect iopub again: no `idle` came behind the reply, as after a message over the limit of one."""
-        self._idle = self.outcome.output_lost = True
+        self._idle = True
+        self.outcome.output_lost = not self.outcome.answer_lost
         self._connection.reconnect_output()
         await_kernel_info(self._connection, self._process.alive, _RECONNECT_SECONDS)
 
     def _over(self) -> bool:
         if self.outcome.died:
             return True
-        if self.outcome.reply is not None and self._idle:
+        if self._answered() and self._idle:
             return True
-        if (self.outcome.reply is not None or self._idle) and self._give_up_at == float("inf"):
+        if (self._answered() or self._idle) and self._give_up_at == float("inf"):
             self._give_up_at = time.monotonic() + _DRAIN_SECONDS
             self._drained_by = time.monotonic() + _LONGEST_DRAIN_SECONDS
         return time.monotonic() > self._give_up_at
@@ -229,7 +236,7 @@ class ExecuteRequest:
 
     def _watch_clock(self) -> None:
         now = time.monotonic()
-        if self.outcome.reply is not None or self._idle:
+        if self._answered() or self._idle:
             return
         if now >= self._deadline and not self._calls.waiting:
             self._stop(f"after {round(self._seconds, 2):g} s, its time limit")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.execute_request import RawResult
+from tw_autogen.kernel.execute_request import ANSWER_LOST, RawResult
 from tw_autogen.kernel.guest.output_capture import MARK_CHARS, clip
 from tw_autogen.kernel.kernel import Artifact, Execution, Log, Variable
 from tw_autogen.kernel.settings import KernelSettings
@@ -54,7 +54,8 @@ def error_text(outcome: RawResult, *, lost: str = LOST) -> str:
     if outcome.stopped:
         head = f"Stopped {outcome.stopped}, by an interrupt{kept}."
         return f"{head}\n{trace}".strip() + undone
-    return (trace or f"The kernel gave no answer to this cell{kept}.") + undone
+    none = f"This cell was run, but {ANSWER_LOST}" if outcome.answer_lost else "The kernel gave no answer to this cell"
+    return (trace or f"{none}{kept}.") + undone
 
 
 def not_undone(report: dict[str, Any]) -> Iterator[Log]:

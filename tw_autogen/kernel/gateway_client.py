@@ -344,8 +344,8 @@ class WebsocketWire:
     def reconnect_output(self) -> None:
         """Do nothing: all channels are one line, which is lost as a whole."""
 
-    def reconnect_requests(self) -> Sequence[Channel]:
-        """Return nothing: the same."""
+    def reconnect_cut(self) -> tuple[Channel, ...]:
+        """Return nothing, for the same reason."""
         return ()
 
     def answer_input(self, text: str) -> None:

@@ -495,7 +495,8 @@ class LiveKernel(Closing):
             self._take_variables(answer)
         else:
             self._end()
-            outcome.died = "it answered nothing any more, and was ended"
+            large = "its answers were larger than one message may be, and it was ended"
+            outcome.died = large if outcome.answer_lost else "it answered nothing any more, and was ended"
 
     def _roll_back(self, live: KernelClient, outcome: RawResult, *, wanted: bool) -> None:
         """Undo a cell that was stopped, and of whose end the kernel could not tell that it failed."""

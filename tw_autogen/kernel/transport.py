@@ -55,8 +55,8 @@ class Wire(Protocol):
         """Connect iopub again after it was cut."""
         ...
 
-    def reconnect_requests(self) -> Sequence[Channel]:
-        """Connect shell and stdin again where they were cut; return which."""
+    def reconnect_cut(self) -> Sequence[Channel]:
+        """Connect shell and stdin again where they were cut; return which were: what was under way there is lost."""
         ...
 
     def answer_input(self, text: str) -> None:

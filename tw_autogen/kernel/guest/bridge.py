@@ -23,19 +23,23 @@ from .crash_output import CrashOutput, flush_before_exit
 from .display import AfterImport, Display, tune_pandas
 from .host_calls import claim_input_channel
 from .ipython_shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, run_command, watch_reset
+from .json_size import fits_message
 from .kernel_session import Session
-from .output_capture import FdCapture, LimitedStream
+from .output_capture import FdCapture, LimitedStream, clip
 from .pip_install import INSTALL, Packages
 from .plugin import PluginProblem, install_names
 from .remote_files import PIECE, RunOnce, set_up_remote_session
 from .report_marks import QUIET, SOURCE
 from .sandbox_hints import Hints
-from .tamper_guard import Guard, Interrupts, pack_tolerantly, reply_on_error, suppress_messages, suppress_status
+from .tamper_guard import Guard, Interrupts, pack_tolerantly, reply_always, suppress_messages, suppress_status
 from .traceback_text import Cells, kind_of, own_words, short_warning, trace
 
 _LAST_OUTPUT = "last_output"
 _LONG_OUTPUT_CHARS = 4000
 """What a cell printed, with its result, is kept as the variable `last_output` if it is longer than this."""
+
+_ERROR_CHARS = 100_000
+_TOO_MUCH = "what this cell logged, and what it left, is too much to be told"
 
 
 class Bridge:
@@ -113,12 +117,16 @@ class Bridge:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - plugins and values are foreign code; the host is told
-            answer = {"error": own_words(error), "type": kind_of(error)}
+            answer = {"error": clip(own_words(error), _ERROR_CHARS), "type": kind_of(error)}
         answer["variables"] = self.session.variables()
         answer[QUIET] = self._quiet = not self.session.remote
         if self.session.remote and len(text := dumps(answer)) > PIECE:
             answer = {"file": self.session.codec.leave(text)}
-        self._payload(dumps(answer))
+        text = dumps(answer)
+        if not fits_message(text):
+            large = f"the answer is a text of {len(text) >> 20} MB, which is more than one message may be"
+            text = dumps({"error": large, QUIET: self._quiet})
+        self._payload(text)
 
     def answer_file(self, name: str) -> None:
         """Do what the host asks in a text that is longer than a message may be: it lies in the exchange."""
@@ -238,7 +246,11 @@ class Bridge:
 
     def _send(self, content: Mapping[str, Any]) -> None:
         """Send what a cell left; half a surrogate pair in it, which nobody can write to a file, becomes a `?`."""
-        self._payload(dumps(content, ensure_ascii=False).encode("utf-8", "replace").decode())
+        text = dumps(content, ensure_ascii=False)
+        if not fits_message(text):
+            kept = {name: content[name] for name in ("error", "result", "print_ends", "reset", QUIET)}
+            text = dumps({**kept, "logs": [["warning", "output", _TOO_MUCH]]}, ensure_ascii=False)
+        self._payload(text.encode("utf-8", "replace").decode())
 
     def _payload(self, report: str) -> None:
         self._shell.payload_manager.write_payload({"source": SOURCE, "report": report})
@@ -256,7 +268,7 @@ class Bridge:
         pipe_commands(shell)
         ask_once(shell)
         cancel_on_interrupt(shell.kernel, Interrupts(shell.kernel))
-        reply_on_error(shell.kernel)
+        reply_always(shell.kernel)
         pack_tolerantly(shell.kernel.session)
         suppress_messages(shell.kernel)
         flush_before_exit(shell.kernel.iopub_thread, self._say_rest)

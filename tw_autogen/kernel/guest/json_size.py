@@ -5,8 +5,14 @@ from __future__ import annotations
 MOST_BYTES = 256 << 20
 """What the values of one message or host call may take."""
 
-_MOST_SENT = 60 << 20
-"""What the text of a host call may take; a message of more than 64 MB does not reach the host."""
+LARGEST_PART = 64 << 20
+"""The bytes of one part of a message; the host cuts the line on which a kernel sends a longer one."""
+
+MOST_TEXT_BYTES = 60 << 20
+"""The bytes that one text in a message may take on its way."""
+
+_SURE_CHARS = 8 << 20
+
 _PER_CONTAINER, _PER_VALUE, _PER_QUOTE = 64, 32, 28
 _WIDEST = 4
 
@@ -31,6 +37,22 @@ def estimate_parsed_bytes(text: str | bytes) -> int:
     return held + _PER_CONTAINER * containers + _PER_VALUE * values + _PER_QUOTE * quotes
 
 
+def fits_message(text: str) -> bool:
+    """Return whether a text can stand in a message: there its quotes, backslashes and line ends are escaped.
+
+    Args:
+        text: Any.
+
+    Example:
+        >>> fits_message("a" * 1000)
+        True
+    """
+    if len(text) <= _SURE_CHARS:  # of 4 bytes each at most, or of 6 where it is a control character
+        return True
+    escaped = sum(map(text.count, '"\\\n\r\t'))
+    return len(text.encode("utf-8", "replace")) + escaped <= MOST_TEXT_BYTES
+
+
 def check_call_size(request: str) -> None:
     """Check that a host call is small enough to be read.
 
@@ -41,12 +63,13 @@ def check_call_size(request: str) -> None:
         ValueError: it is too large.
     """
     needed = estimate_parsed_bytes(request)
-    sent = len(request) + request.count('"') + request.count("\\")  # it is a text within a message of JSON
-    if needed > MOST_BYTES or sent > _MOST_SENT:
-        taken, of, most = (
-            (needed, "the host's memory", MOST_BYTES) if needed > MOST_BYTES else (sent, "one message", _MOST_SENT)
-        )
+    if needed > MOST_BYTES:
         raise ValueError(
-            f"the arguments would take about {taken >> 20} MB of {of}, of {most >> 20}; "
+            f"the arguments would take about {needed >> 20} MB of the host's memory, of {MOST_BYTES >> 20}; "
+            "pass a DataFrame, or write a file and pass its name"
+        )
+    if not fits_message(request):
+        raise ValueError(
+            f"the arguments are a text of {len(request) >> 20} MB, of {MOST_TEXT_BYTES >> 20} at most; "
             "pass a DataFrame, or write a file and pass its name"
         )

@@ -15,11 +15,14 @@ from typing import Any
 
 from .csv_dialect import find_encoding
 from .folder_listing import list_files
+from .output_capture import clip
 
 _CHAIN = 10
 _MOST_NAMED = 3
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})
 _LITTLE = 1 << 20
+_TEXT_CHARS = 100_000
+"""How much of an exception's text is searched."""
 _STACK = 8 << 20
 """What a thread takes for its stack, unless somebody has set that."""
 _LANDLOCK = "landlock"
@@ -273,7 +276,7 @@ def _line(error: BaseException) -> str:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return clip(str(error), _TEXT_CHARS)
     except Exception:  # noqa: BLE001 - the exception is foreign code
         return ""
 

@@ -18,8 +18,9 @@ from types import FrameType
 from typing import Any
 
 from .output_capture import clip
+from .report_marks import SOURCE
 
-_ERROR_CHARS = 8000
+_NAME_CHARS, _ERROR_CHARS, _MOST_LINES = 200, 8000, 20
 _CHANGING = {"_", "input", "display", "get_ipython", "exit", "quit", "__IPYTHON__"}
 """Builtins that IPython itself puts in and takes out."""
 
@@ -67,26 +68,39 @@ class Guard:
             os._exit(int(failed))
 
 
-def reply_on_error(kernel: Any) -> None:
-    """Make each cell have a reply: also one that was cancelled while it awaited, or whose exception has no text.
+def reply_always(kernel: Any) -> None:
+    """Make each cell have a reply, and one that is small enough to be taken.
 
-    Without it, ipykernel sends none, and answers nothing from then on; or the process ends, where a class of the code
-    raises SystemExit while the cell's end is reported. Long names and texts of exceptions are cut: a reply that is too
-    large for the host is lost.
+    Where a cell was cancelled while it awaited, or its exception has no text, ipykernel sends none, and answers nothing
+    from then on; or the process ends, where a class of the code raises SystemExit while the cell's end is reported.
+    What it says of an exception is as long as the exception's text; and `%load` sends a whole file to nobody.
     """
     run = kernel.do_execute
 
     async def do_execute(*args: Any, **kwargs: Any) -> dict[str, Any]:
         try:
-            reply: dict[str, Any] = await run(*args, **kwargs)
-            reply.update((key, clip(str(reply[key]), _ERROR_CHARS)) for key in ("ename", "evalue") if key in reply)
-            return reply
+            return _bounded(await run(*args, **kwargs))
         except (asyncio.CancelledError, KeyboardInterrupt):  # of `await` at top level, or outside of all code
             return _failed(kernel, "KeyboardInterrupt", "")
         except BaseException as error:  # noqa: BLE001 - what code did to the shell or to its exception may be anything
             return _failed(kernel, type(error).__name__, "the cell's end could not be told")
 
     kernel.do_execute = do_execute
+
+
+def _bounded(reply: dict[str, Any]) -> dict[str, Any]:
+    """Cut what a reply holds of exceptions, and leave out payloads that nobody reads."""
+    answers = reply.get("user_expressions") or {}
+    for one in (reply, *(answers.values() if isinstance(answers, dict) else ())):
+        if isinstance(one, dict) and one.get("status") == "error":
+            one["ename"] = clip(str(one.get("ename")), _NAME_CHARS)
+            one["evalue"] = clip(str(one.get("evalue")), _ERROR_CHARS)
+            one["traceback"] = [
+                clip(str(line), _ERROR_CHARS) for line in list(one.get("traceback") or ())[-_MOST_LINES:]
+            ]
+    payload = reply.get("payload") or []
+    reply["payload"] = [one for one in payload if isinstance(one, dict) and one.get("source") == SOURCE]
+    return reply
 
 
 def _failed(kernel: Any, name: str, text: str) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hi
     if cause is not None and cause is not error and own_words(cause) != own_words(error):
         text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
     hint = hints.hint_for(error)
-    return clip(without_paths(text), _ERROR_CHARS) + (f"\n{hint}" if hint else "")
+    return without_paths(clip(text, _ERROR_CHARS)) + (f"\n{hint}" if hint else "")
 
 
 def without_paths(text: str) -> str:

@@ -14,6 +14,7 @@ _MOST_COLUMNS = 30
 _MOST_CELLS = 2_000_000
 _MOST_SUMMARIES = 200
 _MOST_VARIABLES = 5000
+_MOST_NAME = 1000
 _SCALARS = (bool, int, float, complex, type(None))
 _Told = TypeVar("_Told")
 _CONTAINERS = (list, tuple, dict, set, frozenset)
@@ -69,7 +70,7 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
     count = len(kept) - _MOST_SUMMARIES
     return [
         (
-            name,
+            name[:_MOST_NAME],
             _unless_raised(_type_name, value, "object"),
             _unless_raised(lambda one: _short(summary(one)), value, "") if place >= count else "",
         )
@@ -106,7 +107,8 @@ def _size(value: Any) -> float:
 
 
 def _type_name(value: Any) -> str:
-    return "function" if type(value) is types.FunctionType else str(type.__getattribute__(type(value), "__name__"))
+    name = str(type.__getattribute__(type(value), "__name__"))
+    return "function" if type(value) is types.FunctionType else name[:_MOST_NAME]
 
 
 def _definition(value: Any) -> str:
