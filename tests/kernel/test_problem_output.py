@@ -70,50 +70,6 @@ def test_an_exception_with_words_larger_than_a_message_fails_as_any_other_does(k
     works(kernel)
 
 
-FORGED = """
-bridge = next(
-    one for module in list(__import__("sys").modules.values())
-    if (one := getattr(module, "__dict__", {}).get("bridge_of_this_kernel")) is not None
-)
-"""
-
-
-def test_a_reply_larger_than_a_message_is_lost_and_so_is_the_kernel_that_gives_no_other(tmp_path):
-    with filled(tmp_path) as kernel:
-        lies = f"{FORGED}bridge.session.variables = lambda: [['x' * 1000, 'y', 'z']] * 80_000"
-        lost = run(kernel, lies, seconds=60, within=30)
-        assert not lost.ok
-        assert lost.state_lost
-        assert "it answered nothing any more, and was ended" in lost.error
-        assert "sent more than 64 MB at once" in "".join(log.message for log in lost.logs)
-        assert run(kernel, "print('fresh')", seconds=30, within=15).stdout == "fresh\n"
-
-
-def test_after_one_reply_that_was_too_large_the_kernel_answers_with_its_variables(kernel):
-    keep(kernel)
-    once = """
-known = bridge.session.variables
-def lie():
-    bridge.session.variables = known
-    return [['x' * 1000, 'y', 'z']] * 80_000
-bridge.session.variables = lie
-"""
-    lost = run(kernel, FORGED + once, seconds=60, within=30)
-    assert not lost.ok
-    assert not lost.state_lost
-    works(kernel)
-
-
-def test_a_host_call_larger_than_a_message_is_refused_and_the_next_one_is_answered(kernel):
-    keep(kernel)
-    refused = run(kernel, "ask('x' * 70_000_000)", seconds=60, within=8)
-    assert "HostCallError: ask: the arguments would take about 66 MB of one message, of 60" in refused.error
-    forged = run(kernel, f"{FORGED}bridge._ask('x' * 70_000_000)", seconds=60, within=20)
-    assert "larger than 64 MB" in forged.error
-    assert run(kernel, "print(ask())", seconds=30, within=8).stdout == "answered\n"
-    works(kernel)
-
-
 def test_prints_that_are_flushed_cost_little_more_than_others_and_arrive_while_the_cell_runs(kernel):
     heard, arrived = [], threading.Event()
 
