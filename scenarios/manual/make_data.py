@@ -56,7 +56,7 @@ with the highest mean.
 
 The sensors' certificates hang in the lock. A station that was silent for more than a day is to be named to the board by
 telephone, not in the report. The board pays for spare parts, and the school still wants the curves in spring.
-"""
+"""  # noqa: E501 - a text with lines of its own length
 
 
 def rows() -> list[list[str]]:
