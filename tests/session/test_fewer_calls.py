@@ -53,6 +53,18 @@ def test_a_look_is_followed_by_the_workers_own_next_cell_without_the_planner(tea
     assert "Seen before:\nunit: kg" in answer.round.posts[2].message
 
 
+@pytest.mark.parametrize(("first", "told"), [("# look\nprint(x)", True), ("print(x)", False)])
+def test_of_a_look_that_fails_it_is_told_that_the_next_one_is_marked_again(team, first, told):
+    session, _, coder, _ = team(
+        [plans("sum a", then="User")],
+        [codes(first), codes("print(6)")],
+        [Execution(False, error="NameError: x"), "6\n"],
+    )
+
+    assert session.ask("the sum of a?").text == "6"
+    assert ("begins with `# look` again" in coder.calls[1][-1]["content"]) == told
+
+
 def test_looks_are_bounded_by_the_tasks_tries_and_the_last_one_counts_as_the_result(team):
     look = codes("# look\nprint(1)")
     session, _, coder, _ = team(

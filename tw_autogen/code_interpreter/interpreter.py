@@ -48,8 +48,7 @@ _MEND = (
     "If you can mend it, send a new block with what still has to run: the variables that exist are listed; print again "
     "what the answer needs. If it can't be done, say why in words, without a block."
 )
-
-
+_MEND_LOOK = " That was to be a look: a block that only looks begins with `# look` again."
 _SENT = "This code came with the task."
 _LOOKED = "That was a look. Go on: do the task, or look once more."
 _LAST_LOOK = "That was the last look of this task. Do the task now."
@@ -380,7 +379,8 @@ class CodeInterpreter(Role):
             work.failed += 1
             work.printed.append(execution.stdout)
             work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
-            mine.history.append_user(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{_MEND}")
+            mend = f"{_MEND}{_MEND_LOOK}" if work.may_look_on(self._settings.max_tries) else _MEND
+            mine.history.append_user(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{mend}")
             work.gave_up = work.failed > self._settings.max_tries
             if work.record_failure(execution.error) or work.gave_up or work.own_error:
                 return work

@@ -575,7 +575,7 @@ def _date_where_new(mine: _PlannerState) -> str:
 def _correction(problems: Sequence[str]) -> str:
     return (
         f"This has not gone to the User yet, because of its form or its numbers: {'; '.join(problems)}. "
-        "Send an answer without that, or have a worker do what is missing; if that can't be, answer and say why."
+        "Send one that is right in this, or have a worker do what is missing; if that can't be, answer and say why."
     )
 
 
