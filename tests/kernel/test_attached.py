@@ -270,7 +270,11 @@ def test_a_process_that_is_not_the_kernels_is_not_watched(number, stranger):
 def test_a_kernel_is_watched_by_a_link_to_its_connection_file(tmp_path):
     file, link = tmp_path / "kernel-1.json", tmp_path / "mine.json"
     link.symlink_to(file)
-    with subprocess.Popen([sys.executable, "-c", "input()", "-f", str(file)], stdin=subprocess.PIPE) as started:
+    code = "print(1, flush=True); input()"  # what it prints comes when its command line is there for certain
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "-f", str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as started:
+        assert started.stdout.readline() == b"1\n"
         process = LocalAttachedProcess(link, lambda: None)
         process.watch(started.pid)
         known, runs = process.pid, process.alive()

@@ -108,7 +108,7 @@ def gone(pid, seconds=10.0):
             with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
                 if stat.read().rsplit(")", 1)[1].split()[0] == "Z":
                     return True
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # the second one: between opening and reading
             return True
         threading.Event().wait(0.05)
     return False
