@@ -156,7 +156,7 @@ def parts_within(
         while True:
             try:
                 part = next(reading, last)
-            except Exception as error:
+            except Exception as error:  # of any client's; raised on, unless it comes of the end that was made here
                 if late.is_set():
                     raise TimeoutError("its answer did not end in time") from error
                 raise

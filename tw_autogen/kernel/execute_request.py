@@ -24,7 +24,6 @@ _DRAIN_SECONDS = 2.0
 _RECONNECT_SECONDS = 0.5
 """How long it is waited for output after iopub was connected again."""
 
-
 _LONGEST_DRAIN_SECONDS = 30.0
 """How long it is read in all, as long as some comes."""
 

@@ -246,7 +246,7 @@ def _description(said: Any, name: str) -> dict[str, Any]:
     """
     texts = {key: _said(said, key) for key in ("headline", "problem", "size")}
     lines = {key: _lines(said, key, _LINES_CHARS) for key in ("lines", "whole")}
-    columns = [_said({"": one}, "") for one in _list_of(said, "columns")[:_MOST_NAMES]]
+    columns = [_text_of(one, "columns") for one in _list_of(said, "columns")[:_MOST_NAMES]]
     return {**texts, **lines, "columns": columns, "late": said.get("late") is True, "name": name}
 
 
@@ -260,15 +260,18 @@ def _listing(said: Any) -> tuple[list[str], dict[str, int], str]:
     for pair in _list_of(said, "files")[:_MOST_FAMILIES]:
         if not (isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[1], int)):
             raise ValueError("files are pairs of a name and a number")
-        count[_said({"": pair[0]}, "", chars=_LINES_CHARS)] = pair[1]
+        count[_text_of(pair[0], "files", chars=_LINES_CHARS)] = pair[1]
     return _lines(said, "lines", _LINES_CHARS), count, _said(said, "problem")
 
 
-def _said(said: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
-    text = said.get(key, "") if isinstance(said, Mapping) else None
-    if not isinstance(text, str):
-        raise ValueError(f"{key}: expected a text, got {type(text).__name__}")
-    return text[:chars]
+def _said(said: Any, key: str) -> str:
+    return _text_of(said.get(key, "") if isinstance(said, Mapping) else None, key)
+
+
+def _text_of(value: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{key}: expected a text, got {type(value).__name__}")
+    return value[:chars]
 
 
 def _list_of(said: Any, key: str) -> Sequence[Any]:
@@ -284,7 +287,7 @@ def _lines(said: Any, key: str, chars: int) -> list[str]:
     for line in _list_of(said, key):
         if chars <= 0:
             break
-        lines.append(_said({"": line}, "", chars=chars))
+        lines.append(_text_of(line, key, chars=chars))
         chars -= len(lines[-1]) + 1
     return lines
 
