@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "tw_autogen"
 LAYERS = [
     {"closing", "deprecated", "lazy_module"},
     {"deadline"},
-    {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "escaped_text"}
+    {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "escaped_text", "python_source"}
     | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader"},
     {"private_files", "svg_sanitizer", "named_folders", "setting_values"},
     {"picture_files"},

@@ -59,19 +59,6 @@ def visible_line(text: str) -> str:
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), line)
 
 
-def python_lines(code: str) -> list[str]:
-    r"""Return the lines of code as Python counts them: `str.splitlines` ends some at a form feed or U+2028, too.
-
-    Args:
-        code: Any; `"\n".join` of the lines is the same code.
-
-    Example:
-        >>> python_lines("a = 1\r\nb = '\x0c\u2028'\rc")
-        ['a = 1', "b = '\x0c\u2028'", 'c']
-    """
-    return code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
 def shortened(text: str, limit_chars: int) -> str:
     """Return a text, or its beginning and an ellipsis.
 

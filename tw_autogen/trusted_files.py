@@ -30,7 +30,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import python_lines
+from tw_autogen.python_source import python_lines
 from tw_autogen.trust_store import MODEL_SUFFIXES, MOST_BYTES, MOST_SETTINGS_BYTES, hash_regular, read_regular
 
 _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)

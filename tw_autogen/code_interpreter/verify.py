@@ -30,9 +30,9 @@ from tw_autogen.code_interpreter.policy import Policy, RuleSet, listed, rules_of
 from tw_autogen.code_interpreter.policy_checker import PolicyChecker
 from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
 from tw_autogen.code_interpreter.syntax import assumed
-from tw_autogen.escaped_text import python_lines
 from tw_autogen.kernel.guest import install_words
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.python_source import python_lines
 
 if TYPE_CHECKING:
     from IPython.core import inputtransformer2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tw_autogen.escaped_text import python_lines
+from tw_autogen.python_source import python_lines
 
 _MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
 _CODE_LINE = re.compile(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from tw_autogen.escaped_text import python_lines
+from tw_autogen.python_source import parsed_cell
 
 _JOINS = frozenset({"merge", "merge_asof", "merge_ordered", "concat", "combine_first", "vlookup"})
 _MODELS = frozenset({
@@ -44,7 +44,7 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
         >>> hard_because(["lines = open('a.csv').readlines()", "a = pd.read_csv('a.csv')"])
         ''
     """
-    trees = [tree for code in codes if (tree := _parsed(code)) is not None]
+    trees = [tree for code in codes if (tree := parsed_cell(code)) is not None]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     called = {_called(node) for node in nodes if isinstance(node, ast.Call)}
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
@@ -63,14 +63,6 @@ def hard_because(codes: Iterable[str], earlier: Iterable[str] = (), *, request: 
     asked = request.replace(",", "").replace(" ", "")
     copied = any(_LONG <= abs(one) < _LONGEST and one % _ROUND and str(one) not in asked for one in numbers)
     return "copied numbers" if copied else ""
-
-
-def _parsed(code: str) -> ast.Module | None:
-    lines = ("pass" if line.lstrip().startswith(("%", "!")) else line for line in python_lines(code))
-    try:
-        return ast.parse("\n".join(lines))
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 def _called(call: ast.Call) -> str:
@@ -125,7 +117,7 @@ def _opens_to_write(call: ast.Call) -> bool:
 def _tables(codes: Iterable[str]) -> set[str]:
     """Return the names of variables that were assigned from a call which reads a file."""
     found: set[str] = set()
-    for tree in map(_parsed, codes):
+    for tree in map(parsed_cell, codes):
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Assign) and any(
                 isinstance(one, ast.Call) and re.match(r"read_", _called(one)) for one in ast.walk(node.value)

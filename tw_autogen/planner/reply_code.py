@@ -12,6 +12,7 @@ from typing import Any
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import read_code
 from tw_autogen.planner.loose_reply import folded
+from tw_autogen.python_source import parsed_cell
 
 _BLOCK = re.compile(r"^[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\{?(?:python|py)\d?\b[^\n`]{0,80}$", re.I | re.M)
 _FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\n?", re.I)
@@ -21,7 +22,6 @@ _TEXTS = ("code", "source", "content", "python", "text", "value", "body")
 _CODE_NAMES = ("code", "python", "pythoncode")
 _TALK = re.compile(r"^[ \t]{0,20}(?:From|User|Human|Assistant|Observation)\b", re.M)
 """Where a model goes on with the conversation by itself; code there is no part of its reply."""
-_MAGIC = re.compile(r"^([ \t]{0,80})[%!].*$", re.M)
 _MOST_OBJECTS, _LONGEST_CHARS = 20, 50_000
 _DECODER = json.JSONDecoder(strict=False)
 _STATEMENTS = (ast.Call, ast.Assign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.For, ast.With)
@@ -117,7 +117,7 @@ def is_python(code: str) -> bool:
     Args:
         code: The text.
     """
-    return _parsed(code) is not None
+    return parsed_cell(code) is not None
 
 
 def does_something(code: str) -> bool:
@@ -126,15 +126,8 @@ def does_something(code: str) -> bool:
     Args:
         code: The text.
     """
-    tree = _parsed(code)
+    tree = parsed_cell(code)
     return tree is not None and any(isinstance(node, _STATEMENTS) for node in ast.walk(tree))
-
-
-def _parsed(code: str) -> ast.Module | None:
-    try:
-        return ast.parse(_MAGIC.sub(r"\1pass", code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _is_data(code: str) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from tw_autogen.escaped_text import python_lines
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
+from tw_autogen.python_source import python_lines
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.notebook import loading_code
 
