@@ -226,13 +226,16 @@ def test_any_text_can_be_a_question(ask, question):
     assert ran.stdout == "It is 42.\n"
 
 
-def test_an_argument_with_white_space_that_is_no_file_is_the_question(ask, tmp_path):
+@pytest.mark.parametrize(
+    "question", ["how many rows?", "Umsatz?", "每个月的销售额是多少？", "一番売れた月は", "เดือนไหนขายดีที่สุด"]
+)
+def test_an_argument_that_reads_as_a_question_and_is_no_file_is_the_question(ask, tmp_path, question):
     (tmp_path / "my sales.csv").write_text("a\n1\n", encoding="utf-8")
 
-    ran = ask([answers("Some.")], "how many rows?", "my sales.csv")
+    ran = ask([answers("Some.")], question, "my sales.csv")
 
     assert ran.stdout == "Some.\n"
-    assert "how many rows?" in str(ran.requests)
+    assert question in str(ran.requests)
     assert "my sales.csv" in str(ran.requests)
 
 
