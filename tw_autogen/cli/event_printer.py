@@ -306,7 +306,7 @@ class EventPrinter:
 
     def _print(self, words: Text, whole: bool = False) -> None:
         for line in words.split("\n", allow_blank=True):  # one by one: a block would be padded to its longest line
-            if not whole and is_tabular(line.plain):  # the row of a table is cut at the edge, so that its columns stay in line
+            if not whole and is_tabular(line.plain):  # cut at the edge: its columns stay in line
                 line.no_wrap, line.overflow = True, "ellipsis"
             self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
 
