@@ -20,7 +20,14 @@ from urllib.parse import quote
 from tw_autogen import bounded_json
 from tw_autogen.deadline import TracedSockets, finish_within, shut_down
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content, message_header
+from tw_autogen.kernel.transport import (
+    CHANNELS,
+    Channel,
+    WakeupSocket,
+    execute_content,
+    message_header,
+    plain_header,
+)
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -246,7 +253,7 @@ class GatewayProcess:
         deadline = time.monotonic() + _END_SECONDS
         pause = threading.Event()
         while time.monotonic() < deadline:
-            self._gateway.call("DELETE", self._path, seconds=_END_SECONDS)
+            self._gateway.call("DELETE", self._path, seconds=max(deadline - time.monotonic(), 1.0))
             if not self.exists():
                 return
             pause.wait(0.1)
@@ -436,6 +443,8 @@ class WebsocketWire:
                     if not self._closed and not self._reconnect(str(error) or type(error).__name__, broken):
                         return
         finally:
+            if not self._closed:  # also by an error that nobody expects: nobody else would notice
+                self._process.lose("the line to it was left")
             self._disconnect(broken)
 
     def _disconnect(self, broken: tuple[type[BaseException], ...]) -> None:
@@ -484,10 +493,11 @@ class WebsocketWire:
         if message["parent_header"].get("msg_id") == self._unheard[0]:
             self._unheard = ("", {})
         self._answered = self._answered or message["parent_header"].get("session") == self._session
-        state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
+        state = str(message["content"].get("execution_state")) if message["msg_type"] == "status" else ""
+        size = len(data) + bounded_json.estimate_bytes(data) + _MESSAGE_BYTES
         with self._lock:
-            self._inbox[message["channel"]].append((len(data) + _MESSAGE_BYTES, message))
-            self._waiting_bytes += len(data) + _MESSAGE_BYTES
+            self._inbox[message["channel"]].append((size, message))
+            self._waiting_bytes += size
             self._news.wake()
             self._lock.notify_all()
         if state in _GONE:
@@ -539,4 +549,11 @@ def _message(data: bytes) -> dict[str, Any] | None:
     parts = [message.get(one) for one in ("header", "parent_header", "content")]
     if not all(isinstance(one, dict) for one in parts):
         return None
-    return {**message, "msg_type": str(message["header"].get("msg_type", ""))}
+    header, parent_header, content = message["header"], message["parent_header"], message["content"]
+    return {
+        "channel": message["channel"],
+        "header": plain_header(header),
+        "msg_type": str(header.get("msg_type", "")),
+        "parent_header": plain_header(parent_header),
+        "content": content,
+    }
