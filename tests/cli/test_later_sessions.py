@@ -163,6 +163,10 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.type("/model\n")
         screen.wait_for("model: other")
         screen.wait_for("\n>")
+        screen.type("/cost\n")
+        screen.wait_for("tokens     none yet")
+        screen.wait_for("tokens, until this session was opened again")
+        screen.wait_for("\n>")
         screen.type("\x04")
 
         assert process.wait(SECONDS) == 0

@@ -22,7 +22,7 @@ from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.request_input import RequestInput
-from tw_autogen.cli.round_summary import money, tokens
+from tw_autogen.cli.round_summary import money, short, tokens
 from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
@@ -304,6 +304,11 @@ class Chat:
         spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
+        if earlier := self._session.earlier:  # what of it is known, in and out together
+            before = [one.spent for one in earlier.rounds]
+            count, dollars = (sum(one.get(what, 0) for one in before) for what in ("tokens", "dollars"))
+            price = f", {money(dollars)}" if dollars else ""
+            self._say(f"before     {short(int(count))} tokens{price}, until this session was opened again")
         took = self._session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
