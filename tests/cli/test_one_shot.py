@@ -175,6 +175,16 @@ def test_a_model_that_can_not_be_asked_is_a_failed_task_without_a_traceback(ask)
     assert "the recording and the run have parted" in ran.stderr
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_code_has_made_before_a_model_failed_can_be_gone_on_with(ask, quiet):
+    ran = ask([plans("load"), codes("df = 1")], "-p", "q", *(["--quiet"] if quiet else []))
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ("what code made so far is kept; go on with it: tw-autogen --resume session-" in ran.stderr) is not quiet
+    assert "round-" not in ran.stderr
+    assert "the recording and the run have parted" in ran.stderr
+
+
 def test_a_configuration_error_is_an_object_too_where_json_is_wanted(ask):
     ran = ask([], "-p", "q", "--output-format", "json", "--set", "session.nosuch=1")
 

@@ -72,8 +72,13 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         once.fail(
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
         )
-        if quiet or not isinstance(error, RoundError):  # else the end of the round has said it
-            console.print(f"tw-autogen: {visible(str(error))}", soft_wrap=True)
+        of_round = error.round.id if isinstance(error, RoundError) else ""
+        if quiet or not of_round:  # else the end of the round has said it
+            words = str(error).removeprefix(f"{of_round}: ")
+            console.print(f"tw-autogen: {visible(words)}", soft_wrap=True)
+        if not quiet and any(cell["ok"] for cell in show.tally.cells):
+            how = f"what code made so far is kept; go on with it: tw-autogen --resume {once.session_id}"
+            console.print(how, soft_wrap=True)
     except OSError as error:
         once.fail(error, Exit.failed, words_of_os_error(error))
         console.print(f"tw-autogen: {visible(words_of_os_error(error))}", soft_wrap=True)
@@ -120,7 +125,7 @@ class _Once:
         self.warnings: list[str] = []
         self.lost: list[str] = []
         self._tally = tally
-        self._session_id: str | None = None
+        self.session_id: str | None = None
         self._error: dict[str, str] | None = None
         self._started = time.monotonic()
         self._is_shown = False
@@ -128,7 +133,7 @@ class _Once:
     def ask(
         self, session: Session, prompt: str, files: Sequence[Path], asker: ApprovalPrompt, options: Options
     ) -> None:
-        self._session_id = session.id
+        self.session_id = session.id
         landing = copy_files_of_answers(session, options)
 
         def stop() -> None:
@@ -176,7 +181,7 @@ class _Once:
         saved_as = {str(one.source): str(one.path) for one in self.saved if one.path is not None}
         return {
             "schema_version": _SCHEMA_VERSION,
-            "session_id": self._session_id,
+            "session_id": self.session_id,
             "status": self.exit.name,
             "answer": self.answer,
             "artifacts": [{**one, "saved_as": saved_as.get(one["path"])} for one in tally.artifacts.values()],
