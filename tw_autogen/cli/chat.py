@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from tw_autogen.cli.answer_warnings import answer_warnings
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit
@@ -44,7 +45,6 @@ from tw_autogen.session import (
     Session,
     compact_session,
     export_session,
-    files_not_made,
     fork_session,
     past_sessions,
     read_settings,
@@ -240,7 +240,7 @@ class Chat:
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
-            for warning in files_not_made(self._session.missing, answer, self._session.landing):
+            for warning in answer_warnings(self._session, answer):
                 self._show.warn(warning)
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from tw_autogen.cli.answer_warnings import answer_warnings
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit, exit_of_error, exit_of_stop
@@ -24,7 +25,7 @@ from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import EventLines, Handler
-from tw_autogen.session import Saved, Session, answer_markdown, files_not_made
+from tw_autogen.session import Saved, Session, answer_markdown
 
 _SCHEMA_VERSION = 1
 """Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""
@@ -148,7 +149,7 @@ class _Once:
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.shown = answer_markdown(answer.text, answer.round.posts)
         self.saved = landing.land(answer.artifacts, prompt, earlier=session.artifacts)
-        self.warnings = files_not_made(session.missing, answer, landing)
+        self.warnings = answer_warnings(session, answer)
 
     def show(self, screen: Console) -> None:
         if self.answer and not self._is_shown:
