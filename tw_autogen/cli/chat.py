@@ -370,6 +370,7 @@ class Chat:
         self._say("an example, which you may mend: ", path)
 
     def _learn(self, rest: str) -> None:
+        self._say("the model is asked for a lesson; Ctrl-C stops it")
         try:
             self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
         except KeyboardInterrupt:
@@ -408,6 +409,7 @@ class Chat:
         return {"trust": self._options.trust, "limit_mb": self._session.grants.settings.disk_mb}
 
     def _compact(self, rest: str) -> None:
+        self._say("the model is asked for summaries; Ctrl-C stops it")
         try:
             found = compact_session(self._session)
         except KeyboardInterrupt:
