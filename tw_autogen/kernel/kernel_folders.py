@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
+_STORE = ".tw"
 
 Kept = Mapping[str, Mapping[str, tuple[int, int]]]
 """By path of a settings file or hook: device and number by path of the file, its folder and those on the way."""
@@ -36,7 +38,8 @@ class KernelFolders:
         read: Files and folders that it may read besides.
         environment: Variables that it has besides.
         known: Device and number by path, of those that were checked; a sandbox shows these or nothing.
-        kept: What `check_granted` has found in folders that code may write to, by folder; others are looked at later.
+        kept: What `check_granted` has found in folders that code may write to, by folder; others are looked at later,
+            but for `folder`.
     """
 
     folder: Path
@@ -89,7 +92,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         ]
 
     write = real(settings.write)
-    kept: dict[str, Mapping[str, tuple[int, int]]] = {}
+    kept = dict(place.kept.get(str(place.folder), {}))
     for one in write if settings.sandbox != OFF else ():
         looked = place.kept.get(one)
         kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
@@ -133,6 +136,25 @@ def protected_in(
         text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
         raise KernelStartError(text, folder=own or Path(folder)) from error
     return found
+
+
+def store_in(folder: str) -> Kept:
+    """Return the folder in which the command line keeps sessions below a kernel's own folder; none: there is none.
+
+    It stays read-only: the host goes on with these sessions. All else in a kernel's folder is the code's own.
+
+    Args:
+        folder: The kernel's, absolute, links resolved.
+    """
+    try:
+        paths = (folder, f"{folder}/{_STORE}", f"{folder}/{_STORE}/sessions")
+        found = [os.lstat(one) for one in paths]
+    except OSError:
+        return {}
+    if not all(stat.S_ISDIR(one.st_mode) for one in found):  # a link is code's own
+        return {}
+    known = {path: (one.st_dev, one.st_ino) for path, one in zip(paths, found, strict=True)}
+    return {paths[1]: {path: known[path] for path in paths[:2]}}
 
 
 def make_stand_in_folders(own: Path) -> None:

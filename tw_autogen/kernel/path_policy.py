@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.kernel_folders import Kept, protected_in
+from tw_autogen.kernel.kernel_folders import Kept, protected_in, store_in
 from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.sandbox_levels import standing
@@ -186,7 +186,8 @@ def check_granted(
         known: What was checked of the folders, as of `protected_in`.
 
     Returns:
-        By folder that may be written, its settings files and hooks, which stay read-only, as of `protected_in`.
+        By folder that may be written, its settings files and hooks, which stay read-only, as of `protected_in`; of the
+        kernel's own folder that with the command line's sessions.
 
     Raises:
         KernelStartError: a folder was exchanged since it was checked.
@@ -215,6 +216,8 @@ def check_granted(
                     raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if folder and (why := shut_off_reason(folder, Path(one).expanduser(), settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
+    if folder and settings.sandbox != OFF and (found := store_in(str(folder))) and standing(settings) != LANDLOCK:
+        kept[str(folder)] = found
     return kept
 
 
