@@ -57,6 +57,17 @@ def _folder_hmac(folder: SafeFolder, key: bytes, purpose: str) -> str:
     return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
 
 
+def owner_hash(purpose: str, text: str) -> str:
+    """Return a hash of a text that only this user can make, with a key of theirs; empty where no key can be kept.
+
+    Args:
+        purpose: What the text is; a hash of another purpose is another one.
+        text: The text.
+    """
+    key = user_key()
+    return "" if key is None else hmac.new(key, json.dumps((purpose, text)).encode(), hashlib.sha256).hexdigest()
+
+
 class LineSeals:
     """Seals the lines of a file, JSON objects, each as its last field: a keyed hash of all that stands before it.
 
