@@ -13,6 +13,7 @@ from typing import Any
 
 from tw_autogen.closing import Closing, IdleTimer
 from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Memory, Post, Round, RoundState, new_id
+from tw_autogen.deadline import until_given_up
 from tw_autogen.errors import (
     ConfigError,
     RoundError,
@@ -206,7 +207,7 @@ class Session(NotebookAccess, Closing):
 
     def _begin(self) -> None:
         self._idle.stop()
-        self._cancelled.clear()
+        self._cancelled = threading.Event()  # a question that nobody waits for any more keeps its own
         self._stop_reason = ""
         if self.landing is not None:
             self.landing.begin()
@@ -513,12 +514,11 @@ class Session(NotebookAccess, Closing):
                 functools.partial(self._budget.round.reserve, here),
             )
             board = here.read_board()
-            token, asking = (
-                _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id}),
-                CURRENT_BUDGET.set(self._budget.round),
-            )
+            token = _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id})
+            asking = CURRENT_BUDGET.set(self._budget.round)
             try:
-                post = checked_post(role, answer(turn), here, allowed_receivers(self._team, role, here))
+                with until_given_up(self._cancelled):
+                    post = checked_post(role, answer(turn), here, allowed_receivers(self._team, role, here))
             except Exception as error:
                 ours = isinstance(error, TwAutogenError) and not isinstance(error, Unreadable)
                 failed = None if ours else role_error(role, error, here)
