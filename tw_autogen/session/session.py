@@ -179,7 +179,7 @@ class Session(NotebookAccess, Closing):
 
     @property
     def cut_off(self) -> Round | None:
-        """The request that an earlier process left in the middle; None once it is gone on with, or there is none."""
+        """The request that an earlier process left in the middle; None: there is none, or it was closed."""
         return self._cut_off
 
     def go_on(self) -> Answer:
@@ -382,7 +382,7 @@ class Session(NotebookAccess, Closing):
         return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
 
     def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
-        """End the round, and give its answer.
+        """End the round, and give its answer; one that was cut off is ended too, and is not gone on with.
 
         Args:
             state: finished, or failed with a reason.
@@ -390,6 +390,9 @@ class Session(NotebookAccess, Closing):
         """
         with self._lock:
             here = self._open_one()
+            if self._cut_off is not None:
+                self._budget.open_round(here, goes_on=True)
+                self._cut_off = None
             here.state, here.error, here.spent = state, reason, self._budget.round.spent.to_dict()
             took = self._budget.close_round()
             answer = Answer.of(here, self.round_usage, took, earlier=self.rounds[:-1])
@@ -574,8 +577,6 @@ class Session(NotebookAccess, Closing):
 
     def _refuse_second(self) -> None:
         if self._cut_off is not None:
-            self._budget.open_round(self._cut_off, goes_on=True)
-            self._cut_off = None
             self.close_round(RoundState.failed, reason=CUT_OFF)
         if self.rounds and self.rounds[-1].state is RoundState.created:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
