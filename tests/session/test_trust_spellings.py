@@ -9,7 +9,7 @@ from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.session import read_settings, review_folder
-from tw_autogen.session.trust_review import server_files
+from tw_autogen.session.named_places import server_files
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel
 

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin import PluginSettings, inner_folder
-from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
+from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.session.named_places import NamedPlaces, lies_in
 from tw_autogen.session.plugins_read import PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -31,7 +32,7 @@ from tw_autogen.session.project import (
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import LeftOut, Settings, texts_of
 from tw_autogen.settings_trust import Trust
-from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, TrustStore, code_files
+from tw_autogen.trust_store import TrustStore
 from tw_autogen.trusted_files import TrustedFiles
 
 _MOST_NAMES = 30
@@ -43,8 +44,6 @@ _MOST_WANT_CHARS = 600
 _MOST_CHARS = 3000
 """What a person who is asked would still read: things, the characters of one, and of all."""
 _SECRETS = ("api_key", "password", "secret", "token")
-_FOREIGN_PROGRAMS = ("uvx", "pipx", "docker", "podman")
-"""Commands that run installed programs only, wherever they start."""
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
 _UNREADABLE = "can't be read: "
 _HERE = "runs with all that you may do, outside the sandbox"
@@ -263,7 +262,7 @@ class Review:
         yield self.folder / self._placed("plugin", "folder")
         named = list(self._named_roles())
         yield from named
-        found: object = [one for one in named if _lies_in(one, self.folder)]
+        found: object = [one for one in named if lies_in(one, self.folder)]
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
             found = found or role_folders(self.folder, place)
         if found:  # they may import from the top of the folder
@@ -276,13 +275,13 @@ class Review:
                 yield from (self.folder / text for text in one.setting.value if "/" in text or os.sep in text)
 
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
-        folder, places = self.folder, _Places()
+        folder, places = self.folder, NamedPlaces()
         places.add_code(code_folders)
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
                 yield self._as_hashed(one.setting.file)
-            _add_named(places, one, folder)
+            places.add_setting(one, folder)
         yield from places.files()
         yield from example_files(folder)
 
@@ -418,129 +417,6 @@ def _shortened(name: str, most_chars: int) -> str:
     """
     half = most_chars // 2
     return name if len(name) <= most_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
-
-
-class _Places:
-    """Files, and folders whose code counts; each folder is walked once."""
-
-    def __init__(self) -> None:
-        self._files: set[Path] = set()
-        self._folders: dict[tuple[str, ...], set[Path]] = {}
-
-    def add(self, *paths: Path) -> None:
-        """Add files, whether they exist or not."""
-        self._files.update(paths)
-
-    def add_code(self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES) -> None:
-        """Add the code below folders.
-
-        Args:
-            folders: Where to look, at any depth.
-            suffixes: What the names of the files end with; by default those of code and of what describes it.
-        """
-        self._folders.setdefault(suffixes, set()).update(folders)
-
-    def add_named(
-        self, words: Iterable[str], folder: Path, *, inner: bool, suffixes: tuple[str, ...] = CODE_SUFFIXES
-    ) -> None:
-        """Add the files that words name, seen from a folder.
-
-        Args:
-            words: Paths, among other words.
-            folder: The folder.
-            inner: Of a folder that is named, and of one in which a named file of the folder lies, add the code too.
-            suffixes: What code ends with.
-        """
-        for text in words:
-            with contextlib.suppress(OSError, ValueError, RuntimeError):
-                path = folder / Path(text).expanduser()
-                if path.is_file():
-                    self.add(path)
-                    path = path.parent
-                if inner and path.is_dir() and _lies_in(path, folder):
-                    self.add_code([path], suffixes=suffixes)
-
-    def files(self) -> Iterator[Path]:
-        """Return all files.
-
-        Raises:
-            ConfigError: they are too many.
-        """
-        yield from self._files
-        for suffixes, folders in self._folders.items():
-            yield from code_files(folders, suffixes=suffixes)
-
-
-def _add_interpreter(places: _Places, python: str, folder: Path) -> None:
-    """Add what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
-    home = (folder / Path(python).expanduser()).parent.parent
-    places.add(home / "pyvenv.cfg", (folder / Path(python).expanduser()).parent / "pyvenv.cfg")
-    for place in ("lib*/python*/*-packages", "Lib/site-packages"):
-        for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
-            for found in home.glob(f"{place}/{pattern}"):
-                if found.is_dir():
-                    places.add_code([found])
-                else:
-                    places.add(found)
-
-
-def _add_named(places: _Places, one: LeftOut, folder: Path) -> None:
-    """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file."""
-    value = one.setting.value
-    words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
-    for text in words:  # also one that is missing, so that it counts as such
-        with contextlib.suppress(RuntimeError):  # no such user's home
-            places.add(folder / Path(text).expanduser())
-    suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
-    places.add_named(words, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
-    if one.key == "kernel.python":
-        for text in words:
-            with contextlib.suppress(OSError, ValueError, RuntimeError):
-                _add_interpreter(places, text, folder)
-    if one.key == "plugin.mcp_servers":
-        for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
-            with contextlib.suppress(ConfigError):
-                for server in read_mcp_servers(value, fill=fill):
-                    _add_server(places, server, folder)
-
-
-def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
-    """Return the files that the commands of MCP servers name, and the programs of the folders in which they start.
-
-    `make serve`, `npm start` and `python -m server` name no file, and run what lies in that folder. Where the command
-    is known to look at no program there (`uvx`, `docker`), and names no file, none of them counts.
-
-    Args:
-        servers: Their commands are looked at as they are written.
-        folder: Relative paths are relative to it.
-
-    Raises:
-        ConfigError: they are too many.
-    """
-    places = _Places()
-    for server in servers:
-        _add_server(places, server, folder)
-    return places.files()
-
-
-def _add_server(places: _Places, server: McpServer, folder: Path) -> None:
-    if server.transport != "stdio":
-        return
-    words = [server.command, *server.args]
-    modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
-    words += [word.partition("=")[2] for word in server.args if word.startswith("-") and "=" in word]
-    words += [part for text in server.env.values() for part in text.split(os.pathsep) if part]
-    words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
-    words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
-    places.add_named(words, folder, inner=True)
-    start = folder / Path(server.cwd or ".").expanduser()
-    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and _lies_in(start, folder):
-        places.add_code([start], suffixes=PROGRAM_SUFFIXES)
-
-
-def _lies_in(path: Path, folder: Path) -> bool:
-    """Return whether a path lies in a folder by its name, or with its links followed."""
-    return Path(os.path.abspath(path)).is_relative_to(folder) or path.resolve().is_relative_to(folder)
 
 
 def _relative(path: Path, folder: Path) -> str:
