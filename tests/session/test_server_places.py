@@ -177,4 +177,3 @@ def test_a_script_of_the_users_own_finds_what_lies_beside_it(here, tmp_path, arg
     start(tmp_path, mcp_servers={"m": {"command": PYTHON, "args": args}})
 
     assert (tmp_path / "ran").read_text() == "good"
-

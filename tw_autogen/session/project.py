@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -179,12 +179,33 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     """
     if place and not (folder / place).is_dir():
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
-    places = [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+    places = role_places(folder, place)
+    return roles_among((path for one in places for path in one.glob("*/*role.yaml")), places)
+
+
+def role_places(folder: Path, place: str = "") -> list[Path]:
+    """Return the folders that hold those of a project's own roles; they need not exist.
+
+    Args:
+        folder: Of the project.
+        place: As the setting `session.role_folder`.
+    """
+    return [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+
+
+def roles_among(files: Iterable[Path], places: Sequence[Path]) -> dict[str, Path]:
+    """Return the folders of the roles that some files declare, by their names; the first place counts.
+
+    A folder whose name begins with a dot is none of a role: such folders are not looked through for trust.
+
+    Args:
+        files: In any order.
+        places: As of `role_places`.
+    """
     found: dict[str, Path] = {}
-    for one in places:
-        for path in sorted(one.glob("*/*role.yaml")):
-            if is_role_file(path):
-                found.setdefault(path.parent.name, path.parent)
+    for path in sorted(files, key=lambda path: (path.parent.parent != places[0], path)):
+        if is_role_file(path) and path.parent.parent in places and not path.parent.name.startswith("."):
+            found.setdefault(path.parent.name, path.parent)
     return found
 
 

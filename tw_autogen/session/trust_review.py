@@ -9,31 +9,33 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.plugin import PluginSettings, inner_folder
+from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.recall import RecallSettings, example_paths
 from tw_autogen.session.named_places import NamedPlaces, lies_in
-from tw_autogen.session.plugins_read import PluginsRead
+from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
-    ROLE_FOLDERS,
     example_files,
     is_project,
     own_examples,
     role_folders,
+    role_places,
+    roles_among,
     settings_files,
 )
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import LeftOut, Settings, texts_of
 from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import TrustStore
-from tw_autogen.trusted_files import TrustedFiles
+from tw_autogen.trusted_files import TrustedFiles, reading_once
 
 _MOST_NAMES = 30
 _MOST_NAME_CHARS = 100
@@ -107,9 +109,8 @@ class Review:
 
         What starts programs or loads Python stands last, where it is read right above a question.
         """
-        return tuple(
-            sorted((*self._settings_wanted, *self._code_wanted), key=lambda one: (one.starts, one.name in _PROGRAMS))
-        )
+        found = (*self._settings_wanted, *self._code_wanted())
+        return tuple(sorted(found, key=lambda one: (one.starts, one.name in _PROGRAMS)))
 
     @property
     def prompts(self) -> tuple[str, ...]:
@@ -185,17 +186,18 @@ class Review:
         return self._hashed()[0]
 
     def _hashed(self) -> tuple[str, TrustedFiles | None]:
+        wants = [(want.name, want.does) for want in self.wants]  # before the files: what it has read is what is hashed
         try:
             folders = list(self._code_folders())
-            files = TrustedFiles.hashed(
-                self.folder,
-                self._files(folders),
-                folders=[*folders, *(self.folder / one for one in EXAMPLES)],
-                contents=self._contents,
-            )
+            with reading_once(self._kept):
+                files = TrustedFiles.hashed(
+                    self.folder,
+                    self._files(folders),
+                    folders=[*folders, *(self.folder / one for one in EXAMPLES)],
+                    contents={**self._kept, **self._contents},
+                )
         except ConfigError:
             return "", None  # too much to look through: never remembered
-        wants = [(want.name, want.does) for want in self.wants]
         return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
 
     @property
@@ -211,40 +213,92 @@ class Review:
     def _store(self) -> TrustStore:
         return self.store or TrustStore.of_user(named=self.settings.trust is Trust.named)
 
-    @property
+    @functools.cached_property
     def _settings_wanted(self) -> tuple[Want, ...]:
         found: dict[str, Want] = {}
-        for one in self.settings.left_out:
-            for want in _worded(one):
-                found[f"{want.name} {want.does}"] = want
+        with reading_once(self._kept):
+            for one in self.settings.left_out:
+                for want in _worded(one):
+                    found[f"{want.name} {want.does}"] = want
         return tuple(found.values())
 
-    @property
-    def _code_wanted(self) -> Iterator[Want]:
-        """The roles and plugins that a folder which nobody named does not bring."""
-        if self.settings.trust is not Trust.none or not is_project(self.folder):
-            return
+    @functools.cached_property
+    def _kept(self) -> dict[Path, bytes | None]:
+        """What was read of the folder's files for what is shown: these bytes are hashed, whatever lies there then."""
+        return {}
+
+    @functools.cached_property
+    def _roles(self) -> dict[str, Path]:
+        """The folders of the folder's roles, found once: those that are shown, and hashed."""
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
-                place = _relative(folder, self.folder)
-                yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
-        named = self.folder / self._placed("plugin", "folder")
-        plugins = inner_folder(named)
-        if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
+            return role_folders(self.folder, self._placed("session", "role_folder"))
+        return {}
+
+    @property
+    def _role_places(self) -> list[Path]:
+        return role_places(self.folder, self._placed("session", "role_folder"))
+
+    @functools.cached_property
+    def _plugins(self) -> tuple[PluginsRead, tuple[PluginSpec, ...]]:
+        """The folder's plugins, found once: those that are shown, and hashed."""
+        read = PluginsRead(self._plugin_folder)
+        with reading_once(self._kept):
+            return read, tuple(read.specs()) if self._plugin_folder.is_dir() else ()
+
+    @property
+    def _plugin_folder(self) -> Path:
+        return self.folder / self._placed("plugin", "folder")
+
+    @property
+    def _shows_code(self) -> bool:
+        """Whether the folder's roles and plugins are part of what is asked about: nobody has named it."""
+        return self.settings.trust is Trust.none and is_project(self.folder)
+
+    def _code_wanted(self) -> Iterator[Want]:
+        """Yield the roles and plugins that a folder which nobody named does not bring."""
+        if not self._shows_code:
+            return
+        for name, folder in self._roles.items():
+            place = _relative(folder, self.folder)
+            yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
+        read, specs = self._plugins
+        if python := [_relative(path, self.folder) for path in sorted(read.files) if path.name.endswith(".py")]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
             names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
-        if named.is_dir():
-            read = PluginsRead(named)
-            for spec in read.specs():
-                if spec.runs_in == "host":
-                    name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
-                    brief = f"{name} outside the sandbox"
-                    yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
-            if read.left_out:
-                unread = [_relative(path, self.folder) for path in read.left_out]
-                words = f"{_listed(unread, most_chars=_MOST_WANT_CHARS // 2)}: too large to be read before you trust it"
-                yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
+        for spec in specs:
+            if spec.runs_in == "host":
+                name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
+                brief = f"{name} outside the sandbox"
+                yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
+        if read.left_out:
+            unread = [_relative(path, self.folder) for path in read.left_out]
+            words = f"{_listed(unread, most_chars=_MOST_WANT_CHARS // 2)}: too large to be read before you trust it"
+            yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
+        if read.too_many:
+            place = _relative(self._plugin_folder, self.folder)
+            words = f"{place}: more or larger files than are read as plugins"
+            yield Want("plugins", f"{words}, so none of them is used", words, starts=True)
+
+    def _as_found(self, files: Iterable[Path]) -> Iterator[Path]:
+        """Return files without those that would be roles or plugins, and appeared after these were found.
+
+        Args:
+            files: Absolute, of the folder's code.
+        """
+        if not self._shows_code:
+            yield from files
+            return
+        named, known = self._plugin_folder, set(map(os.path.abspath, self._plugins[0].files))
+        plugins = {os.path.abspath(one) for one in (named, named / "plugins")}
+        places = [Path(os.path.abspath(one)) for one in self._role_places]
+        roles = {os.path.abspath(one) for one in self._roles.values()}
+        for path in files:
+            place = str(path.parent)
+            is_plugin = place in plugins and path.name.endswith(PLUGIN_SUFFIXES)
+            if is_plugin and str(path) not in known or place not in roles and roles_among([path], places):
+                continue
+            yield path
 
     def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
@@ -257,16 +311,13 @@ class Review:
 
     def _code_folders(self) -> Iterator[Path]:
         """Return the folders whose code may be loaded; they need not exist yet."""
-        place = self._placed("session", "role_folder")
-        yield from (self.folder / one for one in ([place] if place else ROLE_FOLDERS))
-        yield self.folder / self._placed("plugin", "folder")
+        yield from self._role_places
+        yield from self._roles.values()
+        yield self._plugin_folder
         named = list(self._named_roles())
         yield from named
-        found: object = [one for one in named if lies_in(one, self.folder)]
-        with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            found = found or role_folders(self.folder, place)
-        if found:  # they may import from the top of the folder
-            yield self.folder
+        if self._roles or any(lies_in(one, self.folder) for one in named):
+            yield self.folder  # they may import from the top of the folder
 
     def _named_roles(self) -> Iterator[Path]:
         """Return the folders of roles that the setting `session.roles` names by a path; they need not exist yet."""
@@ -277,13 +328,24 @@ class Review:
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
         folder, places = self.folder, NamedPlaces()
         places.add_code(code_folders)
+        yield from self._example_files()
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
                 yield self._as_hashed(one.setting.file)
             places.add_setting(one, folder)
-        yield from places.files()
-        yield from example_files(folder)
+        yield from self._as_found(places.files())
+
+    def _example_files(self) -> Iterator[Path]:
+        """Return the files of the example folders, also of those that the folder's settings name."""
+        yield from example_files(self.folder)
+        for key in ("recall.planner_examples", "recall.code_examples"):
+            named = [str(one.setting.value) for one in self.settings.left_out if one.key == key]
+            if self.settings.folder_of(key) is not None:
+                named.append(getattr(self.settings.read("recall", RecallSettings), key.partition(".")[2]))
+            for one in filter(None, named):
+                with contextlib.suppress(OSError):  # told when they are read
+                    yield from example_paths(self.folder / one)
 
     def _as_hashed(self, path: Path) -> Path:
         named = settings_files(self.settings.project or Path())
