@@ -90,6 +90,15 @@ class Project:
         return (*(f"left out: {one}" for one in self.left_out), *self.notes)
 
 
+def project_folder(folder: Path | str) -> Path:
+    """Return the absolute path of a project's folder, so that it means the same when the current folder is another one.
+
+    Args:
+        folder: As the caller wrote it.
+    """
+    return Path(folder).expanduser().absolute()
+
+
 def is_project(folder: Path) -> bool:
     """Return whether a folder holds a project file."""
     return any(path.exists() for path in settings_files(folder))
@@ -115,7 +124,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     Raises:
         ConfigError: there is no such folder.
     """
-    folder = Path(folder).expanduser().resolve()
+    folder = project_folder(folder).resolve()
     if not folder.is_dir():
         raise ConfigError(f"project: there is no folder {folder}{nearest_path(folder)}")
     with compared_with(settings.files):

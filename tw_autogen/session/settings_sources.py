@@ -15,6 +15,7 @@ from tw_autogen.model import EmbeddingSettings, ModelSettings
 from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin import PluginSettings
 from tw_autogen.recall import RecallSettings
+from tw_autogen.session.project import project_folder
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import Review, trust_lines
 from tw_autogen.settings import Settings
@@ -58,7 +59,7 @@ def read_settings(
     Raises:
         SettingsError: an unknown key or a wrong value; says where it stands.
     """
-    place = Path(project) if project else Path.cwd()
+    place = project_folder(project) if project else Path.cwd()
     make = _reader(keywords, place, environ)
     found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
     files = Review(found).still_trusted_files() if found.trust is not Trust.full else None
@@ -103,7 +104,7 @@ def review_folder(
     Raises:
         SettingsError: as `read_settings`.
     """
-    place = Path(project) if project else Path.cwd()
+    place = project_folder(project) if project else Path.cwd()
     return Review(_reader(keywords, place, environ)(trust=Trust.named if project else Trust.none))
 
 
