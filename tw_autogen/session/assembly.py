@@ -219,6 +219,7 @@ def open_team(
             undo,
             lambda path: _refused(path, approve, opened),
             resume=variables,
+            distrusted=distrusted_folder(read),
         )
         servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]
@@ -290,7 +291,8 @@ def open_kernel(
     place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
     settings = read.read("kernel", KernelSettings)
     LocalKernel.check_folder(place, settings)
-    kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
+    kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
+    kernel = kernels.pick(Seat("code_interpreter"))
     place_inputs(sources, place, lambda path: False, distrusted=distrusted, limit_mb=settings.disk_mb)
     return kernel
 

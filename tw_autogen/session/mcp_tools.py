@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tw_autogen import plugin
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
+from tw_autogen.named_folders import named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.session.named_places import server_files
@@ -54,11 +55,14 @@ def start_mcp_servers(
     folder = read.folder_of("plugin.mcp_servers") if wanted is None else None
     from_folder = folder is not None
     wanted = options.mcp_servers if wanted is None else wanted
+    distrusted = None if from_folder else distrusted_folder(read)
+    if distrusted is not None and not isinstance(wanted, Mapping) and not str(wanted).lstrip().startswith("{"):
+        wanted = named_file(Path(wanted).expanduser(), distrusted=distrusted)[0] if str(wanted) else ""
     with compared_with(read.files if from_folder else None, only=True):
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
-    if not from_folder and distrusted_folder(read) is not None:
+    if distrusted is not None:
         servers = tuple(map(_without_modules_of_here, servers))
     start = Path.cwd() if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)

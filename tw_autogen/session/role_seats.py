@@ -21,6 +21,7 @@ from tw_autogen.model import (
     resolve_model,
     resolve_ranker,
 )
+from tw_autogen.named_folders import named_folder
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
@@ -260,7 +261,10 @@ class Models:
 
 
 class Kernels:
-    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns."""
+    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns.
+
+    A grant over a link out of `distrusted`, a folder that somebody else may have made, is refused.
+    """
 
     def __init__(
         self,
@@ -272,7 +276,9 @@ class Kernels:
         on_refused: Callable[[str], str] | None = None,
         *,
         resume: Resume | None = None,
+        distrusted: Path | None = None,
     ) -> None:
+        self._distrusted = distrusted
         self._on_refused = on_refused
         self._resume = resume
         self.grants = Grants()
@@ -292,6 +298,7 @@ class Kernels:
             return self._own(seat.kernel)
         if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
+            self._refuse_links(options)
             if self._user_folder:
                 if not Path(self._user_folder).expanduser().is_dir():
                     raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
@@ -315,6 +322,20 @@ class Kernels:
             kernel = self.shared if isinstance(self.shared, LocalKernel) else None
             self.grants = Grants(options, kernel)
         return self.shared
+
+    def _refuse_links(self, options: KernelSettings) -> None:
+        """Refuse to grant what a link in a folder that nobody trusts leads to: whoever made the folder chose it.
+
+        Raises:
+            ConfigError: names the setting, the link, and what to do.
+        """
+        granted = {"kernel.read": options.read, "kernel.write": options.write}
+        for key, paths in {**granted, "session.user_folder": tuple(filter(None, [self._user_folder]))}.items():
+            for one in paths:
+                try:
+                    named_folder(Path(one).expanduser(), distrusted=self._distrusted)
+                except ConfigError as error:
+                    raise ConfigError(f"{key}: {error}") from error
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
         make_private_folder(self._folder)
