@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 MOST_VALUES = 100_000
+_CHARS_OF_A_VALUE = 32
+"""A longer text counts as so many more values: aliases of it are short, and what they stand for is not."""
 _LONGEST_NUMBER = 400
 """In characters: longer ones take quadratic time (`1:59:59`, in base 60), or can't be printed (hexadecimal)."""
 _FAST_CHARS, _FAST_DEPTH = 100_000, 1000
@@ -56,7 +58,7 @@ for _kind in (_Loader, _FastLoader):
 
 
 def load(text: str, *, limit: bool = True) -> Any:
-    r"""Parse YAML that stands for no more than 100 000 values, an alias counted each time.
+    r"""Parse YAML that stands for no more than 100 000 values, an alias counted each time, a text as one for each 32 characters.
 
     Args:
         text: One document.
@@ -154,7 +156,7 @@ def _scalar(event: yaml.ScalarEvent, resolvers: Mapping[str, Any]) -> str | int 
 
 
 def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return how many values a node stands for, an alias counted each time.
+    """Return how many values a node stands for, an alias counted each time, and a long text as several.
 
     Args:
         node: Of a document that was composed.
@@ -169,7 +171,8 @@ def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
         known[id(node)] = 0
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
         inner = node.value if isinstance(node, yaml.SequenceNode) else [one for pair in pairs for one in pair]
-        known[id(node)] = 1 + sum(_expanded_size(one, known) for one in inner)
+        text = len(node.value) // _CHARS_OF_A_VALUE if isinstance(node, yaml.ScalarNode) else 0
+        known[id(node)] = 1 + text + sum(_expanded_size(one, known) for one in inner)
         if known[id(node)] > MOST_VALUES:
             raise yaml.composer.ComposerError(problem="it stands for too many values", problem_mark=node.start_mark)
     return known[id(node)]
