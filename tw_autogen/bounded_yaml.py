@@ -58,7 +58,9 @@ for _kind in (_Loader, _FastLoader):
 
 
 def load(text: str, *, limit: bool = True) -> Any:
-    r"""Parse YAML that stands for no more than 100 000 values, an alias counted each time, a text as one for each 32 characters.
+    r"""Parse YAML that stands for no more than 100 000 values, an alias counted each time.
+
+    A text counts as one for each 32 characters.
 
     Args:
         text: One document.

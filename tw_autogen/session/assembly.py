@@ -220,6 +220,7 @@ def open_team(
             lambda path: _refused(path, approve, opened),
             resume=variables,
             distrusted=distrusted_folder(read),
+            root=root,
         )
         servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]

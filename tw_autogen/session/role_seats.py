@@ -27,6 +27,7 @@ from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
 from tw_autogen.recall import Learner, Recall, RecallSettings, read_examples
 from tw_autogen.role import Role, RoleSpec, find_role
+from tw_autogen.safe_folder import is_protected
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -263,7 +264,8 @@ class Models:
 class Kernels:
     """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns.
 
-    A grant over a link out of `distrusted`, a folder that somebody else may have made, is refused.
+    A grant over a link out of `distrusted`, a folder that somebody else may have made, is refused, and one for writing
+    that covers `root`, the session's folder: the host believes its journal.
     """
 
     def __init__(
@@ -277,7 +279,9 @@ class Kernels:
         *,
         resume: Resume | None = None,
         distrusted: Path | None = None,
+        root: Path | None = None,
     ) -> None:
+        self._root = root
         self._distrusted = distrusted
         self._on_refused = on_refused
         self._resume = resume
@@ -299,6 +303,7 @@ class Kernels:
         if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
             self._refuse_links(options)
+            self._refuse_root(options)
             if self._user_folder:
                 if not Path(self._user_folder).expanduser().is_dir():
                     raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
@@ -336,6 +341,24 @@ class Kernels:
                     named_folder(Path(one).expanduser(), distrusted=self._distrusted)
                 except ConfigError as error:
                     raise ConfigError(f"{key}: {error}") from error
+
+    def _refuse_root(self, options: KernelSettings) -> None:
+        """Refuse to let code write the session's folder, unless it lies in one that stays read-only, such as `.tw`.
+
+        Raises:
+            ConfigError: names the grant, and what to do.
+        """
+        if self._root is None or options.sandbox == "off":
+            return
+        root = self._root.resolve()
+        for one in options.write:
+            real = Path(one).expanduser().resolve()
+            if root.is_relative_to(real) and not any(map(is_protected, root.relative_to(real).parts)):
+                raise ConfigError(
+                    f"kernel.write: {one} can't be granted: this session is kept in it, in {root.parent}, and code "
+                    "could write its journal; keep sessions elsewhere, or in a folder .tw there (--workspace, "
+                    "session.workspace), or grant a folder below"
+                )
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
         make_private_folder(self._folder)
