@@ -32,7 +32,7 @@ from tw_autogen.session.project import (
     settings_files,
 )
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.settings import LeftOut, Settings, texts_of
+from tw_autogen.settings import ROLE_ROOM, VARIABLE_SUFFIX, LeftOut, Settings, texts_of
 from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import TrustStore
 from tw_autogen.trusted_files import TrustedFiles, reading_once
@@ -404,7 +404,9 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
-        shown, means = visible_line(f"{value}{_links_of(one)}"), _MEANS.get(one.key, "")
+        variable = one.key.startswith(f"{ROLE_ROOM}.") and one.key.endswith(VARIABLE_SUFFIX)
+        means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
+        shown = visible_line(f"{value}{_links_of(one)}")
         yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown, starts=one.key in _STARTING)
 
 
