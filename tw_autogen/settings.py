@@ -418,7 +418,7 @@ class Settings:
     def _mapping(self, path: Path) -> Mapping[str, Any]:
         """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
         try:
-            plain = bounded_yaml.load(self._text(path))
+            plain = bounded_yaml.load(self._text(path), unique=True)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
         if plain is None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from itertools import islice
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, nearest_path
@@ -26,6 +30,8 @@ EXAMPLES = (
     "codeinterpreter_examples",
 )
 """Where TaskWeaver keeps, or kept, its examples."""
+_MOST_LISTED = 10_000
+"""Of the names in an example folder; sorting and resolving more takes minutes."""
 ROLE_FOLDERS = ("roles", "ext_role")
 """Where a project's own roles are looked for."""
 
@@ -147,6 +153,9 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
                 examples.append(path)
         except ConversationFormatError as error:
             left_out.append(str(error))
+    for one in EXAMPLES:
+        if len(_names(folder / one)) > _MOST_LISTED:
+            left_out.append(f"{folder / one}: more than {_MOST_LISTED} files, of which none is used as an example")
     if not brings_code and (more := len(_in_folder(folder)) - len(own_examples(folder))):
         words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
@@ -220,7 +229,20 @@ def roles_among(files: Iterable[Path], places: Sequence[Path]) -> dict[str, Path
 
 def example_files(folder: Path) -> list[Path]:
     """Return the files in a project's example folders."""
-    return [path for place in EXAMPLES for path in sorted((folder / place).glob("*.y*ml"))]
+    return [path for place in EXAMPLES for path in _listed(folder / place)]
+
+
+def _listed(place: Path) -> list[Path]:
+    """Return the YAML files of an example folder by name; none if more lies there than is looked through."""
+    names = _names(place)
+    return [place / name for name in sorted(names) if fnmatch(name, "*.y*ml")] if len(names) <= _MOST_LISTED else []
+
+
+def _names(place: Path) -> list[str]:
+    """Return the names in a folder, at most one more than are looked through; none if it can't be listed."""
+    with suppress(OSError), os.scandir(place) as found:
+        return [one.name for one in islice(found, _MOST_LISTED + 1)]
+    return []
 
 
 def own_examples(folder: Path) -> list[Path]:
