@@ -171,5 +171,10 @@ def _meant(text: str, base: Path) -> Iterator[Path]:
 
 
 def lies_in(path: Path, folder: Path) -> bool:
-    """Return whether a path lies in a folder by its name, or with its links followed."""
+    """Return whether a path lies in a folder by its name, or with its links followed.
+
+    Args:
+        path: It need not exist.
+        folder: Absolute, without links.
+    """
     return Path(os.path.abspath(path)).is_relative_to(folder) or path.resolve().is_relative_to(folder)
