@@ -17,13 +17,15 @@ from tw_autogen.kernel.environment_variables import kernel_environment
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
+from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
-_STORE = ".tw"
+SESSIONS = ".tw"
+"""Where sessions lie by default, below the folder in which the command line was started."""
 
 Kept = Mapping[str, Mapping[str, tuple[int, int]]]
 """By path of a settings file or hook: device and number by path of the file, its folder and those on the way."""
@@ -38,8 +40,7 @@ class KernelFolders:
         read: Files and folders that it may read besides.
         environment: Variables that it has besides.
         known: Device and number by path, of those that were checked; a sandbox shows these or nothing.
-        kept: What `check_granted` has found in folders that code may write to, by folder; others are looked at later,
-            but for `folder`.
+        kept: What `check_granted` has found in folders that code may write to, by folder; others are looked at later.
     """
 
     folder: Path
@@ -92,10 +93,12 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         ]
 
     write = real(settings.write)
-    kept = dict(place.kept.get(str(place.folder), {}))
+    kept: dict[str, Mapping[str, tuple[int, int]]] = {}
     for one in write if settings.sandbox != OFF else ():
         looked = place.kept.get(one)
         kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+    if settings.sandbox != OFF and standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
+        kept |= _sessions_in(place.folder)
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
@@ -104,6 +107,22 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         "kept": sorted(kept),
         "known": {path: list(found) for path, found in {**known, **place.known}.items()},
     }
+
+
+def _sessions_in(folder: Path) -> Kept:
+    """Return what holds the command line's sessions in a folder where a kernel works: the host believes their journals.
+
+    Args:
+        folder: Of the kernel, which need not be a session's.
+    """
+    path = folder / SESSIONS
+    try:
+        above, found = os.lstat(folder), os.lstat(path)
+    except OSError:
+        return {}
+    if not stat.S_ISDIR(found.st_mode):
+        return {}
+    return {str(path): {str(folder): (above.st_dev, above.st_ino), str(path): (found.st_dev, found.st_ino)}}
 
 
 def protected_in(
@@ -136,25 +155,6 @@ def protected_in(
         text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
         raise KernelStartError(text, folder=own or Path(folder)) from error
     return found
-
-
-def store_in(folder: str) -> Kept:
-    """Return the folder in which the command line keeps sessions below a kernel's own folder; none: there is none.
-
-    It stays read-only: the host goes on with these sessions. All else in a kernel's folder is the code's own.
-
-    Args:
-        folder: The kernel's, absolute, links resolved.
-    """
-    try:
-        paths = (folder, f"{folder}/{_STORE}", f"{folder}/{_STORE}/sessions")
-        found = [os.lstat(one) for one in paths]
-    except OSError:
-        return {}
-    if not all(stat.S_ISDIR(one.st_mode) for one in found):  # a link is code's own
-        return {}
-    known = {path: (one.st_dev, one.st_ino) for path, one in zip(paths, found, strict=True)}
-    return {paths[1]: {path: known[path] for path in paths[:2]}}
 
 
 def make_stand_in_folders(own: Path) -> None:

@@ -1,7 +1,6 @@
 """A journal in which somebody else has written leads the host to no file: code may write where it lies."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from click.testing import CliRunner
 
 from tw_autogen.cli import main
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel import LocalKernel
 from tw_autogen.session import AnswerFiles, open_session, read_events
 from tw_autogen.testing import ScriptedModel
 
@@ -143,33 +141,3 @@ def test_whoever_trusts_such_a_session_gives_its_journal_no_file(place, past):
         for path in (place / folder).rglob("*")
         if path.is_file()
     )
-
-
-def test_code_whose_folder_is_the_project_can_not_write_into_sessions_there(place):
-    with open_session(ScriptedModel([]), roles="code_interpreter") as session:
-        session.run_code("x = 1")
-    store = place / "here" / ".tw"
-    before = session.journal.read_bytes()
-    code = f"""
-import os
-from pathlib import Path
-for change in (
-    lambda: open({os.path.relpath(session.journal)!r}, "a"),
-    lambda: os.rename(".tw", "other"),
-    lambda: os.rename(".tw/sessions", "other"),
-    lambda: os.mkdir(".tw/sessions/session-0123"),
-):
-    try:
-        change()
-        print("changed")
-    except OSError as error:
-        print(type(error).__name__)
-Path("own.txt").write_text("code's own")
-"""
-    with LocalKernel(".") as kernel:
-        ran = kernel.execute(code, seconds=60)
-
-    assert ran.ok, ran.error
-    assert "changed" not in ran.stdout
-    assert (session.journal.read_bytes(), store.is_dir()) == (before, True)
-    assert (place / "here" / "own.txt").is_file()
