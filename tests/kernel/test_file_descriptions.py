@@ -100,6 +100,30 @@ TABLE = {  # fmt: off
     "day first": ("a.csv", "d\n13/02/2024\n01/03/2024\n", ["day first"], ["month first"]),
     "month first": ("a.csv", "d\n02/13/2024\n03/01/2024\n", ["month first"], ["day first"]),
     "day or month": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["day or month first is not certain"], []),
+    "days of named months": (
+        "a.csv", "d,n\n5-Jan-2003,1\n31-Dec-2002,2\n1-Feb-2003,2\n",
+        ["'d': date text D-Mon-YYYY, 31-Dec-2002 … 1-Feb-2003"], ["e.g."],
+    ),
+    "days of named months, short": (
+        "a.csv", "d\n05-JAN-03\n17-JUN-98\n", ["'d': date text D-Mon-YY, 17-JUN-98 … 05-JAN-03"], [],
+    ),
+    "days of named months, by letters alone": ("a.csv", "d\n01JAN2020\n31DEC2019\n", ["31DEC2019 … 01JAN2020"], []),
+    "days of written months": (
+        "a.csv", "d\n1 March 2021\n15 September 2020\n",
+        ["'d': date text D-Mon-YYYY, 15 September 2020 … 1 March 2021"], [],
+    ),
+    "named months first": (
+        "a.csv", 'd\n"Jan 5, 2003"\n"December 31, 2002"\nFeb 1 2003\n',
+        ["'d': date text Mon D, YYYY, December 31, 2002 … Feb 1 2003"], [],
+    ),
+    "named months with times": (
+        "a.csv", "d\n05-Jan-2003 10:30\n04-Jan-2003 11:00:01\n",
+        ["D-Mon-YYYY with time, 04-Jan-2003 11:00:01 … 05-Jan-2003 10:30"], [],
+    ),
+    "named months of years": ("a.csv", "m\nJan 2003\nDec 2002\n", ["'m': date text Mon-YYYY, Dec 2002 … Jan 2003"], []),
+    "named months of years or days": ("a.csv", "m\nJan-03\nDec-02\n", ["'m': text"], ["date text"]),
+    "named months of both years": ("a.csv", "d\n5-Jan-2003\n4-Jan-02\n", ["D-Mon-YY or YYYY, 4-Jan-02 … 5-Jan"], []),
+    "no names of months": ("a.csv", "d\n12-Abc-2003\n13 Jam 04\nMay be 2003\n", ["'d': text"], ["date text"]),
     "dates of two forms": (
         "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n2023-02-06,3\n13/02/2023,4\n13/02/2023,5\n",
         ["'d': date text in mixed forms, 2 YYYY-MM-DD ('2023-01-05'), 3 DD/MM/YYYY (day first) ('05/01/2023'), 4"], [],
@@ -226,9 +250,17 @@ TABLE = {  # fmt: off
     "nested JSON": (
         "a.json",
         json.dumps(NESTED),
-        ["list of 2 objects", "'types': list of str, 0–1 items, 1 empty", "'aci': list of str, 1–2 items",
-         "'limit': int, 5, 1 null", "'extra': bool, 'True', absent in 1", "  'zip': str"],
+        ["list of 2 objects", "'types': list of str, 0–1 items, 1 empty ([], not null)",
+         "'aci': list of str, 1–2 items", "'limit': int, 5, 1 null", "'extra': bool, true, absent in 1", "  'zip': str"],
         [],
+    ),
+    "booleans of JSON": (
+        "a.json", '[{"a": true, "b": true}, {"a": false, "b": true}, {"a": true, "b": null}]',
+        ["'a': bool, true (2), false (1)", "'b': bool, always true, 1 null"], ["'True'"],
+    ),
+    "lists of JSON, empty and null": (
+        "a.json", '[{"a": []}, {"a": null}, {"a": ["x", "y"]}, {"a": []}, {}]',
+        ["'a': list of str, 0–2 items, 2 empty ([], not null), all different: 'x', 'y', 1 null, absent in 1"], [],
     ),
     "JSON by key": ("a.json", json.dumps({f"k{at}": at for at in range(50)}), ["of 50 keys, such as 'k0'"], ["'k7'"]),
     "JSON of numbers": ("a.json", "[1, 2, 3]", ["JSON: list of int, 3 items"], []),
@@ -483,7 +515,7 @@ def test_columnar_files_are_told_with_their_own_types(tmp_path, suffix):
 
     assert "2 rows x 3 columns" in told
     assert "'a': int64, 1 … 2" in told
-    assert "'c': list of int, 0–1 items, 1 empty" in told
+    assert "'c': list of int, 0–1 items, 1 empty ([], not null)" in told
 
 
 def test_a_text_is_quoted_where_it_speaks_of_columns_of_the_other_files_in_whatever_order(tmp_path):

@@ -27,12 +27,36 @@ _FORMS = (
     ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE)),
     ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?[A-Za-zµ°/]{1,5}\d?")),
 )
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LATEST_SHORT_YEAR = 68
+"""Years of two digits up to here are those of this century, as `strptime` and pandas read them."""
 _DATES = (
     ("YYYY-MM-DD", re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?)? ?(Z|[+-]\d\d:?\d\d)?")),
     ("YYYY/MM/DD", re.compile(r"\d{4}/\d\d?/\d\d?( \d\d?:\d\d(:\d\d)?)?")),
     ("YYYY-MM", re.compile(r"\d{4}-\d\d")),
-    ("D-Mon-Y", re.compile(r"\d\d?[- ][A-Za-z]{3}[- ](\d{4}|\d\d)")),
-    ("Mon D, Y", re.compile(r"[A-Z][a-z]{2,8} \d\d?, \d{4}")),
+    (
+        "D-Mon-Y",
+        re.compile(
+            r"(?P<day>\d\d?)[-/ ]?(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)"
+            r"[-/ ,]{0,2}(?P<year>\d{4}|\d\d)(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "Mon D, Y",
+        re.compile(
+            r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?) (?P<day>\d\d?),? "
+            r"(?P<year>\d{4})(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "Mon-Y",
+        re.compile(
+            r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)[- ](?P<year>\d{4})",
+            re.IGNORECASE,
+        ),
+    ),
     ("/", re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?( ?[AP]M)?)?", re.IGNORECASE)),
     (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?)?")),
 )
@@ -309,11 +333,14 @@ def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> N
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
     some, fits = list(there), list(fitting.values())
     if "Mon" in form:
-        column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
+        dated = sorted(fits, key=_day)
+        timed = " with time" if any(":" in one.string for one in fits) else ""
+        column.kind = f"date text {form}{_digits_of({len(one['year']) for one in fits})}{timed}"
+        column.words = [f"{dated[0].string} … {dated[-1].string}"]
     elif form in "/.":
         first, second = ([int(one[group]) for one in fits] for group in (1, 2))
         lengths = {len(one[3]) for one in fits}
-        year = {frozenset([2]): "YY", frozenset([4]): "YYYY"}.get(frozenset(lengths), "YY or YYYY")
+        year = f"Y{_digits_of(lengths)}"
         month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
         if max(first) > 12 and max(second) > 12:
             order = f"{day_first} and {month_first} mixed"
@@ -332,6 +359,20 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         timed = " with time" if any(":" in one for one in texts) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
     _say_odd(column, fitting, there)
+
+
+def _day(date: re.Match[str]) -> tuple[int, int, int]:
+    """Return year, month and day of a date with the name of a month; without a day, of the month's first."""
+    found = date.groupdict()
+    year, month = int(found["year"]), 1 + _MONTHS.index(found["month"][:3].lower())
+    if len(found["year"]) == 2:
+        year += 2000 if year <= _LATEST_SHORT_YEAR else 1900
+    return year, month, int(found.get("day") or 1)
+
+
+def _digits_of(lengths: Collection[int]) -> str:
+    """Return what follows a `Y` for years of so many digits."""
+    return {frozenset([2]): "Y", frozenset([4]): "YYY"}.get(frozenset(lengths), "Y or YYYY")
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:
