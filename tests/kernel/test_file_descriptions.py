@@ -251,7 +251,8 @@ TABLE = {  # fmt: off
         "a.json",
         json.dumps(NESTED),
         ["list of 2 objects", "'types': list of str, 0–1 items, 1 empty ([], not null)",
-         "'aci': list of str, 1–2 items", "'limit': int, 5, 1 null", "'extra': bool, true, absent in 1", "  'zip': str"],
+         "'aci': list of str, 1–2 items", "'limit': int, 5, 1 null", "'extra': bool, true, absent in 1",
+         "  'zip': str"],
         [],
     ),
     "booleans of JSON": (

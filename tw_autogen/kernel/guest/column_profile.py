@@ -85,6 +85,7 @@ class Column:
         words: The rest, for a line of the description.
         low: The least number, if it has numbers.
         high: The greatest.
+        dates: The first and the last day, month or year, in the form of ISO 8601, if it has dates of one form.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Column:
     low: float | None = None
     high: float | None = None
     plain: bool = False
+    dates: tuple[str, str] | None = None
 
     @property
     def line(self) -> str:
@@ -337,6 +339,7 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         timed = " with time" if any(":" in one.string for one in fits) else ""
         column.kind = f"date text {form}{_digits_of({len(one['year']) for one in fits})}{timed}"
         column.words = [f"{dated[0].string} … {dated[-1].string}"]
+        column.dates = _iso(dated[0]), _iso(dated[-1])
     elif form in "/.":
         first, second = ([int(one[group]) for one in fits] for group in (1, 2))
         lengths = {len(one[3]) for one in fits}
@@ -354,10 +357,13 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         else:
             order = f"{day_first} or {month_first}, day or month first is not certain"
         column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
+        if lengths == {4}:
+            column.dates = min(one[3] for one in fits), max(one[3] for one in fits)
     else:
         texts = sorted(one.string for one in fits)
         timed = " with time" if any(":" in one for one in texts) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
+        column.dates = texts[0][:10].replace("/", "-"), texts[-1][:10].replace("/", "-")
     _say_odd(column, fitting, there)
 
 
@@ -368,6 +374,12 @@ def _day(date: re.Match[str]) -> tuple[int, int, int]:
     if len(found["year"]) == 2:
         year += 2000 if year <= _LATEST_SHORT_YEAR else 1900
     return year, month, int(found.get("day") or 1)
+
+
+def _iso(date: re.Match[str]) -> str:
+    """Return a date with the name of a month in the form of ISO 8601."""
+    year, month, day = _day(date)
+    return f"{year}-{month:02}" + (f"-{day:02}" if "day" in date.groupdict() else "")
 
 
 def _digits_of(lengths: Collection[int]) -> str:
