@@ -29,11 +29,11 @@ _MOST_CANDIDATES = 30
 _TEXT_CHARS = 400
 _HEAD_ROWS = 3
 _MOST_COLUMNS = 40
-_LEAST_CHARS = 200
 _FIRST, _LEAST_SHARE, _CUT_CHARS = 2, 0.6, 800
-"""Of so many most relevant files of a folder a description is cut in favour of the next, to this share of what is left;
-of others, and where less is left, only whole ones are shown."""
-_RELATED = 0.3
+"""Of so many most relevant files of a folder the whole description is shown, cut to this share of the room if it is
+long and there is room of so many characters; of others one line."""
+_RELATED, _LEAST_RELATED = 0.3, 6
+"""What part of the best file's score, or which place, others have for which room is left."""
 _BRIEF_SHARE, _BRIEF_CHARS, _BRIEF_COLUMN_CHARS = 0.5, 300, 60
 """What part of the room is for descriptions in a line, where not all whole ones fit; how long columns and call, and one
 column, may be in it."""
@@ -190,7 +190,8 @@ class RequestDescriptions:
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
         bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in texts}
         briefs = {one["name"]: _brief(one, folder, count[one["name"]]) for one in described if one["name"] in texts}
-        related = {files[at].name for at, score in scored if score > _RELATED * scored[0][1]}
+        near = [files[at].name for at, score in scored if score > _RELATED * scored[0][1]]
+        related = {*near, *list(texts)[:_LEAST_RELATED]}
         kept = _fitted_bodies(bodies, briefs, related, left)
         self._told.update({name: texts[name] for name, body in kept.items() if body != briefs[name]})
         if not kept:
