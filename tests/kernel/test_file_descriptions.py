@@ -228,6 +228,32 @@ TABLE = {  # fmt: off
     "Windows letters": ("a.csv", GERMAN.encode("cp1252"), ["encoding='cp1252'", "Köln"], []),
     "a late letter": ("a.csv", b"name\n" + b"x\n" * 600_000 + "Köln\n".encode("cp1252"), ["encoding='cp1252'"], []),
     "UTF-16": ("a.csv", GERMAN.encode("utf-16"), ["encoding='utf-16'", "Köln"], []),
+    "Mac letters": (
+        "a.csv", "ville,n\nPérigueux,1\nHyères,2\nBesançon,3\n".encode("mac_roman"),
+        ["CSV, mac_roman: 3 rows", "encoding='mac_roman'", "Périgueux"], ["or an encoding of other"],
+    ),
+    "Windows letters and signs": (
+        "a.csv", "name,n\nDušan’s,1\ntotal‡,2\nš–ž,3\nBjörn,4\nmüßig™,5\n".encode("cp1252"), ["'cp1252'"], ["mac"],
+    ),
+    "units below the names": (
+        "a.csv", "station,temp,rain\n,°C,mm\nA,5.5,3\nB,6.5,4\nC,7.0,5\n",
+        ["3 rows x 3 columns", "'temp': float, 5.5 … 7.0", "second line is no row, but units or more names: ,°C,mm",
+         "pd.read_csv('a.csv', skiprows=[1])"], ["odd: "],
+    ),
+    "units below names below a title": (
+        "a.csv", "Weather of May,,\n,,\nday,temp,rain\n[d],[C],[mm]\n1,5.5,3\n2,6.5,4\n3,7.0,5\n,,\nSource: us,,\n",
+        ["3 rows x 3 columns", "'day': int, 1 … 3", "skiprows=[0, 1, 3], nrows=3)"], ["odd: "],
+    ),
+    "heads of groups above the names": (
+        "a.csv", "Trends,share of searches,,\nplace,NFL,NBA,other\nA,5.5,3,1\nB,6.5,4,2\nC,7.0,5,4\n",
+        ["3 rows x 4 columns, header in line 2", "'NFL': float, 5.5 … 7.0", "pd.read_csv('a.csv', skiprows=1)"], ["odd"],
+    ),
+    "heads of groups above names that come again": (
+        "a.csv", "place,men,,women,\n,yes,no,yes,no\nA,5,3,1,2\nB,6,4,2,3\nC,7,5,4,3\n",
+        ["second line holds more names, with header=[0, 1] they are pairs: ,yes,no,yes,no"], ["skiprows"],
+    ),
+    "a first row that is no unit": ("a.csv", "k,a,b\nx,n/a,NA\ny,1,2\nz,3,4\nu,5,6\n", ["4 rows x 3"], ["no row"]),
+    "a word that comes again": ("a.csv", "a,b\nlow,low\n1,2\n3,4\n5,low\n" + "1,2\n" * 20, ["24 rows"], ["no row"]),
     "byte order mark": ("a.csv", GERMAN.encode("utf-8-sig"), ["'Datum'"], ["ufeff"]),
     "tabs": ("a.tsv", "a\tb\n1\t2\n", ["with tabs: 1 rows x 2", "sep='\\t'"], []),
     "pipes": ("a.csv", "a|b\n1|2\n", ["sep='|'"], []),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-_MISSING = frozenset(
+MISSING = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"]
     + ["NULL", "NaN", "None", "n/a", "nan", "null"]
 )
@@ -105,7 +105,7 @@ class Column:
     @property
     def values(self) -> set[str]:
         """Return the texts that are not missing, blanks cut off."""
-        return {text.strip() for text in self.counts if text.strip() not in _MISSING}
+        return {text.strip() for text in self.counts if text.strip() not in MISSING}
 
 
 def profile_columns(
@@ -164,7 +164,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
     words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
     if lows and highs:
         words.append(f"{_number(min(lows))} … {_number(max(highs))}")
-    missing = [sum(n for text, n in one.counts.items() if text in _MISSING) for one in columns]
+    missing = [sum(n for text, n in one.counts.items() if text in MISSING) for one in columns]
     if any(missing):
         words.append(f"{min(missing)}–{max(missing)} missing each")
     return ", ".join(words)
@@ -173,7 +173,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
 def _judge(column: Column, decimal: str, thousands: str) -> None:
     counts = column.counts
     total = sum(counts.values())
-    gone = {text: n for text, n in counts.items() if text in _MISSING}  # one of blanks is text for pandas
+    gone = {text: n for text, n in counts.items() if text in MISSING}  # one of blanks is text for pandas
     there = Counter({text: n for text, n in counts.items() if text not in gone})
     if not there:
         column.kind = "empty" if total else "no rows"
@@ -415,7 +415,7 @@ def count_words(there: Counter[str]) -> list[str]:
 
 def is_missing(text: str) -> bool:
     """Return whether `pandas.read_csv` takes a text for a missing value; blanks around it do not count."""
-    return text.strip() in _MISSING
+    return text.strip() in MISSING
 
 
 def _missing(gone: Mapping[str, int], there: int) -> str:
