@@ -291,6 +291,22 @@ def test_the_rows_of_a_wide_table_are_cut_at_the_edge_and_prose_is_wrapped():
     assert " ".join(rest).split() == ["word"] * 40
 
 
+@pytest.mark.parametrize("width", [20, 40, 80])
+@pytest.mark.parametrize(
+    "code",
+    [
+        'rows = {"a":  1,   "b":  2}   ; total = sum(rows.values()); print(total)   ' + " " * 60 + "; run(total)",
+        "def add(a):\n    return a + 1  # " + "one more than before, " * 8,
+        "1  2   3   " + "x" * 300,
+    ],
+)
+def test_code_is_shown_to_its_last_character(code, width):
+    text = shown([CodeChecked(code, [])], console=console(width=width))
+
+    assert "…" not in text
+    assert "".join(code.split()) in "".join(text.replace("│", "").split())
+
+
 def test_output_of_a_kernel_that_can_not_tell_while_it_runs_is_shown_at_the_end():
     text = shown([CellStarted(1, ""), ran(1, stdout="late\n", stderr="and wrong\n")])
 

@@ -96,7 +96,8 @@ def test_what_did_not_come_back_is_said_by_name_and_cells_are_run_again_where_as
 
     ran = run("-c", "is it there?", "--output-format", "json", replies=replies)
 
-    words = "variables that did not come back: df; --rerun runs the cells again that made them"
+    again = f"tw-autogen --resume {asked} --rerun"
+    words = f"variables that did not come back: df; {again} runs the cells again that made them"
     assert json.loads(ran.stdout)["warnings"] == [words]
     assert words in ran.stderr
 
@@ -162,6 +163,10 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for("\n>")
         screen.type("/model\n")
         screen.wait_for("model: other")
+        screen.wait_for("\n>")
+        screen.type("/cost\n")
+        screen.wait_for("tokens     none yet")
+        screen.wait_for("tokens, until this session was opened again")
         screen.wait_for("\n>")
         screen.type("\x04")
 

@@ -6,6 +6,7 @@ import difflib
 import shlex
 import sys
 import tempfile
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +67,7 @@ def command(
 def _positional_question(
     prompt: str | None, files: Sequence[str], project: Path | None
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Separate a question among the arguments, one with white space that names no file, from the files.
+    """Separate a question among the arguments from the files.
 
     Args:
         prompt: What `-p` said; None: nothing.
@@ -79,7 +80,7 @@ def _positional_question(
     Raises:
         click.UsageError: there are two questions.
     """
-    questions = [name for name in files if len(name.split()) > 1 and _is_no_file(name, project)]
+    questions = [name for name in files if _reads_as_question(name) and _is_no_file(name, project)]
     if not questions:
         return prompt, tuple(files)
     if prompt is not None or len(questions) > 1:
@@ -89,6 +90,13 @@ def _positional_question(
             "question at a time, in quotes or with -p"
         )
     return questions[0], tuple(name for name in files if name != questions[0])
+
+
+def _reads_as_question(text: str) -> bool:
+    """Return whether a text has white space, ends with a question mark, or needs no white space in its script."""
+    if len(text.split()) > 1 or text.endswith(("?", "？", "؟")):
+        return True
+    return not Path(text).suffix and any(unicodedata.category(char) == "Lo" for char in text)
 
 
 def _is_no_file(text: str, project: Path | None) -> bool:
@@ -128,5 +136,5 @@ def _existing(name: str, project: Path | None) -> Path:
         raise click.UsageError(f"{name!r} is a command, and commands come first: tw-autogen {name} … (see its --help)")
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) if not (named.near or named.remedy) else []
     command = [f"did you mean the command {close[0]!r}?"] if close else []
-    more = [] if named.remedy else ["FILES are data for the question, commands come first"]
+    more = [] if named.remedy else ["FILES are data for the question, which -p gives; commands come first"]
     raise click.UsageError("; ".join([named.sentence, *command, *more]).replace("?; ", "? "))

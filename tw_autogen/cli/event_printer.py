@@ -210,8 +210,8 @@ class EventPrinter:
         if thought:
             self._print(Text(thought))
         code = highlighted(visible(event.code).expandtabs(4).strip("\n"), self._console)
-        for line in code.split("\n"):
-            self._print(Text.assemble((f"{self._marks.code} ", "dim"), line))
+        for line in code.split("\n"):  # whole: approvals rely on it
+            self._print(Text.assemble((f"{self._marks.code} ", "dim"), line), whole=True)
         for finding in event.findings:
             self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))
         self._think()
@@ -304,9 +304,9 @@ class EventPrinter:
     def _print_output(self, stream: str, line: str) -> None:
         self._print(Text(line, style="yellow" if stream == "stderr" else ""))
 
-    def _print(self, words: Text) -> None:
+    def _print(self, words: Text, whole: bool = False) -> None:
         for line in words.split("\n", allow_blank=True):  # one by one: a block would be padded to its longest line
-            if is_tabular(line.plain):  # the row of a table is cut at the edge, so that its columns stay in line
+            if not whole and is_tabular(line.plain):  # cut at the edge: its columns stay in line
                 line.no_wrap, line.overflow = True, "ellipsis"
             self._console.print(Padding(line, (0, 0, 0, 2), expand=False))
 

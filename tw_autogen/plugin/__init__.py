@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tw_autogen.plugin.plugin_tests import PluginTests
     from tw_autogen.plugin.plugin_writer import write_plugin
     from tw_autogen.plugin.settings import McpApproval, PluginSettings
-    from tw_autogen.plugin.spec import Parameter, PluginSpec, read_spec
+    from tw_autogen.plugin.spec import Parameter, PluginSpec
 
 __all__ = [
     "Flaw",
@@ -53,7 +53,6 @@ __all__ = [
     "private_folder",
     "project_plugins",
     "read_folder",
-    "read_spec",
     "read_sqlite",
     "register_plugin",
     "test_plugin",
@@ -74,7 +73,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "plugin_tests": ("PluginTests",),
             "plugin_writer": ("write_plugin",),
             "settings": ("McpApproval", "PluginSettings"),
-            "spec": ("Parameter", "PluginSpec", "read_spec"),
+            "spec": ("Parameter", "PluginSpec"),
         },
         old_names(
             __name__,

@@ -254,9 +254,14 @@ class Models:
             raise ConfigError(
                 f"session.{key} is {most:g}, but what {model.name!r} costs is not known, so nothing would be "
                 f"limited; write dollars for a million tokens as model.prices: {{{model.name}: {{prompt: …, "
-                "completion: …}}, or limit session.max_tokens"
+                "completion: …}}, or limit session.max_tokens" + self._about_trust()
             )
         return model
+
+    def _about_trust(self) -> str:
+        if any(one.key == "model.prices" for one in self._read.left_out):
+            return "; prices that the folder's own file has count once you trust it (--trust, trust=True)"
+        return ""
 
 
 class Kernels:
