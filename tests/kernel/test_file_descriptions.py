@@ -350,7 +350,7 @@ TABLE = {  # fmt: off
     "empty rows at the end": ("a.csv", "a,b\n1,x\n2,y\n,\n,\n", ["2 rows x 2", "2 empty rows, separators only"], []),
     "ordinals": ("a.csv", "a\n57th\n115th\n1st\n", ["3 ordinals ('1st', '115th')"], ["unit"]),
     "codes of digits and letters": ("a.csv", "a\n1A\n2BC\n3D\n4E\n5F\n6\n", ["'a': text"], ["unit"]),
-    "Cyrillic of 8 bits": ("a.csv", "имя,n\nИван,1\nОльга,2\n".encode("cp1251"), ["or an encoding of other"], []),
+    "letters that nobody can tell": ("a.csv", b"n,m\n\xe9\x81\x8d\xe9,1\n\x8d\x81\x90,2\n", ["latin-1"], []),
     "short text": ("a.txt", "one\ntwo\n", ["text of 2 lines", "| one", "| two"], []),
     "long text": ("a.log", "word " * 2000, ["text of 1 line, 10000 characters", "it begins:", "| word word"], []),
     "manual": (
@@ -405,6 +405,29 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
     text = "\n".join([found["headline"], *found["lines"]])
     assert [one for one in said if one not in text] == [], text
     assert [one for one in unsaid if one in text] == [], text
+
+
+LETTERS = {
+    "gb18030": "日期,城市,销售额\n2024-01-01,北京,1200\n2024-01-02,上海,900\n2024-01-03,广州,700\n",
+    "cp932": "日付,都市,売上\n2024-01-01,東京,1200\n2024-01-02,大阪,900\n2024-01-03,名古屋,700\n",
+    "cp949": "날짜,도시,매출\n2024-01-01,서울,1200\n2024-01-02,부산,900\n2024-01-03,대구,700\n",
+    "big5": "日期,城市,銷售額\n2024-01-01,臺北,1200\n2024-01-02,高雄,900\n2024-01-03,臺中,700\n",
+    "cp1251": "дата,город,продажи\n2024-01-01,Москва,1200\n2024-01-02,Казань,900\n2024-01-03,Самара,700\n",
+    "cp1253": "ημερομηνία,πόλη,πωλήσεις\n2024-01-01,Αθήνα,1200\n2024-01-02,Πάτρα,900\n",
+    "cp1252": "Datum,Straße,Größe\n2024-01-01,Königsweg,12\n2024-01-02,Ährenweg,3\n",
+}
+
+
+@pytest.mark.parametrize(("encoding", "text"), LETTERS.items(), ids=LETTERS)
+def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path):
+    head, _, rest = text.partition("\n")
+    (tmp_path / "a.csv").write_bytes(f"{head}\n{rest * 40}".encode(encoding))
+
+    ((found,), _) = Describer(tmp_path, apart=False).describe_all([("a.csv", "a.csv")], seconds=20)
+
+    assert encoding in found["headline"]
+    assert found["columns"] == head.split(",")
+    assert f"encoding='{encoding}'" in "\n".join(found["lines"])
 
 
 TOTALS = (

@@ -48,6 +48,13 @@ _SWAPPED = str.maketrans(",.", ".,")
 _BEHIND_LETTER = re.compile(rb"(?<=[a-z])([\x80-\xff])([a-z]?)")
 _WESTERN_LETTERS = frozenset("áàâäãåéèêëíìîïóòôöõúùûüñçßæøœ")
 _LEAST_LETTERS = 2
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_GUESSED_BYTES, _LEAST_GUESSED = 8192, 4
+GUESSED = (
+    *("gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "johab"),
+    *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
+)
+"""Encodings that only a look at the letters tells, of several that fit the first one."""
 _NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 """Bytes that mean nothing in cp1252."""
 
@@ -185,7 +192,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
 
 
 def find_encoding(start: bytes) -> str:
-    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else of Windows or Mac."""
+    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else by its letters."""
     for mark, name in _BOMS.items():
         if start.startswith(mark):
             return name
@@ -193,9 +200,27 @@ def find_encoding(start: bytes) -> str:
         return "utf-16-le"
     if _decodes(start):
         return "utf-8"
+    if guessed := _guessed_encoding(start):
+        return guessed
     if _is_mac_roman(start):
         return "mac_roman"
     return "cp1252" if not set(start) & _NOT_WINDOWS else "latin-1"
+
+
+def _guessed_encoding(text: bytes) -> str:
+    """Return the encoding of a text whose words are of other than Western letters; empty if none can be told."""
+    try:
+        from charset_normalizer import from_bytes  # a kernel's own Python need not have it
+    except ImportError:
+        return ""
+    text = text[:_GUESSED_BYTES]
+    best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
+    if best is None or "cp1252" in best.could_be_from_charset:
+        return ""
+    words = [len(one) for one in _BEYOND_ASCII.findall(str(best))]
+    if 2 * sum(one for one in words if one > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
+        return ""
+    return next(one for one in GUESSED if one in best.could_be_from_charset)
 
 
 def _is_mac_roman(text: bytes) -> bool:
