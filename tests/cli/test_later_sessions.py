@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.cli.test_chat import chat  # noqa: F401 - a fixture
 from tw_autogen.cli import main
 from tw_autogen.safe_folder import SafeFolder, remove_folder
-from tw_autogen.session import open_session, read_settings
+from tw_autogen.session import open_session, read_journal, read_settings, rounds_of
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 SECONDS = 120.0
@@ -132,6 +132,29 @@ def test_a_chat_that_was_killed_in_a_request_is_gone_on_with(chat, command, envi
         screen.wait_for(f"Go on with it: tw-autogen --resume {asked}")
 
         assert process.wait(SECONDS) == 0
+
+
+def test_a_request_that_was_cut_off_is_asked_about_once(chat, asked, tmp_path):  # noqa: F811
+    journal = tmp_path / ".tw" / "sessions" / asked / "events.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(one for one in lines if b'"RoundClosed"' not in one and b"SessionClosed" not in one))
+    with replay_server([plans("Nothing.", to="User")]) as server:
+        screen, process = chat(server, "-c")
+        screen.wait_for("Go on with it? [y/N]")
+        screen.type("n\n")
+        screen.wait_for("\n>")
+        for command in ("/fork", f"/resume {asked}"):
+            screen.type(f"{command}\n")
+            screen.wait_for("going on with session-")
+            screen.wait_for("\n>")
+        screen.type("\x04")
+        screen.wait_for("Go on with it: tw-autogen --resume")
+
+        assert process.wait(SECONDS) == 0
+    assert screen.text.count("was cut off:") == 1
+    assert [one.error for one in rounds_of(read_journal(journal))] == [
+        "it was cut off, and the user did not go on with it"
+    ]
 
 
 def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path):  # noqa: F811

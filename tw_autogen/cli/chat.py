@@ -32,6 +32,7 @@ from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.conversation import RoundState
 from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import TalkShortened
@@ -60,6 +61,7 @@ _log = logging.getLogger(__name__)
 _OPENED = (".csv", ".gif", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _FORCE = "--force"
+_NOT_WANTED = "it was cut off, and the user did not go on with it"
 _HELP = ("/?", "?", "help")
 _ROOM_LINES = 4
 """How many lines of a terminal stay free where output is printed, not paged."""
@@ -168,8 +170,12 @@ class Chat:
         if here is None:
             return
         self._say(f"its last request was cut off: {visible_line(here.user_query)}")
-        if self._asker.somebody and self._asker.confirm("Go on with it? [y/N] ", threading.Event()):
+        if not self._asker.somebody:
+            return
+        if self._asker.confirm("Go on with it? [y/N] ", threading.Event()):
             self._answer(self._session.go_on, here.user_query, [])
+        else:  # the question is asked once: neither a copy nor a later chat asks it again
+            self._session.close_round(RoundState.failed, reason=_NOT_WANTED)
 
     def _loop(self, prompt: RequestInput) -> None:
         pressed = False  # Ctrl-C on an empty line, and nothing since
