@@ -1,6 +1,8 @@
 """What a prompt says of a request's files, its variables and the user's folder, so that no step only looks at them."""
 
+import json
 import os
+import shutil
 import sys
 import time
 
@@ -69,6 +71,51 @@ def test_a_folder_is_told_by_names_with_families_as_one_line(here, tmp_path):
     assert "'kept.csv'" in told
     assert "hidden, ignored or secret-like left out" in told
     assert "units" not in told
+
+
+def test_files_of_settings_with_secrets_are_left_out_and_values_named_so_are_masked(here, tmp_path):
+    servers = {"mcpServers": {"crm": {"command": "crm", "env": {"CRM_TOKEN": "tok_live_4711"}}}}
+    for name in ("mcp.json", "my-mcp.json", "mcp_servers.json", "taskweaver_config.json", "tw_autogen.yaml"):
+        (here / name).write_text(json.dumps(servers), encoding="utf-8")
+    config = {
+        "host": "db.example.org",
+        "db_password": "hunter2hunter2",
+        "api-key": "$CRM_KEY",
+        "mode": "read_only_mode",
+    }
+    (here / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (here / "deploy.txt").write_text("region = eu-central-1\nsecret_key = abcdefghij\n", encoding="utf-8")
+    found, own, _ = descriptions(tmp_path, here, profile_folder="content")
+
+    told = found.of_folder("config and deploy: which host, which region, crm?", str(here), 0)
+
+    assert "'mcp.json'" not in told
+    assert "tok_live" not in told
+    assert "hunter2" not in told
+    assert "abcdefghij" not in told
+    for said in ('"db_password": "[secret]"', "secret_key = [secret]", "db.example.org", "$CRM_KEY", "read_only_mode"):
+        assert said in told, told
+
+
+def test_a_later_process_tells_what_is_new_only(here, tmp_path):
+    shutil.copy(here / "sales.csv", tmp_path / "own_sales.csv")
+    first, own, _ = descriptions(tmp_path, here, profile_folder="content")
+    (own / "given.csv").write_text("north,south\n" + "1.5,2.5\n" * 300, encoding="utf-8")
+    (here / "given.csv").write_bytes((own / "given.csv").read_bytes())
+    given = first.of_request("sum given.csv", [own / "given.csv"], {})
+    told = f"sum\n\n{given}\n\n{first.of_folder('sum the units of sales', str(here), 0)}\n"
+    settings = SessionSettings(user_folder=str(here), profile_folder="content")
+
+    def again(before):
+        return RequestDescriptions(settings, own, lambda: FakeKernel(folder=own), print, before)
+
+    assert "'sales.csv'" in told
+    assert again(told).of_folder("sum the units of sales, and given", str(here), 0) == ""
+    assert "(described in an earlier request)" in again(told).of_request("sum", [own / "given.csv"], {})
+    (here / "costs.csv").write_text("shop,cost\na,1\n", encoding="utf-8")
+    now = again(told).of_folder("sum the cost of costs", str(here), 0)
+    assert f"{str(here / 'costs.csv')!r}: " in now
+    assert f"{str(here / 'sales.csv')!r}: " not in now
 
 
 def test_a_folder_is_told_by_content_once_for_each_layout(here, tmp_path):

@@ -14,6 +14,7 @@ from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import FileDescriber, size_words
 from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.secret_masking import mask_named
 from tw_autogen.session.file_ranking import FileTerms, rank_files
 from tw_autogen.session.settings import SessionSettings
 
@@ -59,6 +60,7 @@ class RequestDescriptions:
         folder: The session's.
         kernel: Returns what describes files, if there is a kernel that can.
         on_problem: Called with a line for each file that can't be read as what its name says.
+        before: What earlier requests were told, in a process before: it is not told again.
     """
 
     def __init__(
@@ -67,11 +69,13 @@ class RequestDescriptions:
         folder: Path,
         kernel: Callable[[], FileDescriber | None],
         on_problem: Callable[[str], None],
+        before: str = "",
     ) -> None:
         self._settings = settings
         self._folder = folder
         self._kernel = kernel
         self._on_problem = on_problem
+        self._before = before
         self._told: dict[str, str] = {}
         self._told_tree = ""
         self._ranker = LexicalRanker()
@@ -95,7 +99,7 @@ class RequestDescriptions:
             if one["problem"]:
                 self._on_problem(f"{_label(Path(one['name']).name)}: {one['problem']}")
         texts = {one["name"]: _text(one) for one in described}
-        known = {name: one for name, one in texts.items() if self._told.get(name) == one}
+        known = {name: one for name, one in texts.items() if self._told.get(name) == one or _item(one) in self._before}
         for name in known:
             texts[name] = f"{texts[name].splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
         earlier = [name for name in self._told if name not in texts]
@@ -120,7 +124,7 @@ class RequestDescriptions:
         ):  # fmt: skip
             if found:
                 parts.append(title)
-                parts += ["- " + one.replace("\n", "\n  ") for one in found]
+                parts += map(_item, found)
         if left:
             parts.append(f"{left} more files came with the request: print(describe(path)) shows one of them.")
         if earlier and texts:
@@ -158,6 +162,8 @@ class RequestDescriptions:
         parts = []
         known = set(self._told_tree.splitlines())
         new = [line for line in lines[1:] if line not in known]
+        if f"\n{lines[0]}\n" in self._before and not self._told_tree:  # so many files of such sizes: the same
+            self._told_tree = tree
         if tree != self._told_tree:
             some = known and len(new) * 2 < len(lines)
             head = f"Its files, below {_label(f'{path}/')}:"
@@ -174,6 +180,8 @@ class RequestDescriptions:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
         count = {one.name: one.count for one in files}
         scored = rank_files(text, files)
+        if not self._told:
+            self._told = {name: "" for name in count if self._was_described(os.path.join(folder, name))}
         first = [files[at].name for at, _ in scored]
         if self._told:  # an earlier request was told what fits it: only what fits this one as well as that
             first = [files[at].name for at, score in scored if score > _FITS * scored[0][1]]
@@ -184,7 +192,12 @@ class RequestDescriptions:
         described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds)
         brought = {_body(name, one) for name, one in self._told.items()}
         texts = {one["name"]: _text(one) for one in described if not one.get("late")}
-        texts = {name: one for name, one in texts.items() if _body(name, one) not in brought}
+        texts = {
+            name: one
+            for name, one in texts.items()
+            if _body(name, one) not in brought
+            and f"\n{_item(os.path.basename(name) + _body(name, one))}" not in self._before
+        }
         if not texts:
             return ""
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
@@ -199,6 +212,11 @@ class RequestDescriptions:
         concerned = {line: sum(f"{name!r}[" in line for name in kept) for line in joins}
         about = sorted((line for line in joins if concerned[line]), key=lambda line: -concerned[line])[:5]
         return _cut("\n".join([_HEAD, *kept.values(), *about]), limit)
+
+    def _was_described(self, path: str) -> bool:
+        """Return whether a file of the user's folder was described in a process before, in more than one line."""
+        at = self._before.find(f"- {path!r}: ")
+        return at >= 0 and self._before.startswith("\n  ", self._before.find("\n", at))
 
     def _described(
         self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None
@@ -305,7 +323,12 @@ def _holds_files(folder: str) -> bool:
 
 def _text(described: Mapping[str, Any]) -> str:
     first = f"{_label(described['name'])}: {described['size']}, {described['headline']}"
-    return "\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])])
+    return mask_named("\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])]))
+
+
+def _item(text: str) -> str:
+    """Return a description as an item of a list."""
+    return "- " + text.replace("\n", "\n  ")
 
 
 def _body(name: str, text: str) -> str:

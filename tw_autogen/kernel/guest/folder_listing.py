@@ -288,7 +288,9 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
 _PRIVATE = re.compile(
     r"\..*|id_(?:rsa|dsa|ecdsa|ed25519).*|__pycache__|node_modules|venv|wallet\.dat|kubeconfig.*|oai_config_list.*"
     r"|(?:.{0,250}[-_.])?(?:credentials?|secrets?|passwords?|passwd|private[-_]?keys?)(?:[-_.].{0,250})?"
-    r"|(?:.{0,250}[-_.])?(?:tokens?|api[-_]?keys?)(?:\.[^.]{0,50}){0,3}|service[-_]account.{0,250}\.json",
+    r"|(?:.{0,250}[-_.])?(?:tokens?|api[-_]?keys?)(?:\.[^.]{0,50}){0,3}|service[-_]account.{0,250}\.json"
+    r"|(?:.{0,250}[-_.])?mcp(?:[-_]?servers?|[-_]config)?\.jsonc?|claude_desktop_config\.json|taskweaver_config\.json"
+    r"|tw_autogen\.ya?ml",
     re.IGNORECASE | re.DOTALL,
 )
 _PRIVATE_ENDS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn", "~")
