@@ -139,6 +139,7 @@ class Session(NotebookAccess, Closing):
             self._team,
             distrusted=distrusted,
             on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
+            earlier=self.rounds,
         )
         self._journal = Journal(root / JOURNAL, [self._budget, *handlers], goes_on=earlier is not None)
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
