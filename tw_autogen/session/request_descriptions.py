@@ -80,13 +80,17 @@ class RequestDescriptions:
         self._told_tree = ""
         self._ranker = LexicalRanker()
 
-    def of_request(self, text: str, files: Sequence[Path], variables: Mapping[str, Any]) -> str:
+    def of_request(
+        self, text: str, files: Sequence[Path], variables: Mapping[str, Any], held: Sequence[str] = ()
+    ) -> str:
         """Describe what a request brings.
 
         Args:
             text: The request, which says what is relevant.
             files: As code reads them: in the session's folder, or at their own place.
             variables: By name.
+            held: Lines about variables that the user has made in the kernel, oldest first; where they take more than
+                `profile_chars`, the newest are kept.
 
         Returns:
             Lines to put after the user's words; what they say of files takes `profile_chars` characters. Where it would
@@ -121,6 +125,7 @@ class RequestDescriptions:
             ("Large files at their own place, to be opened by the whole path, read-only:", outside),
             ("Columns that join them:", joins if described else []),
             ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
+            ("Variables that the User has in this kernel:", _newest(held, self._settings.profile_chars)),
         ):  # fmt: skip
             if found:
                 parts.append(title)
@@ -324,6 +329,15 @@ def _holds_files(folder: str) -> bool:
 def _text(described: Mapping[str, Any]) -> str:
     first = f"{_label(described['name'])}: {described['size']}, {described['headline']}"
     return mask_named("\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])]))
+
+
+def _newest(lines: Sequence[str], limit: int) -> list[str]:
+    """Return the last lines that fit a limit, in characters, below one that counts the others."""
+    kept = 0
+    while kept < len(lines) and (limit := limit - len(lines[-1 - kept]) - len("- \n")) >= 0:
+        kept += 1
+    left_out = len(lines) - kept
+    return [*([f"{left_out} older ones"] if left_out else []), *lines[left_out:]]
 
 
 def _item(text: str) -> str:
