@@ -12,6 +12,8 @@ BOMBS = {
     "aliases": "l0: &l0 [x, y]\n" + "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 10)}]\n" for old, new in LEVELS),
     "merges": "l0: &l0 {a: 1, b: 2}\n"
     + "".join(f"{new}: &{new} {{<<: [{', '.join([f'*{old}'] * 10)}]}}\n" for old, new in LEVELS),
+    "aliases of a long text": f"a: &a {'x' * 20_000}\nb: [{', '.join(['*a'] * 500)}]\n",
+    "merges of long texts": f"a: &a {{x: {'x' * 20_000}}}\nb: [{', '.join(['{<<: *a}'] * 500)}]\n",
     "a loop": "l0: &l0 [*l0]\n",
     "a long list": "[" + "x," * 100_001 + "]",
 }

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 import httpx
 import pytest
 
-from tw_autogen.deadline import TracedSockets, finish_within, parts_within
+from tw_autogen.deadline import TracedSockets, finish_within, parts_within, threaded, unless_given_up, until_given_up
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 EMPTY = HEAD + b"Content-Length: 2\r\n\r\n{}"
@@ -144,3 +144,32 @@ def test_what_is_done_with_a_part_takes_none_of_its_time():
         read.append(part)
         time.sleep(0.4)
     assert (read, ended.is_set()) == (["a", "b", "c"], False)
+
+
+def test_work_that_is_given_up_is_interrupted_also_where_it_asks_in_turn():
+    given_up, ended = threading.Event(), []
+
+    def wait():
+        given_up.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            ended.append(threading.current_thread())
+            raise
+
+    def ask():
+        return unless_given_up(
+            lambda: unless_given_up(wait, otherwise="inner", name="inner"), otherwise="outer", name="asked"
+        )
+
+    with until_given_up(given_up):
+        assert threaded(ask, name="test").result(10) == "outer"
+        ended[0].join(5)
+        assert not ended[0].is_alive()
+        assert ended[0].name == "asked"
+
+
+def test_work_of_the_main_thread_is_done_there():
+    with until_given_up(threading.Event()):
+        assert unless_given_up(threading.current_thread, otherwise=None, name="asked") is threading.main_thread()

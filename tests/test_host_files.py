@@ -113,6 +113,7 @@ TABLE = {
     "tw_autogen/recall/lesson_writer.py": "prompts of the package, and the user's lessons",
     "tw_autogen/session/notebook.py": "looks for the package's own plugins",
     "tw_autogen/session/request_descriptions.py": "asks how large a file is, and whether a folder is empty",
+    "tw_autogen/session/named_places.py": "what the settings of the user's project name, hashed and never used here",
     "tw_autogen/session/plugins_read.py": "the user's plugins, of which nothing is believed",
     "tw_autogen/session/project.py": "the user's project",
     "tw_autogen/session/role_seats.py": "the user's settings; makes the session's folder before a kernel runs there",

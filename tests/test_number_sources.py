@@ -50,8 +50,13 @@ def kinds(text, here=None):
         ("1240.50 is 1.27 times 980", [("1240.50", "printed"), ("1.27", "computed"), ("980", "printed")]),
         ("for 12 shops below 75", [("12", "given"), ("75", "given")]),
         ("- a\n- b\n\nThese 2 stand out.", [("2", "computed")]),
+        ("1.234.567 Zeilen, im Mittel 25,4219 und 1.240,50 €", [
+            ("1.234.567", "printed"), ("25,4219", "printed"), ("1.240,50", "printed")]),
+        ("1 240,50 € et 25,42", [("1 240,50", "printed"), ("25,42", "rounded")]),
+        ("1.240 oder 1.243", [("1.240", "rounded"), ("1.243", "not found")]),
+        ("4.711.000 und 3.141.592,65, mit Python 3.11.7", [("4.711.000", "not found"), ("3.141.592,65", "not found")]),
     ],
-)
+)  # fmt: skip
 def test_a_number_is_found_where_it_comes_from(text, expected):
     assert kinds(text) == expected
 

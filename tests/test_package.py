@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -46,6 +47,18 @@ def test_opening_a_session_brings_in_no_host():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
 
     assert out.strip() == "False False"
+
+
+def test_the_version_is_the_distributions_and_looked_up_when_it_is_asked_for(tmp_path):
+    code = "import sys, tw_autogen; print('importlib.metadata' in sys.modules, tw_autogen.__version__)"
+    (tmp_path / "tw_autogen").symlink_to(Path(tw_autogen.__file__).parent)
+
+    def said(*options, **more):
+        command = [sys.executable, *options, "-c", code]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, **more).stdout.split()
+
+    assert said("-S", cwd=tmp_path) == ["False", "0+unknown"]  # no site-packages, so no distribution
+    assert said()[1] == version("tw-autogen")
 
 
 def test_every_public_name_is_there():

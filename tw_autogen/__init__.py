@@ -1,7 +1,7 @@
 """TaskWeaver's Planner and CodeInterpreter as AutoGen agents, with plugins, a stateful kernel and a shared board.
 
 Every public name is fetched from its room when it is first used, so that importing the package is quick and brings in
-no host framework.
+no host framework. `__version__` is that of the installed distribution, looked up in the same way.
 """
 
 import importlib
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tw_autogen.role import Role, Turn
     from tw_autogen.safe_folder import SafeFolder
     from tw_autogen.session import Answer, Session, open_session
+
+    __version__: str
 
 _ROOMS = {
     "approval": ("Approve", "Decision", "Proposal", "decide"),
@@ -107,12 +109,23 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Fetch a public name from its room, once."""
-    if name not in _HOME:
+    """Fetch a public name from its room, or the version, once."""
+    if name == "__version__":
+        value = _version()
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _version() -> str:
+    metadata = importlib.import_module("importlib.metadata")  # takes some 30 ms
+    try:
+        return str(metadata.version("tw-autogen"))
+    except metadata.PackageNotFoundError:
+        return "0+unknown"  # a source folder that is not installed
 
 
 def __dir__() -> list[str]:

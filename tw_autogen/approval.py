@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tw_autogen.deadline import unless_given_up
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
@@ -86,7 +86,14 @@ class Decision:
 
 
 Approve = Callable[[Proposal], Decision | bool]
-"""Asked by whoever is about to do something; blocks until the decision is there."""
+"""Asked by whoever is about to do something; blocks until the decision is there.
+
+Where the round is not worked on in the main thread, it is called on a thread of its own. If that round is interrupted,
+as by cancelling what awaits it, the decision is no longer waited for, and the call gets a KeyboardInterrupt as soon as
+it runs Python code: wait with a timeout, in a loop.
+"""
+
+_GIVEN_UP: Decision | bool = Decision(False, reason="the question was given up")
 
 
 class PersonTime:
@@ -138,28 +145,6 @@ def waiting_for_person() -> Iterator[None]:
         noted.end()
 
 
-_GIVEN_UP: ContextVar[threading.Event | None] = ContextVar("given_up", default=None)
-
-
-@contextlib.contextmanager
-def until_given_up(given_up: threading.Event) -> Iterator[None]:
-    """Hand questions that are asked in this block, or by tasks and threads that begin in it, the event that ends them.
-
-    Args:
-        given_up: Set when nobody waits for the answer any more.
-    """
-    token = _GIVEN_UP.set(given_up)
-    try:
-        yield
-    finally:
-        _GIVEN_UP.reset(token)
-
-
-def given_up() -> threading.Event | None:
-    """Return the event that ends a question which is asked here; None: nothing ends it."""
-    return _GIVEN_UP.get()
-
-
 def checked_approve(approve: Approve | None) -> Approve | None:
     """Return what was passed as `approve=`, if it can be called.
 
@@ -201,7 +186,7 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
             emit(ApprovalGiven(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
 
     try:
-        said: object = approve(proposal)
+        said: object = unless_given_up(lambda: approve(proposal), otherwise=_GIVEN_UP, name="approval")
     except TwAutogenError:
         raise
     except Exception as error:  # it is the user's own
@@ -220,8 +205,9 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
 
 def _failure(error: Exception) -> str:
     """Return a message about what `approve` raised, with its line."""
-    inner = traceback.extract_tb(error.__traceback__)[1:2]
-    where = "".join(f" ({frame.filename}:{frame.lineno})" for frame in inner)
+    frames = traceback.extract_tb(error.__traceback__)
+    called = max(number for number, frame in enumerate(frames) if frame.filename == __file__) + 1
+    where = "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames[called : called + 1])
     return f"approve failed: {type(error).__name__}: {error}{where}"
 
 

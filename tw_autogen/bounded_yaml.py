@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 MOST_VALUES = 100_000
+_CHARS_OF_A_VALUE = 32
+"""A longer text counts as so many more values: aliases of it are short, and what they stand for is not."""
 _LONGEST_NUMBER = 400
 """In characters: longer ones take quadratic time (`1:59:59`, in base 60), or can't be printed (hexadecimal)."""
 _FAST_CHARS, _FAST_DEPTH = 100_000, 1000
@@ -55,16 +57,19 @@ for _kind in (_Loader, _FastLoader):
     _kind.add_constructor("tag:yaml.org,2002:float", _bounded(_kind.construct_yaml_float))
 
 
-def load(text: str, *, limit: bool = True) -> Any:
+def load(text: str, *, limit: bool = True, unique: bool = False) -> Any:
     r"""Parse YAML that stands for no more than 100 000 values, an alias counted each time.
+
+    A text counts as one for each 32 characters.
 
     Args:
         text: One document.
         limit: False: without aliases it may stand for any number, which is no more than its length.
+        unique: A key that stands twice in a mapping is an error; else the last one counts.
 
     Raises:
-        yaml.YAMLError: it is no YAML, stands for more, an alias stands for what holds it, or a value is binary, a set
-            or a list of pairs.
+        yaml.YAMLError: it is no YAML, stands for more, a key stands twice where that is an error, an alias stands for
+            what holds it, or a value is binary, a set or a list of pairs.
         ValueError: it holds a number of more than 400 characters, or a date in no month.
         RecursionError: it is nested too deep.
 
@@ -75,17 +80,19 @@ def load(text: str, *, limit: bool = True) -> Any:
     if len(text) <= _FAST_CHARS and sum(map(text.count, ("[", "{", "- ", "? "))) <= _FAST_DEPTH:
         with contextlib.suppress(yaml.YAMLError):
             with contextlib.suppress(_NotPlain):
-                return _plain(text)  # so short a text stands for fewer values
-            return _load(_FastLoader, text, limit=limit)
-    return _load(_Loader, text, limit=limit)  # its errors are worded for people
+                return _plain(text, unique=unique)  # so short a text stands for fewer values
+            return _load(_FastLoader, text, limit=limit, unique=unique)
+    return _load(_Loader, text, limit=limit, unique=unique)  # its errors are worded for people
 
 
-def _load(kind: Any, text: str, *, limit: bool) -> Any:
+def _load(kind: Any, text: str, *, limit: bool, unique: bool) -> Any:
     loader = kind(text)
     try:
         root = loader.get_single_node()
         if root is not None and (limit or "*" in text):
             _expanded_size(root, {})
+        if root is not None and unique:
+            _refuse_twice(root)
         return None if root is None else loader.construct_document(root)
     finally:
         loader.dispose()
@@ -95,11 +102,12 @@ class _NotPlain(Exception):
     """A document holds more than texts, whole numbers, booleans, null, lists and mappings with texts as keys."""
 
 
-def _plain(text: str) -> Any:
+def _plain(text: str, *, unique: bool) -> Any:
     """Return what a document without aliases and tags stands for, as yaml's constructor does in three times the time.
 
     Args:
         text: One document, which libyaml gets.
+        unique: As of `load`.
 
     Raises:
         _NotPlain: it is for yaml's constructor.
@@ -131,7 +139,7 @@ def _plain(text: str) -> Any:
             into.append(value)
         elif key is not None:
             into[key], key = value, None
-        elif type(value) is str:
+        elif type(value) is str and not (unique and value in into):
             key = value
         else:
             raise _NotPlain
@@ -153,8 +161,32 @@ def _scalar(event: yaml.ScalarEvent, resolvers: Mapping[str, Any]) -> str | int 
     return text
 
 
+def _refuse_twice(root: yaml.Node) -> None:
+    """Refuse a document in which a key stands twice in one mapping.
+
+    Args:
+        root: As it was composed.
+
+    Raises:
+        yaml.YAMLError: names the key's line.
+    """
+    left, seen = [root], set[int]()
+    while left:
+        node = left.pop()
+        if id(node) in seen or isinstance(node, yaml.ScalarNode):
+            continue
+        seen.add(id(node))
+        pairs = node.value if isinstance(node, yaml.MappingNode) else [(one,) for one in node.value]
+        keys = set[tuple[str, str]]()
+        for key in (pair[0] for pair in pairs if len(pair) > 1 and isinstance(pair[0], yaml.ScalarNode)):
+            if (key.tag, key.value) in keys:
+                raise yaml.composer.ComposerError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
+            keys.add((key.tag, key.value))
+        left.extend(one for pair in pairs for one in pair)
+
+
 def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return how many values a node stands for, an alias counted each time.
+    """Return how many values a node stands for, an alias counted each time, and a long text as several.
 
     Args:
         node: Of a document that was composed.
@@ -169,7 +201,8 @@ def _expanded_size(node: yaml.Node, known: dict[int, int]) -> int:
         known[id(node)] = 0
         pairs = node.value if isinstance(node, yaml.MappingNode) else ()
         inner = node.value if isinstance(node, yaml.SequenceNode) else [one for pair in pairs for one in pair]
-        known[id(node)] = 1 + sum(_expanded_size(one, known) for one in inner)
+        text = len(node.value) // _CHARS_OF_A_VALUE if isinstance(node, yaml.ScalarNode) else 0
+        known[id(node)] = 1 + text + sum(_expanded_size(one, known) for one in inner)
         if known[id(node)] > MOST_VALUES:
             raise yaml.composer.ComposerError(problem="it stands for too many values", problem_mark=node.start_mark)
     return known[id(node)]

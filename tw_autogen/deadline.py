@@ -1,6 +1,7 @@
 """Work on a thread of its own (`threaded`), and reading from a server that ends in time, however slowly bytes come.
 
-`finish_within` is for work of any kind, `parts_within` for the parts of an answer that has begun.
+`finish_within` is for work of any kind, `parts_within` for the parts of an answer that has begun, `unless_given_up` for
+work that waits for a person.
 """
 
 from __future__ import annotations
@@ -11,14 +12,23 @@ import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import ctypes
+else:
+    ctypes = LazyModule("ctypes")  # only work that is given up needs it
 
 Result = TypeVar("Result")
 
 _GLANCE_SECONDS = 0.1
+_LAST_SECONDS = 1.0
+_GIVEN_UP: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar("given_up", default=None)
 
 
 class TracedSockets:
@@ -87,6 +97,55 @@ def threaded(work: Callable[[], Result], *, name: str) -> Future[Result]:
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), name=name, daemon=True).start()
     return done
+
+
+@contextlib.contextmanager
+def until_given_up(given_up: threading.Event) -> Iterator[None]:
+    """Hand `unless_given_up` in this block, also in threads and tasks that begin in it, the event that ends its work.
+
+    Args:
+        given_up: Set, from any thread, when nobody waits for the result any more.
+    """
+    token = _GIVEN_UP.set(given_up)
+    try:
+        yield
+    finally:
+        _GIVEN_UP.reset(token)
+
+
+def unless_given_up(work: Callable[[], Result], *, otherwise: Result, name: str) -> Result:
+    """Return what work returns that may wait for ever; `otherwise` once the event of `until_given_up` is set.
+
+    On the main thread the work is simply done: Ctrl-C interrupts it there. From any other thread it is done as by
+    `threaded`, and interrupted in the same way, by a KeyboardInterrupt, as soon as it runs Python code again.
+
+    Args:
+        work: What to do; whatever it raises before is raised here.
+        otherwise: The result of work that was given up.
+        name: The thread's.
+
+    Example:
+        >>> unless_given_up(lambda: 6 * 7, otherwise=0, name="work")
+        42
+    """
+    given_up = _GIVEN_UP.get()
+    if given_up is None or threading.current_thread() is threading.main_thread():
+        return work()
+    idents: list[int] = []
+
+    def run() -> Result:
+        idents.append(threading.get_ident())
+        _GIVEN_UP.set(None)  # what asks in turn is done on this thread, which is interrupted
+        return work()
+
+    done = threaded(run, name=name)
+    while not wait([done], _GLANCE_SECONDS).done:
+        if given_up.is_set():
+            for ident in idents:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
+            wait([done], _LAST_SECONDS)
+            return otherwise
+    return done.result()
 
 
 def finish_within(seconds: float, work: Callable[[], Result], end: Callable[[], None]) -> Result:

@@ -389,13 +389,22 @@ class EventLines:
         file: Where to; flushed after each line.
         first: The `seq` of the first line.
         head: What each line begins with.
+        seal: Given a line without its end, returns what is written in its place.
     """
 
-    def __init__(self, file: TextIO, *, first: int = 0, head: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        file: TextIO,
+        *,
+        first: int = 0,
+        head: Mapping[str, Any] | None = None,
+        seal: Callable[[str], str] = str,
+    ) -> None:
         self._file = file
         self._seq = first
         self._head = dict(head or {})
         self._redact = redactor(os.environ)
+        self._seal = seal
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
@@ -404,7 +413,7 @@ class EventLines:
             at = datetime.now(timezone.utc).isoformat()
             line = {**self._head, "seq": self._seq, "at": at, **event.to_dict()}
             self._seq += 1
-            self._file.write(self._redact(json.dumps(line, ensure_ascii=False, default=str)) + "\n")
+            self._file.write(self._seal(self._redact(json.dumps(line, ensure_ascii=False, default=str))) + "\n")
             self._file.flush()
 
 

@@ -49,7 +49,7 @@ _LABELS = rf"""
     | (?<![\w.])\d{{1,9}}(?:st|nd|rd|th)\b                               # ordinals
     | \#\d{{1,9}}
     | \b(?:steps?|cells?|lines?|figures?|pages?|sections?|versions?|python|rounds?|top|first|last)\ \d{{1,9}}(?![\w.]\d)
-    | (?<![\w.])v?\d{{1,9}}(?:\.\d{{1,9}}){{2,8}}(?![\w])                # versions
+    | (?<![\w.])(?!\d{{1,3}}(?:\.\d{{3}}){{2,6}}(?![\w.]))v?\d{{1,9}}(?:\.\d{{1,9}}){{2,8}}(?![\w])  # versions
 """
 _NO_NUMBER = re.compile(_MARKS, re.VERBOSE | re.IGNORECASE | re.MULTILINE)
 """What only looks like a number, or is part of a word."""
@@ -70,8 +70,10 @@ _WORDS = {
 }
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
-_SPACED = re.compile(r"(?<![\w.] )(?<![\w.])\d{1,3}(?: \d{3}){1,6}(?![\w])")
+_SPACED = re.compile(r"(?<![\w.] )(?<![\w.])\d{1,3}(?: \d{3}){1,6}(?!\w|,\d)")
 """A number whose thousands are separated by spaces, or several numbers."""
+_DOTTED = re.compile(r"(?<![\w.,])\d{1,3}(?:[.\u00a0\u202f ]\d{3}){1,6}(?:,\d{1,20})?(?!\w|[.,]\d)")
+"""A number whose thousands are separated by dots or spaces, with a comma before its decimals; or a decimal fraction."""
 _SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _STATED = re.compile(r" ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}|[^+\n]{0,60}(\+)[^+\n]{0,60}")
 """What stands between two numbers that an answer computes with."""
@@ -339,7 +341,8 @@ class _Index:
                 break
             kept, room = text[:room], room - len(text)
             place = (where, kept)
-            found += [*_numbers(kept, place), *_cells(kept, place), *(_in_words(kept, place) if words else ())]
+            found += [*_numbers(kept, place), *_cells(kept, place), *(one for one, _ in _dotted(kept, place))]
+            found += _in_words(kept, place) if words else ()
             self._texts.append(kept)
         self._sorted = sorted(found, key=lambda one: one.value)
         self._values = [one.value for one in self._sorted]
@@ -400,6 +403,15 @@ def _cells(text: str, where: tuple[str, str]) -> Iterator[_Written]:
             at += len(part) + 1
 
 
+def _dotted(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tuple[_Written, bool]]:
+    """Yield numbers as `3.141.592,65` has them, and whether one can be nothing else: `67.275` can be a fraction."""
+    for found in _DOTTED.finditer(text):
+        whole, _, decimals = found[0].partition(",")
+        plain = f"{re.sub(r'[^0-9]', '', whole)}{'.' * bool(decimals)}{decimals}"
+        sure = " " not in whole and (bool(decimals) or whole.count(".") > 1)
+        yield _Written(found[0], found.start(), float(plain), _half_of(plain), where=where), sure
+
+
 def _in_words(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
     for found in _WORD.finditer(text):
         value = _WORDS[found[0].lower()]
@@ -433,7 +445,7 @@ def _rounds_to(one: _Written, value: float) -> bool:
 
 
 def _grouped(text: str, look: Callable[[_Written], object]) -> Iterator[_Written]:
-    """Yield the numbers of an answer; those apart by a space are one where it has a source.
+    """Yield the numbers of an answer; those apart by a space or a dot are one where it has a source, or must be one.
 
     Args:
         text: The answer's.
@@ -445,9 +457,12 @@ def _grouped(text: str, look: Callable[[_Written], object]) -> Iterator[_Written
             whole = replace(one, text=found[0], start=found.start())
             if look(whole):
                 spaced[found.start()] = found.end(), whole
+    for whole, sure in _dotted(text):
+        if whole.start not in spaced and (sure or look(whole)):
+            spaced[whole.start] = whole.end, whole
     end = 0
     for one in _numbers(text):
-        if one.start in spaced:
+        if one.start in spaced and not (one.end >= spaced[one.start][0] and look(one)):
             end, one = spaced[one.start]
         elif one.start < end:
             continue

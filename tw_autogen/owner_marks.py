@@ -1,4 +1,7 @@
-"""Marks of the folders that this user has made: keyed hashes of a folder's path and inode, in a file in it."""
+"""Marks of the folders that this user has made: keyed hashes of a folder's path and inode, in a file in it.
+
+`LineSeals` marks the lines of a file in it in the same way, each with those before it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust_store import user_key
 
 _MARK_BYTES = 100
+_SEAL_BYTES = 16
+_FIELD = b', "seal": "'
+_FIELD_BYTES = len(_FIELD) + 2 * _SEAL_BYTES + len(b'"}')
 
 
 def write_owner_mark(folder: SafeFolder, name: str, purpose: str) -> None:
@@ -49,3 +55,71 @@ def has_owner_mark(folder: SafeFolder, name: str, purpose: str) -> bool:
 def _folder_hmac(folder: SafeFolder, key: bytes, purpose: str) -> str:
     parts = (purpose, str(folder.path.resolve()), str(folder.info(".").st_ino))
     return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
+
+
+def owner_hash(purpose: str, text: str) -> str:
+    """Return a hash of a text that only this user can make, with a key of theirs; empty where no key can be kept.
+
+    Args:
+        purpose: What the text is; a hash of another purpose is another one.
+        text: The text.
+    """
+    key = user_key()
+    return "" if key is None else hmac.new(key, json.dumps((purpose, text)).encode(), hashlib.sha256).hexdigest()
+
+
+class LineSeals:
+    """Seals the lines of a file, JSON objects, each as its last field: a keyed hash of all that stands before it.
+
+    The last seal vouches for the whole file. The key is made of the user's key, the folder's path and its inode, so
+    that lines of another file hold as little as those that somebody without the user's key has written.
+
+    Args:
+        folder: That of the file.
+        purpose: As for `write_owner_mark`.
+    """
+
+    def __init__(self, folder: SafeFolder, purpose: str) -> None:
+        key = user_key()
+        self._key = None if key is None else bytes.fromhex(_folder_hmac(folder, key, purpose))
+        self._hash = hashlib.sha256()
+        self._last = b""
+
+    def take(self, line: bytes) -> None:
+        """Go on behind a line of the file, with its end."""
+        self._hash.update(self._last)
+        self._last = line
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is a key, and the last line is sealed, or there is none yet."""
+        if self._key is None or not self._last:
+            return self._key is not None
+        bare = unsealed(self._last)
+        return hmac.compare_digest(_sealed(bare, self._seal_of(bare)), self._last)
+
+    def seal(self, line: str) -> str:
+        """Return the next line, without its end, with its seal; unchanged where those before it are not sealed."""
+        if not self.holds:
+            return line
+        bare = line.encode("utf-8", "backslashreplace")
+        self._hash.update(self._last)
+        seal = self._seal_of(bare)
+        self._last = _sealed(bare, seal)
+        return f'{line[:-1]}{_FIELD.decode()}{seal}"}}'
+
+    def _seal_of(self, bare: bytes) -> str:
+        whole = self._hash.copy()
+        whole.update(bare)
+        return hmac.digest(self._key or b"", whole.digest(), "sha256")[:_SEAL_BYTES].hex()
+
+
+def unsealed(line: bytes) -> bytes:
+    """Return a line without its end and its seal, if it has one."""
+    bare = line.removesuffix(b"\n")
+    cut = len(bare) - _FIELD_BYTES
+    return bare[:cut] + b"}" if bare[cut:].startswith(_FIELD) and cut > 0 else bare
+
+
+def _sealed(bare: bytes, seal: str) -> bytes:
+    return b"".join((bare[:-1], _FIELD, seal.encode("ascii"), b'"}\n'))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-_MAGIC = re.compile(r"^([ \t]{0,80})[%!].*$", re.M)
+MAGIC_LINE = re.compile(r"^([ \t]{0,80})[%!].*$", re.M)
 
 
 def python_lines(code: str) -> list[str]:
@@ -28,10 +28,36 @@ def parsed_cell(code: str) -> ast.Module | None:
         code: Any text.
 
     Example:
-        >>> len(parsed_cell("%matplotlib inline\nx = 1").body), parsed_cell("see below")
-        (2, None)
+        >>> [len(tree.body) for tree in map(parsed_cell, ["%matplotlib inline\nx = 1", "x = (7\n% 2)"])]
+        [2, 1]
+        >>> parsed_cell("see below") is None
+        True
     """
-    try:
-        return ast.parse(_MAGIC.sub(r"\1pass", code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    found = tree_or_line(code)
+    return found if isinstance(found, ast.Module) else None
+
+
+def tree_or_line(code: str) -> ast.Module | int:
+    """Return the tree as `parsed_cell` does, or the number of the first line, from 1, that does not parse.
+
+    Args:
+        code: Any text. A line that begins with `%` or `!` may be Python too, inside of brackets or of a string.
+    """
+    line = 1
+    for text in (code, MAGIC_LINE.sub(r"\1pass", code)):
+        try:
+            return ast.parse(text)
+        except SyntaxError as error:
+            line = max(line, error.lineno or 1)
+        except (ValueError, RecursionError, MemoryError):
+            continue
+    return line
+
+
+def is_python(code: str) -> bool:
+    """Return whether a cell is Python, its lines of magics or of a shell aside.
+
+    Args:
+        code: Any text.
+    """
+    return parsed_cell(code) is not None

@@ -23,6 +23,10 @@ _SETTING = re.compile(
     r"(^|[_-])((api|access|account|auth|private|secret|subscription)[_-]?key|token|secret|passw(or)?d|credentials?)$|^key$",
     re.IGNORECASE,
 )
+_NAMED = re.compile(
+    r"""(?P<before>(?<![\w.-])["']?(?P<name>[\w.-]{1,100})["']?[ \t]{0,8}[:=][ \t]{0,8}["']?)"""
+    r"""(?P<value>[^\s"',;{}\[\]]{8,500})"""
+)
 _MASK = "[secret]"
 _PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
 
@@ -53,6 +57,22 @@ def is_secret(name: str, value: object) -> bool:
     return is_secret_name(name) or any(form.search(value) for form in SECRET_FORMS)
 
 
+def mask_named(text: str) -> str:
+    """Return a text in which the values of settings that are named like secrets, or look like them, are masked.
+
+    Args:
+        text: Such as the first lines of a settings file, in JSON, YAML, TOML or `NAME=value`.
+
+    Example:
+        >>> mask_named('{"DB_PASSWORD": "hunter2hunter2", "rows": "10000000", "url": "db://me:pw@host"}')
+        '{"DB_PASSWORD": "[secret]", "rows": "10000000", "url": "db://me:[secret]@host"}'
+    """
+    text = _NAMED.sub(_masked_value, text)
+    for form in SECRET_FORMS:
+        text = form.sub(_masked, text)
+    return text
+
+
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
     """Return a function that masks secrets in a line of JSON.
 
@@ -76,6 +96,11 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         return line
 
     return redact
+
+
+def _masked_value(found: re.Match[str]) -> str:
+    hidden = is_secret_name(found["name"]) and is_secret(found["name"], found["value"])
+    return f"{found['before']}{_MASK if hidden else found['value']}"
 
 
 def _masked(found: re.Match[str]) -> str:

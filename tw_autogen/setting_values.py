@@ -29,6 +29,7 @@ class Setting:
         given: It was given in code or on the command line, and beats all else.
         passed_over: Where a role doesn't know it, that is no error but named in the log, as TaskWeaver's keys are.
         file: The file of a folder in which it stands; None: the user has said it.
+        base: Where a relative path in it begins, the folder of whatever file it stands in; None: the current folder.
     """
 
     value: Any
@@ -36,6 +37,7 @@ class Setting:
     given: bool = False
     passed_over: bool = False
     file: Path | None = None
+    base: Path | None = None
 
 
 def _parse_list(key: str, text: str, origin: str) -> list[Any]:

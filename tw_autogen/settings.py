@@ -20,7 +20,7 @@ A field with the metadata `server` goes to a server: it is withheld from one tha
 stands in the same file (`Settings.withheld`).
 
 A role's settings, `role.<role>.<key>`, come from the same places; they are declared by the role, and checked when it is
-loaded.
+loaded. There, too, a field's metadata says what it is: `path`, and `server`, the name of the field that it goes to.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ _PREFIX = "TW_AUTOGEN_"
 _hints = functools.cache(get_type_hints)
 ROLE_ROOM = "role"
 """The room whose keys are declared by roles: `role.echo.decorator`."""
+VARIABLE_SUFFIX = "_env"
+"""What a role's key ends with that names a variable of the user's environment: a folder that is named can't say it."""
 
-_PATHS_OF_ROLES = ("role.document_retriever.index",)
 _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_folder")
 """Paths that the user's file may mean for whatever folder is the current one."""
 
@@ -188,7 +189,8 @@ class Settings:
             SettingsError: the value is of the wrong type.
         """
         of_role = key.startswith(f"{ROLE_ROOM}.")
-        rule = "named" if of_role else str(self._fields[key].metadata.get("folder", ""))
+        of_named = "" if key.endswith(VARIABLE_SUFFIX) else "named"
+        rule = of_named if of_role else str(self._fields[key].metadata.get("folder", ""))
         trust = self.trust if _lies_in(setting.file.parent if setting.file else None, self.project) else Trust.none
         if rule == "paired" and setting.file in paired:
             rule = "named"
@@ -370,7 +372,7 @@ class Settings:
         except (RuntimeError, OSError) as error:  # RuntimeError: `~name` of no user
             words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
-        return dataclasses.replace(setting, value=value, file=file)
+        return dataclasses.replace(setting, value=value, file=file, base=file.parent)
 
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
         """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
@@ -378,7 +380,7 @@ class Settings:
             return [_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
             return _from(value, folder)  # a word is a program that is found on PATH
-        if key not in self._paths and key not in _PATHS_OF_ROLES:
+        if key not in self._paths:
             return value
         if isinstance(value, str) and self._paths.get(key):
             value = [part.strip() for part in value.split(",") if part.strip()]
@@ -389,10 +391,8 @@ class Settings:
     def _user_file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         for key, setting in self._file(path):
             here = key in _OF_CURRENT_FOLDER
-            yield (
-                key,
-                setting if here else dataclasses.replace(setting, value=self._beside(key, setting.value, path.parent)),
-            )
+            beside = None if here else self._beside(key, setting.value, path.parent)
+            yield key, setting if here else dataclasses.replace(setting, value=beside, base=path.parent)
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         if self._content(path) is None:
@@ -418,7 +418,7 @@ class Settings:
     def _mapping(self, path: Path) -> Mapping[str, Any]:
         """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
         try:
-            plain = bounded_yaml.load(self._text(path))
+            plain = bounded_yaml.load(self._text(path), unique=True)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
         if plain is None:

@@ -69,6 +69,18 @@ def state_folder(environ: Mapping[str, str] | None = None) -> Path | None:
     return home / ".local" / "state" / "tw-autogen"
 
 
+def config_folder(environ: Mapping[str, str] | None = None) -> Path | None:
+    """Return the folder of the user's own settings file, which need not exist; None if the user has no home.
+
+    Args:
+        environ: The environment; None: that of this process.
+    """
+    environ = os.environ if environ is None else environ
+    given, home = environ.get("XDG_CONFIG_HOME", ""), home_folder(environ)
+    config = Path(given) if os.path.isabs(given) else home / ".config" if home else None
+    return config / "tw-autogen" if config else None  # never a path that is relative
+
+
 def home_folder(environ: Mapping[str, str] | None = None) -> Path | None:
     """Return the user's home folder; None if there is none, or only a relative path that names it."""
     environ = os.environ if environ is None else environ

@@ -157,6 +157,24 @@ _GUARDED: dict[str, TrustedFiles] = {}
 """Folders whose modules are compared when they are imported."""
 
 
+_KEPT: ContextVar[dict[Path, bytes | None] | None] = ContextVar("kept_contents", default=None)
+
+
+@contextlib.contextmanager
+def reading_once(kept: dict[Path, bytes | None]) -> Iterator[None]:
+    """Read each file once by `read_content` in this block, so that what is shown and what is hashed are the same bytes.
+
+    Args:
+        kept: What files held when they were first read, by absolute path, None of those that could not be read; written
+            to.
+    """
+    token = _KEPT.set(kept)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
 @contextlib.contextmanager
 def compared_with(files: TrustedFiles | None, *, only: bool = False) -> Iterator[None]:
     """Compare all files that are read in this block by `read_content`.
@@ -194,9 +212,18 @@ def read_content(path: Path, *, limit_bytes: int = MOST_BYTES) -> bytes:
         OSError: as `TrustedFiles.read`.
     """
     files, only = _IN_USE.get()
-    if files is None:
+    if files is not None:
+        return files.read(path, limit_bytes=limit_bytes, only=only)
+    kept, place = _KEPT.get(), Path(os.path.abspath(path))
+    if kept is None:
         return read_regular(path, limit_bytes=limit_bytes)
-    return files.read(path, limit_bytes=limit_bytes, only=only)
+    if place not in kept:
+        kept[place] = None
+        kept[place] = read_regular(path, limit_bytes=limit_bytes)
+    content = kept[place]
+    if content is None or len(content) > limit_bytes:
+        raise OSError("it could not be read when it was first looked at")
+    return content
 
 
 def read_text(path: Path) -> str:

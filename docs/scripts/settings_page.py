@@ -15,6 +15,7 @@ import docstring_parser
 import yaml
 
 from tw_autogen.session import ROOMS
+from tw_autogen.settings import VARIABLE_SUFFIX
 from tw_autogen.shipped_folders import shipped_folder
 
 PAGE = Path(__file__).parent.parent / "settings-reference.md"
@@ -107,7 +108,7 @@ def _section(prefix: str, kind: ast.ClassDef, loaded: type | None = None, *, lev
     for one in kind.body:
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
             name = one.target.id
-            rules = metadata.get(name, {"folder": "named"})
+            rules = metadata.get(name, {} if name.endswith(VARIABLE_SUFFIX) else {"folder": "named"})
             environment = " and ".join(f"`{variable}`" for variable in rules.get("env", ()))
             words = meaning.get(name, "") + (f" Also read from {environment}." if environment else "")
             shape = f"`{_type(one.annotation, hints.get(name))}`, {_default(one.value)}"

@@ -20,7 +20,8 @@ class DocumentRetrieverSettings:
 
     index: str = field(
         metadata={
-            "missing": "make an index with `tw-autogen index DIR` and name it: --set role.document_retriever.index=DIR"
+            "path": True,
+            "missing": "make an index with `tw-autogen index DIR` and name it: --set role.document_retriever.index=DIR",
         }
     )
     size: int = 5

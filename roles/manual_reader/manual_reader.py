@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import EFBIG
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -31,13 +31,14 @@ class ManualReaderSettings:
     """What may be read.
 
     Args:
-        folder: Where the manuals lie, with the folders in it; relative to where the program runs. Empty: the files of
+        folder: Where the manuals lie, with the folders in it; relative to the settings file that names it, else
+            to where the program runs. Empty: the files of
             the session, which came with the user's requests or were made by code.
         suffixes: Which files count as manuals.
         limit_chars: How much is read at once; of a longer file the headings are shown, and a part can be asked for.
     """
 
-    folder: str = ""
+    folder: str = field(default="", metadata={"path": True})
     suffixes: tuple[str, ...] = (".md", ".txt", ".rst")
     limit_chars: int = 12_000
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen import Attachment, AttachmentType, ChatModel, Memory, Post, Role, Turn
@@ -39,7 +39,7 @@ class WebExplorerSettings:
     """
 
     model: str = ""
-    executable: str = ""
+    executable: str = field(default="", metadata={"path": True})
     no_sandbox: bool = False
     private: bool = False
     steps: int = 10

@@ -4,7 +4,7 @@ import html
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -26,7 +26,8 @@ class WebSearchSettings:
         url: The endpoint: `http://localhost:8888/search` of a SearXNG whose `search.formats` has `json`, or
             `https://api.search.brave.com/res/v1/web/search`, or one that speaks like either.
         kind: How it is spoken to.
-        key_env: Name of the environment variable that holds the key; sent to this endpoint alone, shown nowhere.
+        key_env: Name of the environment variable that holds the key; sent to this endpoint alone, and only
+            if both are set in one place; shown nowhere.
         results: How many are shown of each search.
         seconds: How long one search may take.
         max_mb: How large an answer may be, in megabytes.
@@ -34,7 +35,7 @@ class WebSearchSettings:
 
     url: str
     kind: Literal["searxng", "brave"] = "searxng"
-    key_env: str = ""
+    key_env: str = field(default="", metadata={"server": "url"})
     results: int = 5
     seconds: float = 15.0
     max_mb: float = 4.0

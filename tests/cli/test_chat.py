@@ -441,6 +441,34 @@ def test_files_of_a_chat_are_looked_up_in_the_folder_of_c_too(chat, tmp_path):
     assert "column_of_rules" in request
 
 
+def test_the_tabulator_key_completes_names_with_blanks_so_that_they_are_found(chat, tmp_path):
+    (tmp_path / "Übersicht 2024").mkdir()
+    (tmp_path / "Übersicht 2024" / "Verkäufe März.csv").write_text("column_of_march\n1\n", encoding="utf-8")
+    (tmp_path / "April (2).csv").write_text("column_of_april\n1\n", encoding="utf-8")
+    (tmp_path / "May sales.csv").write_text("column_of_may\n1\n", encoding="utf-8")
+    with replay_server([plans("Seven.", to="User")]) as server:
+        screen, process = chat(server)
+        screen.wait_for("\n>")
+        screen.type("sum @Üb\t")
+        screen.wait_for('"Übersicht 2024/')
+        screen.type("Ver\t")
+        screen.wait_for('März.csv"')
+        screen.type(' and @"Apr\t')
+        screen.wait_for('(2).csv"')
+        screen.type(" and @May\\ sa\t")
+        screen.wait_for('"May sales')
+        screen.type(' and @"no (such).csv"\r')
+        screen.wait_for("no file goes along: 'no (such).csv' does not exist")
+        screen.wait_for("Seven.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+        assert process.wait(SECONDS) == 0
+    request = server.requests[0]["messages"][-1]["content"]
+    assert all(f"column_of_{month}" in request for month in ("march", "april", "may"))
+    assert '@"April (2).csv" and @"May sales.csv" and' in request
+
+
 def test_output_that_fits_the_terminal_opens_no_pager(chat, tmp_path):
     pager = tmp_path / "pager.sh"
     pager.write_text("#!/bin/sh\necho PAGED; cat\n")

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.cli.test_chat import chat  # noqa: F401 - a fixture
 from tw_autogen.cli import main
 from tw_autogen.safe_folder import SafeFolder, remove_folder
-from tw_autogen.session import open_session, read_settings
+from tw_autogen.session import open_session, read_journal, read_settings, rounds_of
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 SECONDS = 120.0
@@ -96,7 +96,8 @@ def test_what_did_not_come_back_is_said_by_name_and_cells_are_run_again_where_as
 
     ran = run("-c", "is it there?", "--output-format", "json", replies=replies)
 
-    words = "variables that did not come back: df; --rerun runs the cells again that made them"
+    again = f"tw-autogen --resume {asked} --rerun"
+    words = f"variables that did not come back: df; {again} runs the cells again that made them"
     assert json.loads(ran.stdout)["warnings"] == [words]
     assert words in ran.stderr
 
@@ -133,6 +134,29 @@ def test_a_chat_that_was_killed_in_a_request_is_gone_on_with(chat, command, envi
         assert process.wait(SECONDS) == 0
 
 
+def test_a_request_that_was_cut_off_is_asked_about_once(chat, asked, tmp_path):  # noqa: F811
+    journal = tmp_path / ".tw" / "sessions" / asked / "events.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(one for one in lines if b'"RoundClosed"' not in one and b"SessionClosed" not in one))
+    with replay_server([plans("Nothing.", to="User")]) as server:
+        screen, process = chat(server, "-c")
+        screen.wait_for("Go on with it? [y/N]")
+        screen.type("n\n")
+        screen.wait_for("\n>")
+        for command in ("/fork", f"/resume {asked}"):
+            screen.type(f"{command}\n")
+            screen.wait_for("going on with session-")
+            screen.wait_for("\n>")
+        screen.type("\x04")
+        screen.wait_for("Go on with it: tw-autogen --resume")
+
+        assert process.wait(SECONDS) == 0
+    assert screen.text.count("was cut off:") == 1
+    assert [one.error for one in rounds_of(read_journal(journal))] == [
+        "it was cut off, and the user did not go on with it"
+    ]
+
+
 def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path):  # noqa: F811
     with replay_server([plans("Nothing.", to="User")]) as server:
         screen, process = chat(server, "-c")
@@ -162,6 +186,10 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for("\n>")
         screen.type("/model\n")
         screen.wait_for("model: other")
+        screen.wait_for("\n>")
+        screen.type("/cost\n")
+        screen.wait_for("tokens     none yet")
+        screen.wait_for("tokens, until this session was opened again")
         screen.wait_for("\n>")
         screen.type("\x04")
 

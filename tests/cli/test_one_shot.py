@@ -175,6 +175,26 @@ def test_a_model_that_can_not_be_asked_is_a_failed_task_without_a_traceback(ask)
     assert "the recording and the run have parted" in ran.stderr
 
 
+@pytest.mark.parametrize(("answer", "named"), [("It is 3.141.592,65.", "3.141.592,65"), ("It is 3.110.668.", "")])
+def test_numbers_of_an_answer_that_nobody_printed_are_named(ask, answer, named):
+    replies = [plans("add"), codes("print(3110668.0)"), answers(answer)]
+    ran = ask(replies, "-p", "sum?", "--output-format", "json")
+
+    warnings = json.loads(ran.stdout)["warnings"]
+    assert (ran.returncode, [named in one for one in warnings]) == (0, [True] if named else []), warnings
+    assert ("! not found in what code printed" in ran.stderr) is bool(named)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_code_has_made_before_a_model_failed_can_be_gone_on_with(ask, quiet):
+    ran = ask([plans("load"), codes("df = 1")], "-p", "q", *(["--quiet"] if quiet else []))
+
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ("what code made so far is kept; go on with it: tw-autogen --resume session-" in ran.stderr) is not quiet
+    assert "round-" not in ran.stderr
+    assert "the recording and the run have parted" in ran.stderr
+
+
 def test_a_configuration_error_is_an_object_too_where_json_is_wanted(ask):
     ran = ask([], "-p", "q", "--output-format", "json", "--set", "session.nosuch=1")
 
@@ -518,7 +538,7 @@ def test_new_hooks_where_code_can_write_are_named_with_quiet_and_in_the_json(ask
     place.chmod(0o777)  # as root code runs as another user
     code = f"open({str(place / '.envrc')!r}, 'w').write('x')"
 
-    ran = ask([plans("go"), codes(code), answers()], "-p", "go", "--set", f"kernel.write={place}", *options)
+    ran = ask([plans("go"), codes(code), answers("Done.")], "-p", "go", "--set", f"kernel.write={place}", *options)
 
     problem = f"new in a folder that code can write to; look at it before a program reads it: {place / '.envrc'}"
     assert f"! {problem}\n" in ran.stderr

@@ -22,10 +22,38 @@ from tw_autogen.conversation import file_names, is_mentioned
         (".env, .hidden.csv, conftest.py and package.json", []),
         ("It is 3.5 e.g. for pandas.read_csv and df.csv_like", []),
         ("", []),
+        ("„Verkäufe März.csv“, »Ergebnis neu.xlsx«, «a b.csv», “c d.csv” und ‚e f.csv‘",
+         ["Verkäufe März.csv", "Ergebnis neu.xlsx", "a b.csv", "c d.csv", "e f.csv"]),
+        ("„Nord“ und „a b.csv“: it’s “fine”, see c.csv", ["a b.csv", "c.csv"]),
+        ("《销售 数据.csv》和「b c.xlsx」", ["销售 数据.csv", "b c.xlsx"]),
+        ("Was steht in der Ergebnis.csv-Datei und der a.csv-Tabelle?", ["Ergebnis.csv", "a.csv"]),
+        ("请问klein.csv里有几行？把结果保存为result.csv，谢谢", ["klein.csv", "result.csv"]),
+        ("sales.csvとcosts.csvを読んで", ["sales.csv", "costs.csv"]),
+        ("sales.csv를 읽고 결과.csv로 저장해", ["sales.csv", "결과.csv"]),
+        ("sales2024数据.csv 有几行", ["sales2024数据.csv"]),
+        ("อ่าน sales.csv แล้วบอกผลรวม", ["sales.csv"]),
+        ("打开\"a b.csv\"文件", ["a b.csv"]),
+        ("把结果保存为结果.csv", []),
     ],
-)
+)  # fmt: skip
 def test_names_of_files_are_found_as_they_stand(text, names):
     assert file_names(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("请问销售.csv里有几行？", ["销售.csv"]),
+        ("分析2024年销售.csv和月报2024.xlsx", ["2024年销售.csv", "月报2024.xlsx"]),
+        ("读取data/销售.csv的数据", ["data/销售.csv"]),
+        ("读取klein.csv", ["klein.csv"]),
+        ("读取没有.csv", []),
+    ],
+)
+def test_where_no_blank_stands_before_a_name_it_is_one_that_exists(text, names):
+    there = {"销售.csv", "2024年销售.csv", "年销售.csv", "月报2024.xlsx", "data/销售.csv"}
+
+    assert file_names(text, there.__contains__) == names
 
 
 @pytest.mark.parametrize(
@@ -40,6 +68,8 @@ def test_names_of_files_are_found_as_they_stand(text, names):
         ("größe.csv", "die größe.csv!", True),
         ("a a a.csv", "a a a a.csv", True),
         ("a.csv", "", False),
+        ("a.csv", "the a.csv-file", True),
+        ("结果.csv", "把结果保存为结果.csv了", True),
     ],
 )
 def test_a_file_is_mentioned_by_its_name_as_a_word(name, text, mentioned):

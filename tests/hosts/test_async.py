@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import threading
+import time
 
 import pytest
 
@@ -119,6 +120,72 @@ def test_a_cell_is_stopped_when_the_task_is_cancelled(agent, tmp_path):  # C35
             return worker.session(person).rounds[1].posts[2].message
 
     assert "Result:\n7" in asyncio.run(asyncio.wait_for(main(), 90))
+
+
+async def none_left(*names):
+    """Fail unless the threads of these names end."""
+    for _ in range(100):
+        left = [one.name for one in threading.enumerate() if one.name in names]
+        if not left:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(left)
+
+
+class Asked:
+    """A person who is asked, and answers only once the test lets them; in each of the host's ways."""
+
+    def __init__(self):
+        self.begun, self.answered = threading.Event(), threading.Event()
+
+    def approve(self, proposal):
+        self.begun.set()
+        while not self.answered.is_set():
+            time.sleep(0.01)
+        return True
+
+    def get_human_input(self, prompt, **more):
+        return "y" if self.approve(prompt) else ""
+
+    async def a_get_human_input(self, prompt, **more):
+        self.begun.set()
+        while not self.answered.is_set():
+            await asyncio.sleep(0.01)
+        return "y"
+
+
+@pytest.mark.parametrize("asks", ["approve", "get_human_input", "a_get_human_input"])
+@pytest.mark.parametrize("call", ["a_initiate_chat", "a_generate_reply"])
+def test_what_waits_for_a_person_ends_when_the_task_is_cancelled(agent, tmp_path, asks, call):  # C35
+    person = Asked()
+    script = [plans("keep"), codes("kept = 7"), plans("again"), codes("6 * 7"), plans("It is 42.", to="User")]
+    how = {"approve": person.approve} if asks == "approve" else {"human_input_mode": "TERMINATE"}
+    kind = type("Kind", (TaskWeaverAgent,), {} if asks == "approve" else {asks: staticmethod(getattr(person, asks))})
+    model, rules = ScriptedModel(script), {"code_interpreter.approval": "always"}
+
+    async def main():
+        with kind(model=model, llm_config=False, workspace=tmp_path, settings=rules, **how) as worker:
+            partner = agent()
+
+            def ask(words, **more):
+                if call == "a_generate_reply":
+                    return worker.a_generate_reply([{"role": "user", "content": one} for one in words], partner)
+                return partner.a_initiate_chat(worker, message=words[-1], **more, **QUIET)
+
+            work = asyncio.create_task(ask(["keep"]))
+            await asyncio.to_thread(person.begun.wait, 60)
+            work.cancel()
+            try:
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.wait_for(work, 5)
+                await none_left("approval", f"{worker.name} at work")
+                error = worker.session(partner).rounds[0].error
+            finally:
+                person.answered.set()
+            await asyncio.wait_for(ask(["keep", "again"], clear_history=False), 20)
+            return error, worker.session(partner).rounds[-1].posts[-1].message
+
+    assert asyncio.run(asyncio.wait_for(main(), 90)) == ("it was stopped by the user", "It is 42.")
 
 
 def test_ctrl_c_in_a_chat_ends_the_round_and_goes_on_up(agent, tmp_path):  # C35

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+import threading
 
 import pandas as pd
 import pytest
@@ -55,6 +56,45 @@ def test_the_callers_model_is_offered_the_plugin_with_its_schema(tools):
     assert offered["function"]["name"] == "double"
     assert offered["function"]["description"] == "Double a number."
     assert offered["function"]["parameters"]["properties"] == {"number": {"type": "integer"}}
+
+
+WAIT_YAML = "name: wait\ndescription: Wait.\nparameters:\n- {name: seconds, type: float, description: How long.}\n"
+WAIT = """
+import time
+from tw_autogen.plugin import Plugin, register_plugin
+
+@register_plugin
+class Wait(Plugin):
+    def __call__(self, seconds):
+        print("waiting", file=open("waiting", "w"))
+        time.sleep(seconds)
+        return "waited"
+"""
+
+
+def test_a_call_is_interrupted_when_the_task_is_cancelled_and_the_next_one_is_answered(tools, tmp_path):
+    (tmp_path / "wait.yaml").write_text(WAIT_YAML, encoding="utf-8")
+    (tmp_path / "wait.py").write_text(WAIT, encoding="utf-8")
+    made, _, executor = tools([tmp_path / "wait.yaml"])
+    wait = executor.function_map["wait"]
+
+    async def main():
+        work = asyncio.create_task(wait(seconds=60))
+        while not (made.folder / "waiting").exists():
+            await asyncio.sleep(0.05)
+        queued = asyncio.create_task(wait(seconds=60))
+        await asyncio.sleep(0.1)
+        for one in (queued, work):
+            one.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await one
+        return await asyncio.wait_for(wait(seconds=0), 30)
+
+    assert asyncio.run(main()) == "waited"
+    for one in threading.enumerate():
+        if one.name in ("tool wait", "interrupt"):
+            one.join(5)
+            assert not one.is_alive(), one.name
 
 
 def test_a_plugin_of_the_host_runs_here(tools):

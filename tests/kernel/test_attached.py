@@ -633,3 +633,23 @@ def test_a_kernel_of_a_jupyter_server_is_attached_to_and_lives_on(server):
 def test_a_server_that_refuses_is_an_error(server, kernel_id, token, problem):
     with AttachedKernel(f"{server}#{kernel_id}", token=token) as kernel, pytest.raises(KernelStartError, match=problem):
         kernel.execute("1", seconds=1.0)
+
+
+def test_both_roles_know_the_variables_of_the_notebook_and_what_is_new_there(user, tmp_path):
+    user.run("import pandas as pd\nmeasured = pd.DataFrame({'load': [1, 2, 3]})\nsame = 7")
+    model = ScriptedModel([plans("Three.", to="User"), plans("Four.", to="User")])
+
+    def make(folder):
+        return AttachedKernel(user.manager.connection_file, settings=QUICK, folder=folder, approval="never")
+
+    with open_session(model, kernel=make, folder=tmp_path) as session:
+        session.ask("how many loads?")
+        user.run("measured = pd.DataFrame({'load': [1, 2, 3, 4]})")
+        session.ask("and now?")
+
+    first, second = (calls[-1]["content"] for calls in model.calls)
+    assert "Variables that the User has in this kernel:\n" in first
+    assert "- measured: DataFrame, 3 x 1, columns load: int64" in first
+    assert "- same: int, 7" in first
+    assert "- measured: DataFrame, 4 x 1, columns load: int64" in second
+    assert "- same: int" not in second.split("and now?")[1]

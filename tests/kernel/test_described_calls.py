@@ -72,6 +72,10 @@ def test_a_call_reads_all_rows_of_a_table_and_nothing_of_its_footer(title, gap, 
 
 NUMBER = r"[-+.\d][\d.,]*(?:e[-+]?\d+)?"
 TABLES = {
+    "units": "n,m\nkg,mm\n1,1.5\n2,2.5\n3,4\n",
+    "units, below a title and above a footer": "Weights,\n,\nn,m\nkg,mm\n1,1.5\n2,2.5\n3,4\n,\nSource: nobody,\n",
+    "heads of groups above the names": "x,a,,\nk,n,m,o\nA,1,2.5,3\nB,4,5.5,6\nC,7,8.5,9\n",
+    "units, semicolons": "n;m\n(kg);(mm)\n1.000,5;1,5\n2,5;2,5\n3;4\n",
     "zeros of two signs": "n,m\n0,1.0\n-0,1\n0.0,2\n3,1.00\n",
     "thousands": 'n;m\n"1,299";"12,000.5"\n881;3\n',
     "thousands, and commas that part none": 'n,pair,m\n"1,299","1,5",3\n881,"2,7",\n',

@@ -100,6 +100,30 @@ TABLE = {  # fmt: off
     "day first": ("a.csv", "d\n13/02/2024\n01/03/2024\n", ["day first"], ["month first"]),
     "month first": ("a.csv", "d\n02/13/2024\n03/01/2024\n", ["month first"], ["day first"]),
     "day or month": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["day or month first is not certain"], []),
+    "days of named months": (
+        "a.csv", "d,n\n5-Jan-2003,1\n31-Dec-2002,2\n1-Feb-2003,2\n",
+        ["'d': date text D-Mon-YYYY, 31-Dec-2002 … 1-Feb-2003"], ["e.g."],
+    ),
+    "days of named months, short": (
+        "a.csv", "d\n05-JAN-03\n17-JUN-98\n", ["'d': date text D-Mon-YY, 17-JUN-98 … 05-JAN-03"], [],
+    ),
+    "days of named months, by letters alone": ("a.csv", "d\n01JAN2020\n31DEC2019\n", ["31DEC2019 … 01JAN2020"], []),
+    "days of written months": (
+        "a.csv", "d\n1 March 2021\n15 September 2020\n",
+        ["'d': date text D-Mon-YYYY, 15 September 2020 … 1 March 2021"], [],
+    ),
+    "named months first": (
+        "a.csv", 'd\n"Jan 5, 2003"\n"December 31, 2002"\nFeb 1 2003\n',
+        ["'d': date text Mon D, YYYY, December 31, 2002 … Feb 1 2003"], [],
+    ),
+    "named months with times": (
+        "a.csv", "d\n05-Jan-2003 10:30\n04-Jan-2003 11:00:01\n",
+        ["D-Mon-YYYY with time, 04-Jan-2003 11:00:01 … 05-Jan-2003 10:30"], [],
+    ),
+    "named months of years": ("a.csv", "m\nJan 2003\nDec 2002\n", ["'m': date text Mon-YYYY, Dec 2002 … Jan 2003"], []),
+    "named months of years or days": ("a.csv", "m\nJan-03\nDec-02\n", ["'m': text"], ["date text"]),
+    "named months of both years": ("a.csv", "d\n5-Jan-2003\n4-Jan-02\n", ["D-Mon-YY or YYYY, 4-Jan-02 … 5-Jan"], []),
+    "no names of months": ("a.csv", "d\n12-Abc-2003\n13 Jam 04\nMay be 2003\n", ["'d': text"], ["date text"]),
     "dates of two forms": (
         "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n2023-02-06,3\n13/02/2023,4\n13/02/2023,5\n",
         ["'d': date text in mixed forms, 2 YYYY-MM-DD ('2023-01-05'), 3 DD/MM/YYYY (day first) ('05/01/2023'), 4"], [],
@@ -204,6 +228,32 @@ TABLE = {  # fmt: off
     "Windows letters": ("a.csv", GERMAN.encode("cp1252"), ["encoding='cp1252'", "Köln"], []),
     "a late letter": ("a.csv", b"name\n" + b"x\n" * 600_000 + "Köln\n".encode("cp1252"), ["encoding='cp1252'"], []),
     "UTF-16": ("a.csv", GERMAN.encode("utf-16"), ["encoding='utf-16'", "Köln"], []),
+    "Mac letters": (
+        "a.csv", "ville,n\nPérigueux,1\nHyères,2\nBesançon,3\n".encode("mac_roman"),
+        ["CSV, mac_roman: 3 rows", "encoding='mac_roman'", "Périgueux"], ["or an encoding of other"],
+    ),
+    "Windows letters and signs": (
+        "a.csv", "name,n\nDušan’s,1\ntotal‡,2\nš–ž,3\nBjörn,4\nmüßig™,5\n".encode("cp1252"), ["'cp1252'"], ["mac"],
+    ),
+    "units below the names": (
+        "a.csv", "station,temp,rain\n,°C,mm\nA,5.5,3\nB,6.5,4\nC,7.0,5\n",
+        ["3 rows x 3 columns", "'temp': float, 5.5 … 7.0", "second line is no row, but units or more names: ,°C,mm",
+         "pd.read_csv('a.csv', skiprows=[1])"], ["odd: "],
+    ),
+    "units below names below a title": (
+        "a.csv", "Weather of May,,\n,,\nday,temp,rain\n[d],[C],[mm]\n1,5.5,3\n2,6.5,4\n3,7.0,5\n,,\nSource: us,,\n",
+        ["3 rows x 3 columns", "'day': int, 1 … 3", "skiprows=[0, 1, 3], nrows=3)"], ["odd: "],
+    ),
+    "heads of groups above the names": (
+        "a.csv", "Trends,share of searches,,\nplace,NFL,NBA,other\nA,5.5,3,1\nB,6.5,4,2\nC,7.0,5,4\n",
+        ["3 rows x 4 columns, header in line 2", "'NFL': float, 5.5", "pd.read_csv('a.csv', skiprows=1)"], ["odd"],
+    ),
+    "heads of groups above names that come again": (
+        "a.csv", "place,men,,women,\n,yes,no,yes,no\nA,5,3,1,2\nB,6,4,2,3\nC,7,5,4,3\n",
+        ["second line holds more names, with header=[0, 1] they are pairs: ,yes,no,yes,no"], ["skiprows"],
+    ),
+    "a first row that is no unit": ("a.csv", "k,a,b\nx,n/a,NA\ny,1,2\nz,3,4\nu,5,6\n", ["4 rows x 3"], ["no row"]),
+    "a word that comes again": ("a.csv", "a,b\nlow,low\n1,2\n3,4\n5,low\n" + "1,2\n" * 20, ["24 rows"], ["no row"]),
     "byte order mark": ("a.csv", GERMAN.encode("utf-8-sig"), ["'Datum'"], ["ufeff"]),
     "tabs": ("a.tsv", "a\tb\n1\t2\n", ["with tabs: 1 rows x 2", "sep='\\t'"], []),
     "pipes": ("a.csv", "a|b\n1|2\n", ["sep='|'"], []),
@@ -226,9 +276,18 @@ TABLE = {  # fmt: off
     "nested JSON": (
         "a.json",
         json.dumps(NESTED),
-        ["list of 2 objects", "'types': list of str, 0–1 items, 1 empty", "'aci': list of str, 1–2 items",
-         "'limit': int, 5, 1 null", "'extra': bool, 'True', absent in 1", "  'zip': str"],
+        ["list of 2 objects", "'types': list of str, 0–1 items, 1 empty ([], not null)",
+         "'aci': list of str, 1–2 items", "'limit': int, 5, 1 null", "'extra': bool, true, absent in 1",
+         "  'zip': str"],
         [],
+    ),
+    "booleans of JSON": (
+        "a.json", '[{"a": true, "b": true}, {"a": false, "b": true}, {"a": true, "b": null}]',
+        ["'a': bool, true (2), false (1)", "'b': bool, always true, 1 null"], ["'True'"],
+    ),
+    "lists of JSON, empty and null": (
+        "a.json", '[{"a": []}, {"a": null}, {"a": ["x", "y"]}, {"a": []}, {}]',
+        ["'a': list of str, 0–2 items, 2 empty ([], not null), all different: 'x', 'y', 1 null, absent in 1"], [],
     ),
     "JSON by key": ("a.json", json.dumps({f"k{at}": at for at in range(50)}), ["of 50 keys, such as 'k0'"], ["'k7'"]),
     "JSON of numbers": ("a.json", "[1, 2, 3]", ["JSON: list of int, 3 items"], []),
@@ -291,7 +350,7 @@ TABLE = {  # fmt: off
     "empty rows at the end": ("a.csv", "a,b\n1,x\n2,y\n,\n,\n", ["2 rows x 2", "2 empty rows, separators only"], []),
     "ordinals": ("a.csv", "a\n57th\n115th\n1st\n", ["3 ordinals ('1st', '115th')"], ["unit"]),
     "codes of digits and letters": ("a.csv", "a\n1A\n2BC\n3D\n4E\n5F\n6\n", ["'a': text"], ["unit"]),
-    "Cyrillic of 8 bits": ("a.csv", "имя,n\nИван,1\nОльга,2\n".encode("cp1251"), ["or an encoding of other"], []),
+    "letters that nobody can tell": ("a.csv", b"n,m\n\xe9\x81\x8d\xe9,1\n\x8d\x81\x90,2\n", ["latin-1"], []),
     "short text": ("a.txt", "one\ntwo\n", ["text of 2 lines", "| one", "| two"], []),
     "long text": ("a.log", "word " * 2000, ["text of 1 line, 10000 characters", "it begins:", "| word word"], []),
     "manual": (
@@ -346,6 +405,29 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
     text = "\n".join([found["headline"], *found["lines"]])
     assert [one for one in said if one not in text] == [], text
     assert [one for one in unsaid if one in text] == [], text
+
+
+LETTERS = {
+    "gb18030": "日期,城市,销售额\n2024-01-01,北京,1200\n2024-01-02,上海,900\n2024-01-03,广州,700\n",
+    "cp932": "日付,都市,売上\n2024-01-01,東京,1200\n2024-01-02,大阪,900\n2024-01-03,名古屋,700\n",
+    "cp949": "날짜,도시,매출\n2024-01-01,서울,1200\n2024-01-02,부산,900\n2024-01-03,대구,700\n",
+    "big5": "日期,城市,銷售額\n2024-01-01,臺北,1200\n2024-01-02,高雄,900\n2024-01-03,臺中,700\n",
+    "cp1251": "дата,город,продажи\n2024-01-01,Москва,1200\n2024-01-02,Казань,900\n2024-01-03,Самара,700\n",
+    "cp1253": "ημερομηνία,πόλη,πωλήσεις\n2024-01-01,Αθήνα,1200\n2024-01-02,Πάτρα,900\n",
+    "cp1252": "Datum,Straße,Größe\n2024-01-01,Königsweg,12\n2024-01-02,Ährenweg,3\n",
+}
+
+
+@pytest.mark.parametrize(("encoding", "text"), LETTERS.items(), ids=LETTERS)
+def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path):
+    head, _, rest = text.partition("\n")
+    (tmp_path / "a.csv").write_bytes(f"{head}\n{rest * 40}".encode(encoding))
+
+    ((found,), _) = Describer(tmp_path, apart=False).describe_all([("a.csv", "a.csv")], seconds=20)
+
+    assert encoding in found["headline"]
+    assert found["columns"] == head.split(",")
+    assert f"encoding='{encoding}'" in "\n".join(found["lines"])
 
 
 TOTALS = (
@@ -483,7 +565,7 @@ def test_columnar_files_are_told_with_their_own_types(tmp_path, suffix):
 
     assert "2 rows x 3 columns" in told
     assert "'a': int64, 1 … 2" in told
-    assert "'c': list of int, 0–1 items, 1 empty" in told
+    assert "'c': list of int, 0–1 items, 1 empty ([], not null)" in told
 
 
 def test_a_text_is_quoted_where_it_speaks_of_columns_of_the_other_files_in_whatever_order(tmp_path):

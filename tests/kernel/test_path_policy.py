@@ -406,3 +406,37 @@ def test_what_lies_in_a_folder_that_code_writes_is_not_granted_over_a_link_out_o
         return
     with pytest.raises(ConfigError, match=rf"kernel\.{key}: .* over the link {work / led}, which code could make"):
         LocalKernel.check_settings(settings)
+
+
+def place_of_trust(tmp_path, monkeypatch, variable):
+    """Let the user's settings or state lie in a folder that is granted, as in some development containers."""
+    project = tmp_path / "project"
+    (project / "in").mkdir(parents=True)
+    for folder in (tmp_path, project, project / "in"):
+        folder.chmod(0o777)  # root's code runs as another user
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(variable, str(project / ".own"))
+    return project
+
+
+@pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
+def test_code_writes_nowhere_where_trust_and_the_users_settings_are_kept(tmp_path, monkeypatch, variable):
+    project = place_of_trust(tmp_path, monkeypatch, variable)
+    own = project / ".own" / "tw-autogen"
+    (own / "trust").mkdir(parents=True)
+
+    for folder in (project, own.parent, own, own / "trust"):
+        with pytest.raises(ConfigError, match="where this program keeps your settings and what you trust"):
+            LocalKernel.check_settings(KernelSettings(write=(str(folder),)), tmp_path / "session")
+        with pytest.raises(ConfigError, match="where this program keeps your settings and what you trust"):
+            refuse_folder(folder, KernelSettings())
+    for folder in (own, own / "trust"):
+        with pytest.raises(ConfigError, match="where this program keeps your settings and what you trust"):
+            LocalKernel.check_settings(KernelSettings(read=(str(folder),)), tmp_path / "session")
+        assert "where this program keeps" in too_broad_reason(folder)
+    assert too_broad_reason(project) == ""
+    LocalKernel.check_settings(KernelSettings(read=(str(project),), write=(str(project / "in"),)), tmp_path / "session")
+
+
+def test_the_folder_in_which_states_of_programs_lie_is_too_much(home):
+    assert too_broad_reason(home / ".local" / "state") == "where programs keep keys and settings of yours"

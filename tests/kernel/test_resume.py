@@ -301,6 +301,32 @@ def test_what_came_back_is_listed_before_the_first_cell(tmp_path):
         assert [one.name for one in kernel.variables()] == ["a"]
 
 
+@pytest.mark.parametrize("first", ["", "a = 1"], ids=["alone", "after another cell"])
+@pytest.mark.parametrize("cell", ["b = [2]\n1 / 0", "b = [2]\nwhile True: pass"], ids=["failed", "stopped"])
+def test_what_a_cell_has_left_that_did_not_end_well_comes_back(tmp_path, first, cell):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        if first:
+            kernel.execute(first, seconds=30)
+        kernel.execute(cell, seconds=1)
+        assert "b" in [one.name for one in kernel.variables()]
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        execution = kernel.execute("b", seconds=30)
+
+        assert execution.result == "[2]"
+        assert "warning" not in said(execution)
+
+
+def test_a_cell_that_did_not_end_well_is_not_run_again_and_what_it_left_is_named(tmp_path):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        kernel.execute("b = [2]\n1 / 0", seconds=30)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        execution = kernel.execute("a", seconds=30)
+
+    assert execution.result == "1"
+    assert "warning: b did not come back" in said(execution)
+
+
 def test_without_checkpoints_a_dead_kernel_loses_its_variables(tmp_path):
     with LocalKernel(tmp_path) as kernel:
         kernel.execute("a = 1", seconds=30)

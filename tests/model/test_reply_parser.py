@@ -91,6 +91,11 @@ CODE = {
     "a word behind code": ("x = 6 * 7\nx\nhello", "hello", "x = 6 * 7\nx"),
     "code within an explanation": ("Use\ndf.mean()\nfor it.\nThat is all.",) * 2 + (None,),
     "a magic line": ("%pip install a\nimport a", "", "%pip install a\nimport a"),
+    "a line within brackets that begins as a magic does": (
+        "x = (10\n% 3)\nprint(x)\nThis prints 1.",
+        "This prints 1.",
+        "x = (10\n% 3)\nprint(x)",
+    ),
     "never closed before prose": ("```python\nx = 1\nprint(x)\n\nThis prints x.", "This prints x.", "x = 1\nprint(x)"),
     "a fence in a string": (
         "A.\n```python\na = '''\n```bash\nls\n```\n'''\nprint(a)\n```\nB.",

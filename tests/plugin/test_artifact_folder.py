@@ -5,7 +5,8 @@ import os
 import pytest
 
 from tw_autogen.kernel import Artifact, Log
-from tw_autogen.plugin import HostPlugin, read_spec
+from tw_autogen.plugin import HostPlugin
+from tw_autogen.plugin.spec import read_spec
 from tw_autogen.safe_folder import KeptFolder, SafeFolder
 
 ADDS = "return ctx.add_artifact('n', name, 'txt', 'mine')"

@@ -7,7 +7,8 @@ import pytest
 
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
-from tw_autogen.plugin import HostPlugin, read_spec
+from tw_autogen.plugin import HostPlugin
+from tw_autogen.plugin.spec import read_spec
 
 TASKWEAVER = """\
 from taskweaver.plugin import Plugin, register_plugin

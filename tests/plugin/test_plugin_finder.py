@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError
-from tw_autogen.plugin import Parameter, PluginSpec, find_plugins, read_spec
+from tw_autogen.plugin import Parameter, PluginSpec, find_plugins
 from tw_autogen.plugin.plugin_finder import renamed_parameters
-from tw_autogen.plugin.spec import NO_DEFAULT
+from tw_autogen.plugin.spec import NO_DEFAULT, read_spec
 from tw_autogen.shipped_folders import shipped_folder
 
 HEAD = "from taskweaver.plugin import Plugin, register_plugin\n\n\n"

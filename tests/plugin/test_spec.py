@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from tw_autogen.errors import PluginSpecError
-from tw_autogen.plugin import Parameter, PluginSpec, read_spec
-from tw_autogen.plugin.spec import NO_DEFAULT
+from tw_autogen.plugin import Parameter, PluginSpec
+from tw_autogen.plugin.spec import NO_DEFAULT, read_spec
 
 
 @pytest.fixture

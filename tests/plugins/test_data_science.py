@@ -10,8 +10,8 @@ import pytest
 
 from tw_autogen.code_interpreter.task_type import TASK_TYPES
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.plugin import find_plugins, read_spec
-from tw_autogen.plugin.spec import NO_DEFAULT
+from tw_autogen.plugin import find_plugins
+from tw_autogen.plugin.spec import NO_DEFAULT, read_spec
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
 

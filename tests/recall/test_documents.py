@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tw_autogen.errors import ConfigError
@@ -78,6 +80,35 @@ def test_an_index_that_lies_elsewhere_knows_its_folder(tmp_path):
     assert index.changed() == []
     (tmp_path / "docs" / "tea.md").unlink()
     assert index.changed() == ["tea.md"]
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "above", "by name", "changed"])
+def test_an_index_of_somebody_else_says_nothing_of_files_outside_of_its_folder(tmp_path, where):
+    docs, private = tmp_path / "docs", tmp_path / "private"
+    for one in (docs, private):
+        one.mkdir()
+        (one / "tea.md").write_text("pin=1234\n")
+    index = DocumentIndex.build(docs).write(docs / "i.json" if where == "by name" else tmp_path / "out" / "i.json")
+    plain = json.loads(index.read_text())
+    if where == "by name":
+        plain["files"] = {"../private/tea.md": plain["files"]["tea.md"], str(private / "gone.md"): "0"}
+    elif where == "changed":
+        plain["files"]["guess.md"] = "0"
+    else:
+        plain["folder"] = "../private" if where == "above" else str(private)
+
+    def said(guess):
+        index.write_text(json.dumps({**plain, "files": {name: guess for name in plain["files"]}}))
+        read = DocumentIndex.read(index)
+        return read.changed(), read.gone()
+
+    right = said(plain["files"].get("tea.md", plain["files"].get("../private/tea.md")))
+    wrong = said("0" * 16)
+    (private / "tea.md").unlink()
+    (docs / "tea.md").unlink()
+
+    assert right == wrong == said("0" * 16)
+    assert DocumentIndex.read(index).passages
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -11,10 +11,10 @@ import pytest
 
 from tw_autogen.cli.scenario_table import costs_table, put_table
 from tw_autogen.model import Recording, Usage
-from tw_autogen.scenario import replay_scenario
+from tw_autogen.scenario import read_scenario, replay_scenario, run_scenario
 from tw_autogen.scenario.scenario import find_scenarios
 from tw_autogen.session import Answer, read_journal, rounds_of
-from tw_autogen.testing import plans
+from tw_autogen.testing import ScriptedModel, plans
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = find_scenarios(ROOT / "scenarios")
@@ -62,6 +62,31 @@ def with_reply(recording, at, text):
     replies = list(recording.replies)
     replies[at] = replace(replies[at], completion=replace(replies[at].completion, text=text, tool_calls=()))
     return replace(recording, replies=tuple(replies))
+
+
+RULES = {
+    "once": ["Until when may a class cancel, what is due later, and what do pupils and teachers of a class pay?"],
+    "twice": ["Until when may a school class cancel, and what is due later?", "What do pupils of a class pay?"],
+    "never": [],
+    "four times": [f"What do pupils of a class pay ({number})?" for number in range(4)],
+}
+
+
+@pytest.mark.parametrize(
+    ("searches", "fits"), [("once", True), ("twice", True), ("never", False), ("four times", False)]
+)
+def test_documents_may_be_searched_again_for_the_same_step_but_not_without_end(tmp_path, searches, fits):
+    answer = (
+        "You can cancel until 3 days before, later it costs 18 crowns (bookings.md, lines 10-11). The visit costs 72 "
+        "crowns (tickets.md, line 5)."
+    )
+    steps = [*(plans(words, to="DocumentRetriever") for words in RULES[searches]), plans(answer, to="User")]
+    scenario = read_scenario(ROOT / "scenarios" / "retriever")
+
+    outcome = run_scenario(scenario, ScriptedModel(steps), workspace=tmp_path)
+
+    assert [one for one in outcome.problems if "posts" in one] == list(outcome.problems)
+    assert (not outcome.problems) is fits
 
 
 LONG = 20

@@ -1,9 +1,13 @@
 """A person before each cell and each plan: approves, changes, or refuses with a reason that the model gets."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tw_autogen.approval import Decision, Proposal, decide, read_decision
-from tw_autogen.errors import ApprovalNeeded, ConfigError, RoundError, SettingsError
+from tw_autogen.errors import ApprovalNeeded, ConfigError, RoundError, RoundInterrupted, SettingsError
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, event_from_dict
 from tw_autogen.session import open_session
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
@@ -279,3 +283,30 @@ def test_what_can_not_be_asked_is_told_at_opening(tmp_path, approve, found):
         open_session(ScriptedModel([]), folder=tmp_path, approve=approve)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_ends_the_question_of_a_session_that_works_on_another_thread(tmp_path):
+    asked, ended = threading.Event(), threading.Event()
+
+    def approve(proposal):
+        asked.set()
+        try:
+            while True:
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    script = [plans("double 21"), codes("21 * 2"), plans("42.", to="User")]
+    with open_session(ScriptedModel(script), folder=tmp_path, settings=CELLS, approve=approve) as session:
+        with ThreadPoolExecutor() as pool:
+            answer = pool.submit(session.ask, "double 21")
+            assert asked.wait(30)
+            session.interrupt()
+            with pytest.raises(RoundInterrupted, match=r"stopped by interrupt\(\)"):
+                answer.result(20)
+
+        assert ended.wait(5)
+        assert session.ask("and?").text == "42."
+    given = [line for line in session.journal.read_text(encoding="utf-8").splitlines() if '"ApprovalGiven"' in line]
+    assert len(given) == 1
+    assert "the question was given up" in given[0]

@@ -15,7 +15,15 @@ from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 def users(tmp_path):
     folder = tmp_path.resolve() / "mine"
     (folder / "sub").mkdir(parents=True)
-    for name in ("sales.csv", "sub/deep.csv", "my sales.csv", "passwords.csv", ".hidden.csv", "package.json"):
+    for name in (
+        "sales.csv",
+        "销售.csv",
+        "sub/deep.csv",
+        "my sales.csv",
+        "passwords.csv",
+        ".hidden.csv",
+        "package.json",
+    ):
         (folder / name).write_text("day,revenue\n1,20\n", encoding="utf-8")
     (tmp_path / "outside.csv").write_text("secret\n1\n", encoding="utf-8")
     (folder / "link.csv").symlink_to(tmp_path / "outside.csv")
@@ -42,6 +50,9 @@ def session(tmp_path, users):
         ("sum of revenue in sub/deep.csv?", "deep.csv"),
         ("sum of revenue in 'my sales.csv'?", "my sales.csv"),
         ("sum of revenue in USERS/sales.csv?", "sales.csv"),
+        ("sum of revenue in „my sales.csv“?", "my sales.csv"),
+        ("请问sales.csv里有几行？把结果保存为结果.csv。", "sales.csv"),
+        ("请问销售.csv里有几行？", "销售.csv"),
     ],
 )
 def test_a_named_file_is_described_and_lies_where_code_runs(session, users, words, name):

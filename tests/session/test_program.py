@@ -131,6 +131,16 @@ def test_words_of_a_question_break_no_program(query):
     compile(source, "program.py", "exec")
 
 
+@pytest.mark.parametrize("before", range(60, 100, 13))
+def test_help_is_cut_beside_no_percent_sign_and_says_the_defaults(tmp_path, before):
+    query = f"{'of sales.csv ' * 20}"[: before - 8] + f" top 25 %{'%' * 60} of sales.csv"
+    (tmp_path / "sales.csv").write_text(CSV, encoding="utf-8")
+    ran = run(Program.of(events("n = 25\nopen('sales.csv')", query=query)), tmp_path, "--help")
+
+    assert ran.returncode == 0, ran.stderr
+    assert "(default: sales.csv)" in " ".join(ran.stdout.split())
+
+
 def test_lines_are_those_of_python_whatever_else_ends_a_line_elsewhere():
     odd = "a = 'p\u2028q\x0c'\rb = 2\nraise ValueError"
     program = Program.of(events((odd, "cell 1, line 3\nValueError"), "c = b + 1", query="q", files=()))

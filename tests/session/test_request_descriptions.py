@@ -1,6 +1,8 @@
 """What a prompt says of a request's files, its variables and the user's folder, so that no step only looks at them."""
 
+import json
 import os
+import shutil
 import sys
 import time
 
@@ -65,10 +67,55 @@ def test_a_folder_is_told_by_names_with_families_as_one_line(here, tmp_path):
     told = found.of_folder("sum the units", str(here), 0)
 
     assert "'sales.csv' 23 B" in told
-    assert "'test-2001.csv' … 'test-2011.csv' (4 files, 15 B–40 B each)" in told
+    assert "'test-2001.csv' … 'test-2011.csv' (4 files, 15 B–40 B each, 2001–2002, 2010–2011)" in told
     assert "'kept.csv'" in told
     assert "hidden, ignored or secret-like left out" in told
     assert "units" not in told
+
+
+def test_files_of_settings_with_secrets_are_left_out_and_values_named_so_are_masked(here, tmp_path):
+    servers = {"mcpServers": {"crm": {"command": "crm", "env": {"CRM_TOKEN": "tok_live_4711"}}}}
+    for name in ("mcp.json", "my-mcp.json", "mcp_servers.json", "taskweaver_config.json", "tw_autogen.yaml"):
+        (here / name).write_text(json.dumps(servers), encoding="utf-8")
+    config = {
+        "host": "db.example.org",
+        "db_password": "hunter2hunter2",
+        "api-key": "$CRM_KEY",
+        "mode": "read_only_mode",
+    }
+    (here / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (here / "deploy.txt").write_text("region = eu-central-1\nsecret_key = abcdefghij\n", encoding="utf-8")
+    found, own, _ = descriptions(tmp_path, here, profile_folder="content")
+
+    told = found.of_folder("config and deploy: which host, which region, crm?", str(here), 0)
+
+    assert "'mcp.json'" not in told
+    assert "tok_live" not in told
+    assert "hunter2" not in told
+    assert "abcdefghij" not in told
+    for said in ('"db_password": "[secret]"', "secret_key = [secret]", "db.example.org", "$CRM_KEY", "read_only_mode"):
+        assert said in told, told
+
+
+def test_a_later_process_tells_what_is_new_only(here, tmp_path):
+    shutil.copy(here / "sales.csv", tmp_path / "own_sales.csv")
+    first, own, _ = descriptions(tmp_path, here, profile_folder="content")
+    (own / "given.csv").write_text("north,south\n" + "1.5,2.5\n" * 300, encoding="utf-8")
+    (here / "given.csv").write_bytes((own / "given.csv").read_bytes())
+    given = first.of_request("sum given.csv", [own / "given.csv"], {})
+    told = f"sum\n\n{given}\n\n{first.of_folder('sum the units of sales', str(here), 0)}\n"
+    settings = SessionSettings(user_folder=str(here), profile_folder="content")
+
+    def again(before):
+        return RequestDescriptions(settings, own, lambda: FakeKernel(folder=own), print, before)
+
+    assert "'sales.csv'" in told
+    assert again(told).of_folder("sum the units of sales, and given", str(here), 0) == ""
+    assert "(described in an earlier request)" in again(told).of_request("sum", [own / "given.csv"], {})
+    (here / "costs.csv").write_text("shop,cost\na,1\n", encoding="utf-8")
+    now = again(told).of_folder("sum the cost of costs", str(here), 0)
+    assert f"{str(here / 'costs.csv')!r}: " in now
+    assert f"{str(here / 'sales.csv')!r}: " not in now
 
 
 def test_a_folder_is_told_by_content_once_for_each_layout(here, tmp_path):
@@ -76,7 +123,7 @@ def test_a_folder_is_told_by_content_once_for_each_layout(here, tmp_path):
 
     told = found.of_folder("which site has the highest value of water?", str(here), 0)
 
-    assert "'test-2001.csv' … 'test-2010.csv' (3 files, 15 B each)" in told
+    assert "'test-2001.csv' … 'test-2010.csv' (3 files, 15 B each, 2001–2002, 2010)" in told
     assert "'test-2011.csv' 40 B" in told
     assert "'Alabama.csv' … 'Utah.csv' (3 files, 11 B each)" in told
     water, sales, other = (f"'{here}/{name}'" for name in ("water/test-2001.csv", "sales.csv", "water/test-2011.csv"))
@@ -84,6 +131,49 @@ def test_a_folder_is_told_by_content_once_for_each_layout(here, tmp_path):
     assert told.index(f"- {water}") < told.index(f"- {sales}")
     assert f"to be read with pd.read_csv({other}, skiprows=2)" in told
     assert f"Its files, below {here}/:" in told
+
+
+TABLES = {
+    "counts.csv": "Fraud by year,\n,\nYear,Reports\n" + "".join(f'{at},"1,{at - 1900}"\n' for at in range(2001, 2025)),
+    "top.csv": "rank,kind,cases\n" + "".join(f"{at},kind {at},{at * 7}\n" for at in range(1, 60)),
+    "states.csv": "state,cases\n" + "".join(f"state {at},{at * 5}\n" for at in range(60)),
+    "payment.csv": "method,loss\n" + "".join(f"method {at},{at * 3}\n" for at in range(60)),
+    "arrests.csv": "officer,date\n" + "".join(f"{at},{at % 28 + 1}-Mar-20{at % 9 + 10}\n" for at in range(60)),
+}
+
+
+def test_of_files_that_do_not_fit_whole_the_next_ones_have_a_line_with_columns_and_the_call(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, text in TABLES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    found, _, _ = descriptions(tmp_path, folder, profile_folder="content", profile_chars=1800)
+
+    told = found.of_folder(
+        "which state has the most cases, and which kind, of reports of the year 2003?", str(folder), 0
+    )
+
+    assert len(told) <= 1800
+    assert "  'counts.csv'" not in told
+    assert "'counts.csv' 342 B, 'Year' 2001 … 2024\n" in told
+    assert "'arrests.csv' 881 B, 'date' 2010-03-01 … 2018-03-27\n" in told
+    assert "59 rows x 3 columns: 'rank': int, 1 … 59; 'kind': text, all different; 'cases': int, 7 … 413\n" in told
+    assert "60 rows x 2 columns: 'officer': int, 0 … 59; 'date': date text D-Mon-YYYY, 1-Mar-2010 … 27-" in told
+    assert f"to be read with pd.read_csv('{folder}/counts.csv', thousands=',', skiprows=2" in told
+
+
+def test_a_file_of_which_only_a_line_was_shown_is_described_whole_when_a_later_request_is_about_it(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name, text in TABLES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    found, _, _ = descriptions(tmp_path, folder, profile_folder="content", profile_chars=1800)
+    first = found.of_folder("how many reports of fraud in 2003, by kind of cases?", str(folder), 0)
+
+    told = found.of_folder("which payment method has the greatest loss?", str(folder), 0)
+
+    assert f"- '{folder}/payment.csv': 804 bytes, CSV: 60 rows x 2 columns\n    | method,loss" not in first
+    assert f"- '{folder}/payment.csv': 804 bytes, CSV: 60 rows x 2 columns\n    | method,loss" in told
 
 
 def test_the_number_of_rows_of_one_file_is_not_told_of_all_that_have_its_layout(tmp_path):
@@ -419,6 +509,9 @@ def test_what_code_has_made_of_a_description_costs_no_answer(tmp_path, said):
         None,
         {"lines": ["a", "b"], "files": [["a.csv", "x"]], "problem": ""},
         {"lines": ["a", "b"], "files": [["a.csv"]]},
+        {"lines": ["a", "b"], "files": [["a.csv", 1, 5]]},
+        {"lines": ["a", "b"], "files": [["a.csv", 1, {"heads": [1]}]]},
+        {"lines": ["a", "b"], "files": [["a.csv", 1, {"years": [2001]}]]},
         {"lines": ["a", 5], "files": []},
         {"lines": ["a", "b"], "files": [], "problem": 5},
     ],
@@ -441,7 +534,7 @@ def test_descriptions_of_any_size_are_cut_before_they_are_ranked(tmp_path):
     }
     listed = {
         "lines": [f"line {at}" for at in range(1_000_000)],
-        "files": [[f"a{at}.csv", 1] for at in range(300_000)],
+        "files": [[f"a{at}.csv", 1, {"heads": f"b{at} " * 500, "years": [[at, at]] * 90}] for at in range(30_000)],
     }
     problems = []
     kernel = Forger(tmp_path, said, listed)

@@ -1,5 +1,6 @@
 """A session that goes on where an earlier one ended: its rounds by `remember`, its variables by the kernel."""
 
+import itertools
 import stat
 import tracemalloc
 
@@ -120,7 +121,7 @@ def test_a_request_that_was_cut_off_is_gone_on_with_from_its_last_post(tmp_path)
 def test_a_new_request_closes_the_one_that_was_cut_off(tmp_path):
     first = first_day(tmp_path)
     lines = first.journal.read_bytes().splitlines(keepends=True)
-    first.journal.write_bytes(b"".join(line for line in lines if b'"RoundClosed"' not in line))
+    first.journal.write_bytes(b"".join(itertools.takewhile(lambda line: b'"RoundClosed"' not in line, lines)))
 
     with (
         ScriptedModel([plans("Yes.", to="User")]) as planner,

@@ -171,7 +171,8 @@ def test_relative_paths_are_those_of_the_projects_file(read, tmp_path, monkeypat
     assert recall.code_examples == str(tmp_path / "../ours")
     assert recall.experience == ""
     assert (session.workspace, session.role_folder) == (str(tmp_path / "work"), "/elsewhere/roles")
-    assert found.of_role("document_retriever", ["index"])["index"].value == str(tmp_path / "kb")
+    index = found.of_role("document_retriever", ["index"])["index"]
+    assert index.base / index.value == tmp_path / "kb"
 
 
 def test_relative_paths_of_our_own_file_are_that_files_too_and_keywords_are_as_they_stand(tmp_path, monkeypatch):

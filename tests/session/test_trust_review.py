@@ -20,7 +20,7 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, ModelError, NoModelError, RoleSpecError
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
+from tw_autogen.model import EmbeddingSettings, ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import ROOMS, Review, read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.role_seats import Seat, policy_of
 from tw_autogen.settings import Settings
@@ -875,3 +875,12 @@ def test_settings_are_those_that_were_compared_with_what_is_trusted(here):
     write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
 
     assert make(trust=Trust.full).origin("kernel.sandbox") == Settings.DEFAULT
+
+
+def test_a_limit_of_money_without_the_prices_of_the_same_file_names_trust(here, tmp_path):
+    prices = {"large": {"prompt": 1, "completion": 2}}
+    write(here, **{HOSTILE: {"session": {"max_dollars": 1}, "model": {"prices": prices}}})
+    model = OpenAIModel(ModelSettings(base_url="http://127.0.0.1:9/v1", name="large"))
+
+    with pytest.raises(ConfigError, match="what 'large' costs is not known.*once you trust it"):
+        open_session(model, kernel=FakeKernel(folder=tmp_path), folder=tmp_path)

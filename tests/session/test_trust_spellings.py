@@ -2,14 +2,15 @@
 
 import json
 import sys
+import time
 
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import read_mcp_servers
-from tw_autogen.session import read_settings, review_folder
-from tw_autogen.session.trust_review import server_files
+from tw_autogen.session import ROOMS, read_project, read_settings, review_folder, trust_lines
+from tw_autogen.session.named_places import server_files
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel
 
@@ -82,6 +83,44 @@ def test_what_would_be_shown_otherwise_than_it_is_used_is_an_error_that_names_th
 
     with pytest.raises(ConfigError, match=rf"tw_autogen\.yaml.*{problem}"):
         read_settings()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kernel:\n  sandbox: auto\n  sandbox: 'off'\n",
+        "kernel: {memory_mb: 100, memory_mb: 200}\n",
+        "session: &a {max_posts: 3}\nsession: {max_posts: 4}\nkernel: {}\n",
+        "planner.instructions: a\nplanner.instructions: b\n",
+        '{"kernel": {"memory_mb": 1, "memory_mb": 2}}',
+    ],
+)
+def test_a_key_that_stands_twice_is_an_error_that_names_it(here, text):
+    write(here, **{SETTINGS: text})
+
+    with pytest.raises(ConfigError, match="stands twice"):
+        read_settings()
+
+
+def test_a_key_of_another_mapping_may_stand_once_more(here):
+    write(here, **{SETTINGS: "session: &a {max_posts: 3}\nplanner: {}\nrole: {echo: {a: 1}, other: {<<: *a, a: 2}}\n"})
+
+    assert read_settings().read("session", ROOMS["session"]).max_posts == 3
+
+
+def test_an_example_folder_with_very_many_files_is_not_looked_through(here):
+    write(here, **{SETTINGS: {}, "examples/planner_examples/a.yaml": ""})
+    for number in range(10_001):
+        (here / "examples" / "planner_examples" / f"{number}.yaml").touch()
+    started = time.process_time()
+
+    project = read_project(here, read_settings(), named=False)
+    lines = trust_lines(read_settings(), "--trust")
+
+    assert project.examples == ()
+    assert "more than 10000 files, of which none is used as an example" in "\n".join(project.left_out)
+    assert not lines
+    assert time.process_time() - started < 5
 
 
 def test_a_plugin_outside_the_sandbox_is_named_where_the_session_finds_it(here):

@@ -16,13 +16,14 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from tw_autogen.cli.answer_warnings import answer_warnings
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.request_input import RequestInput
-from tw_autogen.cli.round_summary import money, tokens
+from tw_autogen.cli.round_summary import money, short, tokens
 from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
@@ -31,6 +32,7 @@ from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.conversation import RoundState
 from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import TalkShortened
@@ -44,7 +46,6 @@ from tw_autogen.session import (
     Session,
     compact_session,
     export_session,
-    files_not_made,
     fork_session,
     past_sessions,
     read_settings,
@@ -60,6 +61,7 @@ _log = logging.getLogger(__name__)
 _OPENED = (".csv", ".gif", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _FORCE = "--force"
+_NOT_WANTED = "it was cut off, and the user did not go on with it"
 _HELP = ("/?", "?", "help")
 _ROOM_LINES = 4
 """How many lines of a terminal stay free where output is printed, not paged."""
@@ -168,8 +170,12 @@ class Chat:
         if here is None:
             return
         self._say(f"its last request was cut off: {visible_line(here.user_query)}")
-        if self._asker.somebody and self._asker.confirm("Go on with it? [y/N] ", threading.Event()):
+        if not self._asker.somebody:
+            return
+        if self._asker.confirm("Go on with it? [y/N] ", threading.Event()):
             self._answer(self._session.go_on, here.user_query, [])
+        else:  # the question is asked once: neither a copy nor a later chat asks it again
+            self._session.close_round(RoundState.failed, reason=_NOT_WANTED)
 
     def _loop(self, prompt: RequestInput) -> None:
         pressed = False  # Ctrl-C on an empty line, and nothing since
@@ -240,7 +246,7 @@ class Chat:
             self._show.stop()
             if self._session.landing is not None:
                 self._show.saved(self._session.landing.land(answer.artifacts, text, earlier=self._session.artifacts))
-            for warning in files_not_made(self._session.missing, answer, self._session.landing):
+            for warning in answer_warnings(self._session, answer):
                 self._show.warn(warning)
             self._pictures.show(answer.artifacts, self._session.folder)
         except Terminated:
@@ -304,6 +310,11 @@ class Chat:
         spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
+        if earlier := self._session.earlier:  # what of it is known, in and out together
+            before = [one.spent for one in earlier.rounds]
+            count, dollars = (sum(one.get(what, 0) for one in before) for what in ("tokens", "dollars"))
+            price = f", {money(dollars)}" if dollars else ""
+            self._say(f"before     {short(int(count))} tokens{price}, until this session was opened again")
         took = self._session.seconds
         self._say(f"seconds    model {took.model:.1f}, kernel {took.kernel:.1f}, other {took.own:.1f}")
 
@@ -365,6 +376,7 @@ class Chat:
         self._say("an example, which you may mend: ", path)
 
     def _learn(self, rest: str) -> None:
+        self._say("the model is asked for a lesson; Ctrl-C stops it")
         try:
             self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
         except KeyboardInterrupt:
@@ -403,6 +415,7 @@ class Chat:
         return {"trust": self._options.trust, "limit_mb": self._session.grants.settings.disk_mb}
 
     def _compact(self, rest: str) -> None:
+        self._say("the model is asked for summaries; Ctrl-C stops it")
         try:
             found = compact_session(self._session)
         except KeyboardInterrupt:

@@ -14,6 +14,9 @@ from tw_autogen.escaped_text import shortened
 _SHOWN_CHARS = 80
 _MOST_NEAR = 3
 _AT_NAME = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
+_BEGUN_NAME = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]*)|(?P<plain>\S*))\Z')
+_ESCAPED_BLANK, _ONE_CHAR = "\\ ", "\0"
+"""A blank as shells have it in a name, and what stands for it while names are looked for."""
 _LIKE_A_FILE = re.compile(r"[\w ./~-]+\.[A-Za-z]\w{0,7}")
 
 
@@ -69,14 +72,15 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
 
 
 def named_files(text: str, project: Path | None = None) -> tuple[list[Path], list[NamedFile]]:
-    r"""Return the files that a text names as `@path` or `@"path with blanks"`, and the missing among them.
+    r"""Return the files that a text names as `@path`, `@"a path"` or `@a\ path`, and the missing among them.
 
     Args:
         text: The words.
         project: As for `find_file`.
 
     Returns:
-        The files, and what looks like a file's name (with a suffix) or a URL but is none. All else stays words.
+        The files, and what is none but stands in quotes, looks like a file's name (with a suffix), or is a URL. All
+        else stays words.
 
     Example:
         >>> found, missing = named_files("mail @nobody about @/nosuch.csv, as @mean[3.14]")
@@ -85,14 +89,50 @@ def named_files(text: str, project: Path | None = None) -> tuple[list[Path], lis
     """
     found: list[Path] = []
     missing: list[NamedFile] = []
-    for match in _AT_NAME.finditer(text):
-        name = match["quoted"] or match["plain"].rstrip(",;:.?!)")
+    for match in _AT_NAME.finditer(text.replace(_ESCAPED_BLANK, _ONE_CHAR)):
+        name = _name(match) if match["quoted"] else _name(match).rstrip(",;:.?!)")
         named = find_file(name, project)
         if named.path is not None and named.path not in found:
             found.append(named.path)
-        elif named.path is None and (_LIKE_A_FILE.fullmatch(name) or url_problem(name)):
+        elif named.path is None and (match["quoted"] or _LIKE_A_FILE.fullmatch(name) or url_problem(name)):
             missing.append(named)
     return found, missing
+
+
+def begun_name(text: str) -> tuple[str, int] | None:
+    r"""Return the path after the `@` that a text ends with, and how long it is as it was typed; None: there is none.
+
+    Args:
+        text: What is typed before the cursor.
+
+    Example:
+        >>> begun_name('both of @a.csv and @"my da'), begun_name(r"@my\ da"), begun_name('@"my data.csv" and')
+        (('my da', 6), ('my da', 6), None)
+    """
+    match = _BEGUN_NAME.search(text.replace(_ESCAPED_BLANK, _ONE_CHAR))
+    return None if match is None else (_name(match), len(match[0].replace(_ONE_CHAR, _ESCAPED_BLANK)) - 1)
+
+
+def quoted_name(path: str, *, closed: bool) -> str:
+    r"""Return what stands after `@` for a path: in quotes if there is a blank in it.
+
+    Args:
+        path: As the system has it.
+        closed: Whether the path is whole; False: what begins with a quote goes on.
+
+    Example:
+        >>> quoted_name("my data.csv", closed=True), quoted_name("my data/", closed=False)
+        ('"my data.csv"', '"my data/')
+    """
+    if '"' in path or " " not in path:
+        return path.replace(" ", _ESCAPED_BLANK)
+    return f'"{path}"' if closed else f'"{path}'
+
+
+def _name(match: re.Match[str]) -> str:
+    if match["plain"] is not None:
+        return str(match["plain"]).replace(_ONE_CHAR, " ")
+    return str(match["quoted"]).replace(_ONE_CHAR, _ESCAPED_BLANK)
 
 
 def _places(name: str, project: Path | None) -> list[Path]:

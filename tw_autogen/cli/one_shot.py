@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from tw_autogen.cli.answer_warnings import answer_warnings
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit, exit_of_error, exit_of_stop
@@ -24,7 +25,7 @@ from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import EventLines, Handler
-from tw_autogen.session import Saved, Session, answer_markdown, files_not_made
+from tw_autogen.session import Saved, Session, answer_markdown
 
 _SCHEMA_VERSION = 1
 """Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""
@@ -72,8 +73,13 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         once.fail(
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
         )
-        if quiet or not isinstance(error, RoundError):  # else the end of the round has said it
-            console.print(f"tw-autogen: {visible(str(error))}", soft_wrap=True)
+        of_round = error.round.id if isinstance(error, RoundError) else ""
+        if quiet or not of_round:  # else the end of the round has said it
+            words = str(error).removeprefix(f"{of_round}: ")
+            console.print(f"tw-autogen: {visible(words)}", soft_wrap=True)
+        if not quiet and any(cell["ok"] for cell in show.tally.cells):
+            how = f"what code made so far is kept; go on with it: tw-autogen --resume {once.session_id}"
+            console.print(how, soft_wrap=True)
     except OSError as error:
         once.fail(error, Exit.failed, words_of_os_error(error))
         console.print(f"tw-autogen: {visible(words_of_os_error(error))}", soft_wrap=True)
@@ -120,7 +126,7 @@ class _Once:
         self.warnings: list[str] = []
         self.lost: list[str] = []
         self._tally = tally
-        self._session_id: str | None = None
+        self.session_id: str | None = None
         self._error: dict[str, str] | None = None
         self._started = time.monotonic()
         self._is_shown = False
@@ -128,7 +134,7 @@ class _Once:
     def ask(
         self, session: Session, prompt: str, files: Sequence[Path], asker: ApprovalPrompt, options: Options
     ) -> None:
-        self._session_id = session.id
+        self.session_id = session.id
         landing = copy_files_of_answers(session, options)
 
         def stop() -> None:
@@ -143,7 +149,7 @@ class _Once:
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
         self.shown = answer_markdown(answer.text, answer.round.posts)
         self.saved = landing.land(answer.artifacts, prompt, earlier=session.artifacts)
-        self.warnings = files_not_made(session.missing, answer, landing)
+        self.warnings = answer_warnings(session, answer)
 
     def show(self, screen: Console) -> None:
         if self.answer and not self._is_shown:
@@ -176,7 +182,7 @@ class _Once:
         saved_as = {str(one.source): str(one.path) for one in self.saved if one.path is not None}
         return {
             "schema_version": _SCHEMA_VERSION,
-            "session_id": self._session_id,
+            "session_id": self.session_id,
             "status": self.exit.name,
             "answer": self.answer,
             "artifacts": [{**one, "saved_as": saved_as.get(one["path"])} for one in tally.artifacts.values()],

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.cli.file_arguments import begun_name, quoted_name
 from tw_autogen.cli.terminal import is_dumb
 from tw_autogen.private_files import make_private_folder, touch_private
 from tw_autogen.trust_store import state_folder
@@ -116,10 +117,13 @@ def _editing(commands: Sequence[str], project: Path | None) -> PromptSession[str
                     begins with `/`.
                 complete_event: What asked for completions; handed on.
             """
-            word = document.get_word_before_cursor(WORD=True)
-            if word.startswith("@"):
-                path = word[1:].lstrip('"')
-                yield from self._paths.get_completions(Document(path, len(path)), complete_event)
+            begun = begun_name(document.text_before_cursor)
+            if begun is not None:
+                path, typed_chars = begun
+                for found in self._paths.get_completions(Document(path, len(path)), complete_event):
+                    folder = found.display_text.endswith("/")
+                    whole = quoted_name(path + found.text + "/" * folder, closed=not folder)
+                    yield Completion(whole, -typed_chars, display=found.display)
             elif document.text.startswith("/"):
                 yield from self._commands.get_completions(document, complete_event)
 

@@ -186,7 +186,7 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     if lost:
         warnings.append(
             f"variables that did not come back: {visible_line(', '.join(lost))}"
-            + "; --rerun runs the cells again that made them" * (not back)
+            + f"; tw-autogen --resume {earlier.id} --rerun runs the cells again that made them" * (not back)
         )
     if gone := [name for name in earlier.plugins if name not in _plugins_of(session)]:
         warnings.append(f"the session had plugins that are not here now: {', '.join(gone)}; --plugins brings them")

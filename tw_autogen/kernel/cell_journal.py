@@ -26,7 +26,7 @@ _MOST_LINES = 100_000
 
 
 class CellJournal:
-    """A file with a line of JSON for each cell that ran to its end, and each variable that the host put in.
+    """A file with a line of JSON for each cell that ran to its end, or left new names, and each variable put in.
 
     It is only appended to; a last line that was cut off by a crash is passed over, and counts as a line. Code in the
     kernel can write to it, as to all of the folder: what stands there is only ever run in a kernel.

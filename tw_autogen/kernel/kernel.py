@@ -310,12 +310,14 @@ class FileDescriber(Protocol):
 
         Args:
             folder: Its path.
-            layouts: Read the first lines of tables, so that files of one layout are one line.
+            layouts: Read the beginnings of files, so that tables of one layout are one line, and for what files are
+                found by.
             most_lines: How many lines at most.
             seconds: How long it may take.
 
         Returns:
-            `lines`; `files`: for each family that can be described its first name and its number of files; `problem`.
+            `lines`; `files`: for each family that can be described its first name, its number of files, and what it is
+            found by: `names`, `heads`, `values` and `years`; `problem`.
 
         Raises:
             KernelError: as above.

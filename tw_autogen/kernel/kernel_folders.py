@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +17,15 @@ from tw_autogen.kernel.environment_variables import kernel_environment
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
+from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
+SESSIONS = ".tw"
+"""Where sessions lie by default, below the folder in which the command line was started."""
 
 Kept = Mapping[str, Mapping[str, tuple[int, int]]]
 """By path of a settings file or hook: device and number by path of the file, its folder and those on the way."""
@@ -93,6 +97,8 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     for one in write if settings.sandbox != OFF else ():
         looked = place.kept.get(one)
         kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+    if settings.sandbox != OFF and standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
+        kept |= _sessions_in(place.folder)
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
@@ -101,6 +107,22 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         "kept": sorted(kept),
         "known": {path: list(found) for path, found in {**known, **place.known}.items()},
     }
+
+
+def _sessions_in(folder: Path) -> Kept:
+    """Return what holds the command line's sessions in a folder where a kernel works: the host believes their journals.
+
+    Args:
+        folder: Of the kernel, which need not be a session's.
+    """
+    path = folder / SESSIONS
+    try:
+        above, found = os.lstat(folder), os.lstat(path)
+    except OSError:
+        return {}
+    if not stat.S_ISDIR(found.st_mode):
+        return {}
+    return {str(path): {str(folder): (above.st_dev, above.st_ino), str(path): (found.st_dev, found.st_ino)}}
 
 
 def protected_in(

@@ -18,6 +18,7 @@ from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import link_of_code, named_folder
 from tw_autogen.safe_folder import is_protected
+from tw_autogen.trust_store import config_folder, state_folder
 
 _SYSTEM = (
     "/bin",
@@ -49,11 +50,12 @@ _KEYS = (
     ".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".local/share/keyrings", ".mozilla", ".password-store",
     ".ssh", ".thunderbird", "Library",
 )  # fmt: skip
-_HOLD_KEYS = (".cache", ".local", ".local/share")
+_HOLD_KEYS = (".cache", ".local", ".local/share", ".local/state")
 _TEMPORARY = (
     "a folder for temporary files, in which programs trust what they have written, lies in it or is it; choose a "
     "folder without one, or set TMPDIR to another place"
 )
+_OWN = "where this program keeps your settings and what you trust"
 _CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc")
 """Where what lies below is as much as the folder itself."""
 
@@ -73,11 +75,31 @@ def too_broad_reason(folder: Path) -> str:
         kept = asked[len(home.rstrip(os.sep)) + 1 :].replace(os.sep, "/") if is_below(asked, home) else ""
         if kept in _HOLD_KEYS or any(kept == one or kept.startswith(one + "/") for one in _KEYS):
             return "where programs keep keys and settings of yours"
+    if own := next((one for one in _own_folders() if is_below(asked, one)), ""):
+        return f"{own} or in it, {_OWN}"
     if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
     system = asked in _SYSTEM or any(is_below(asked, one) for one in _CLOSED_BELOW)
     if system or asked == os.path.realpath(tempfile.gettempdir()):
         return "one of the system's folders"
+    return ""
+
+
+def _own_folders() -> list[str]:
+    """Return the folders in which this program keeps the user's settings, and which folders the user trusts."""
+    return [os.path.realpath(one) for one in (config_folder(), state_folder()) if one is not None]
+
+
+def _trusted_place_reason(folder: Path, *, write: bool) -> str:
+    """Return the reason why code may not have a folder: what lies there decides what the user trusts; empty if it may.
+
+    Args:
+        folder: Absolute, links resolved.
+        write: Code was to write there, so that nothing of it may lie deeper either.
+    """
+    for own in _own_folders():
+        if is_below(str(folder), own) or write and is_below(own, str(folder)):
+            return f"{own} {'lies in it or ' * write}is it, {_OWN}; choose another folder"
     return ""
 
 
@@ -108,6 +130,8 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
         )
     if settings.sandbox != OFF and _holds_temporary_files(folder):
         raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
+    if settings.sandbox != OFF and (why := _trusted_place_reason(folder, write=True)):
+        raise ConfigError(f"{folder}: no kernel works here: {why}")
     return folder
 
 
@@ -203,13 +227,16 @@ def check_granted(
                     f"kernel.{key}: {one} can't be granted: it leads over the link {link}, which code could make; "
                     "name the folder that you mean, or remove the link"
                 )
+            real = Path(one).expanduser().resolve()
+            if settings.sandbox != OFF and (why := _trusted_place_reason(real, write=key == "write")):
+                raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
             if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
-            if key == "write" and settings.sandbox != OFF and _holds_temporary_files(Path(one).expanduser().resolve()):
+            if key == "write" and settings.sandbox != OFF and _holds_temporary_files(real):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
             if key == "write" and settings.sandbox != OFF:
-                real, others = Path(one).expanduser().resolve(), sum(map(len, kept.values()))
+                others = sum(map(len, kept.values()))
                 why, kept[str(real)] = _protected(real, settings, folder, known, others)
                 if why:
                     raise ConfigError(f"kernel.write: {one} can't be granted: {why}")

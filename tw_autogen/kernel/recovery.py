@@ -67,6 +67,8 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True)
     count = 0
     until = time.monotonic() + _TOGETHER_SECONDS
     for number, entry in enumerate(entries[start:], start + 1):
+        if entry.get("failed"):
+            continue
         problem = _again(live, entry, until - time.monotonic()) if rerun else "it was not run again"
         if problem == _INTERRUPTED:
             until = 0.0
@@ -173,6 +175,7 @@ class Recovery:
         self._due = resumes
         self._rerun: Rerun = rerun if resumes else True
         self._said: list[Log] = []
+        self._noted: frozenset[str] = frozenset()
         if self._journal and not resumes:
             self._journal.clear()
 
@@ -267,6 +270,9 @@ class Recovery:
         called = outcome.host_seconds > 0
         if went_well(outcome):
             self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=variables))
+        elif not self._noted.issuperset(variables):  # never run again: a copy of the variables can cover it
+            self._journal.append({"failed": True, "variables": list(variables)})
+        self._noted = frozenset(variables)
         self._checkpoint(live, urgent=called)
 
     def finish(self, live: KernelClient) -> None:

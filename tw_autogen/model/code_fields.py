@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tw_autogen.errors import Unreadable
-from tw_autogen.model.unfenced_code import parses
+from tw_autogen.python_source import is_python
 
 CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
 """What models call the field that holds Python."""
@@ -61,10 +61,10 @@ def mend_code_field(text: str, begin: int) -> str:
     if not mark:  # a list or an object of lines, or code without any mark
         return _with_lines(text, at)
     ends = [] if len(text) - begin > _LONGEST_CHARS else list(_ends(text, begin, found))
-    python = {code: end for end, code in reversed(ends) if parses(code)}
+    python = {code: end for end, code in reversed(ends) if is_python(code)}
     if not python and mark in ('"', "'") and (string_end := _string_end(text, at, mark)):
         code = _unescaped(text[at + 1 : string_end - 1])
-        if parses(code) or any(end == string_end for end, _ in ends):  # a mistake in the code is for its worker
+        if is_python(code) or any(end == string_end for end, _ in ends):  # a mistake in the code is for its worker
             python = {code: string_end}
     if len(python) != 1:
         raise Unreadable(_UNSURE)
@@ -129,7 +129,7 @@ def _is_object(text: str) -> bool:
 
 def _decoded(code: str, *, verbatim: bool) -> str:
     """Return code as it was meant: as it stands, or with the escapes of a JSON string taken off."""
-    return code if verbatim and parses(code) else _unescaped(code)
+    return code if verbatim and is_python(code) else _unescaped(code)
 
 
 def _unescaped(code: str) -> str:

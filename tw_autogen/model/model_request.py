@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ModelUnreadable, Unreadable
+from tw_autogen.model.abandonable import run_abandonable
 from tw_autogen.model.chat_model import ChatModel, Completion, Message
 from tw_autogen.model.reply_parser import WANTED
 
@@ -97,6 +99,9 @@ class RequestModel:
 def complete(model: ChatModel, request: ModelRequest) -> Completion:
     """Complete a request by the contract of `ChatModel`; the only place where a request is taken apart.
 
+    A model of somebody else's may not heed `cancelled`: its call is abandoned then, unless it is made on the main
+    thread, where Ctrl-C interrupts it.
+
     Args:
         model: Any; a `RequestModel` whose `complete` is its own gets the request whole, and with it the role.
         request: Its messages, wishes and limits count; `on_call`, `on_delay` and `reserve` do not.
@@ -109,12 +114,24 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
         request = replace(request, messages=messages)
     if isinstance(model, RequestModel) and type(model).complete is RequestModel.complete:
         return model.answer(request)
-    return model.complete(
-        request.messages,
-        schema=request.schema,
-        tools=request.tools,
+
+    def call(on_text: Callable[[str], None] | None) -> Completion:
+        return model.complete(
+            request.messages,
+            schema=request.schema,
+            tools=request.tools,
+            on_text=on_text,
+            seconds=request.seconds,
+            cancelled=request.cancelled,
+        )
+
+    if request.cancelled is None or threading.current_thread() is threading.main_thread():
+        return call(request.on_text)
+    return run_abandonable(
+        lambda give, abandoned: call(give if request.on_text else None),
+        where=type(model).__name__,
+        seconds=math.inf,
         on_text=request.on_text,
-        seconds=request.seconds,
         cancelled=request.cancelled,
     )
 

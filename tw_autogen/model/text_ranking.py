@@ -29,6 +29,7 @@ _GRAM_CHARS = 3
 _GRAM_WEIGHT = 0.3
 _SHARED_GRAMS = 0.5
 _K1, _B = 1.5, 0.75
+_MOST_TIMES, _INSIDE = 3, 0.5
 
 Ranked = list[tuple[int, float]]
 """Positions in the texts with their scores, best first; what has nothing to do with the query is not in it."""
@@ -88,6 +89,44 @@ class LexicalRanker:
             texts: In any order.
         """
         return best_first(_index(tuple(texts)).scores(query))
+
+    def rank_fields(self, query: str, texts: Sequence[Sequence[str]], weights: Sequence[float]) -> Ranked:
+        """Rank texts of several fields, such as a title and a body, by the words and stems they share with a query.
+
+        A word counts the less the more texts have it, and in several fields hardly more than in one. A word that stands
+        in the first field only within a longer one, such as `rate` in `birthrates`, counts half.
+
+        Args:
+            query: Words.
+            texts: Of each its fields.
+            weights: How much a word of each field counts.
+
+        Source:
+            BM25F of Robertson, Zaragoza and Taylor, "Simple BM25 extension to multiple weighted fields" (2004).
+            Differs: words within longer ones.
+        """
+        found = [
+            [Counter(one for word in _words(field) for one in _features(word)) for field in fields] for fields in texts
+        ]
+        joined = ["".join(_WORD.findall(fields[0].lower())) for fields in texts]
+        means = [sum(one[at].total() for one in found) / max(1, len(found)) or 1.0 for at in range(len(weights))]
+        wanted = dict.fromkeys(one for word in _words(query) for one in _features(word))
+        scores = [0.0] * len(texts)
+        for feature in wanted:
+            inside = feature if len(feature) > _GRAM_CHARS and feature.isalpha() else None
+            amounts = []
+            for fields, name in zip(found, joined, strict=True):
+                amount = sum(
+                    weight * min(field[feature], _MOST_TIMES) / (1 - _B + _B * field.total() / mean)
+                    for field, weight, mean in zip(fields, weights, means, strict=True)
+                    if feature in field
+                )
+                amounts.append(amount or (_INSIDE * weights[0] if inside and inside in name else 0.0))
+            having = sum(map(bool, amounts))
+            rare = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+            for at, amount in enumerate(amounts):
+                scores[at] += rare * amount / (_K1 + amount)
+        return best_first(scores)
 
 
 class _Index:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
-from tw_autogen.python_source import python_lines
+from tw_autogen.python_source import MAGIC_LINE, is_python, parsed_cell, python_lines, tree_or_line
 
-_MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
 _CODE_LINE = re.compile(
     r"\s*(?:[A-Za-z_][\w.]{0,200}(?:\[[^\n\]]{0,200}\])?\s?(?:[-+*/]?=(?!=)|\()|(?:import|from)\s+[\w.]+(?:\s+(?:import|as)\s|\s*$)"
     r"|(?:for|while|if|elif|else|with|def|class|try|except)\b.*:\s*$|[)\]}]+[:,]?\s*$)"
@@ -64,11 +63,11 @@ def without_prose(code: str) -> str:
 
     A line of code that does not parse is no prose: its error is for whoever wrote it.
     """
-    if parses(code) or len(code) > _LONGEST_CHARS:
+    if is_python(code) or len(code) > _LONGEST_CHARS:
         return code
     lines = python_lines(code.removesuffix("\n"))
     kept = "\n".join(lines[: (first := len(_longest_prefix(lines))) + _code_length(lines[first:])])
-    if not parses(kept):
+    if not is_python(kept):
         return code
     return kept if kept and _does_something(kept, alone=True) else code
 
@@ -87,42 +86,23 @@ def whole_block(inner: str, rest: str) -> str:
         >>> whole_block("text = '''", "ls\n```\n'''\n```\nDone.")
         "text = '''\n```\nls\n```\n'''"
     """
-    if parses(inner) or len(rest) > _LONGEST_CHARS:
+    if is_python(inner) or len(rest) > _LONGEST_CHARS:
         return ""
     for closing in list(_CLOSING.finditer(rest))[:_MOST_FENCES]:
         code = f"{inner.rstrip()}\n```\n{rest[: closing.start()]}".rstrip()
-        if parses(code):
+        if is_python(code):
             return code
     return ""
-
-
-def parses(code: str) -> bool:
-    """Return True if a cell is Python, its magic lines aside."""
-    return _broken_line(code) is None
-
-
-def _broken_line(code: str) -> int | None:
-    """Return the number of the first line, from 1, that does not parse; None if all of it parses."""
-    for text in (code, _MAGIC.sub(r"\1pass", code)):
-        try:
-            ast.parse(text)
-        except SyntaxError as error:
-            line = error.lineno or 1
-        except (ValueError, RecursionError, MemoryError):
-            line = 1
-        else:
-            return None
-    return line
 
 
 def _longest_prefix(lines: list[str]) -> list[str]:
     """Return the first lines that parse together, without prose that happens to parse at their end."""
     end = len(lines)
     for _ in range(_MOST_CUTS):
-        broken = _broken_line("\n".join(lines[:end]))
-        if broken is None:
-            return _trimmed(lines[:end])
-        end = min(end, broken) - 1
+        found = tree_or_line("\n".join(lines[:end]))
+        if isinstance(found, ast.Module):
+            return _trimmed(lines[:end], found.body)
+        end = min(end, found) - 1
         if end <= 0:
             return []
     return []
@@ -133,9 +113,8 @@ def _code_length(lines: list[str]) -> int:
     return max((at for at, line in enumerate(lines, 1) if _CODE_LINE.match(line)), default=0)
 
 
-def _trimmed(lines: list[str]) -> list[str]:
+def _trimmed(lines: list[str], body: list[ast.stmt]) -> list[str]:
     """Return the lines without what at their end is no more code than prose: `hello`; none if they begin so."""
-    body = ast.parse(_MAGIC.sub(r"\1pass", "\n".join(lines))).body
     stored = {one.id for node in body for one in ast.walk(node) if isinstance(one, ast.Name) and _is_stored(one)}
     if body and _is_word(body[0], set()):
         return []
@@ -159,7 +138,7 @@ def _is_word(node: ast.stmt, stored: set[str]) -> bool:
 
 def _is_program(code: str) -> bool:
     """Return True if code of several lines imports something and prints, as no example in prose does."""
-    body = ast.parse(_MAGIC.sub(r"\1pass", code)).body
+    body = _statements(code)
     prints = any(isinstance(one, ast.Name) and one.id == "print" for node in body for one in ast.walk(node))
     return len(body) > 1 and prints and any(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
 
@@ -171,9 +150,14 @@ def _does_something(code: str, *, alone: bool) -> bool:
         code: Python.
         alone: Nothing was said before it; else assignments of plain values count for nothing, as in `R = 0.95`.
     """
-    for node in ast.walk(ast.parse(_MAGIC.sub(r"\1pass", code))):
+    for node in (inner for one in _statements(code) for inner in ast.walk(one)):
         if isinstance(node, (*_STATEMENTS, ast.Call)):
             return True
         if isinstance(node, ast.Assign | ast.AugAssign) and (alone or not isinstance(node.value, ast.Constant)):
             return True
-    return bool(_MAGIC.search(code))
+    return bool(MAGIC_LINE.search(code))
+
+
+def _statements(code: str) -> list[ast.stmt]:
+    tree = parsed_cell(code)
+    return tree.body if tree else []

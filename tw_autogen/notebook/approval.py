@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextvars
-import ctypes
 import html
-import threading
-from concurrent.futures import Future
 from typing import Any
 
-from tw_autogen.approval import Decision, Proposal, given_up, read_decision
+from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
 
@@ -19,7 +15,6 @@ _HINTS = {
     "write": "[y/N/always, or why not]",
 }
 _HINT = "[y/N, or why not]"
-_POLL_SECONDS, _LAST_SECONDS = 0.05, 1.0
 _SETTINGS = {"cell": "code_interpreter.approval", "plan": "planner.approval"}
 _PRE = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;margin:0.3em 0"
 _FRAME = "border-left:3px solid #d97706;padding:0.2em 0.8em;margin:0.3em 0"
@@ -35,7 +30,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
         proposal: What is to be decided. It is shown with hidden characters as escapes.
 
     Returns:
-        The decision; no, where an awaited question (`aask`) was given up meanwhile.
+        The decision.
 
     Raises:
         ConfigError: nobody can be asked about a cell or a plan; the round ends.
@@ -45,9 +40,8 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
 
     handle: Any = DisplayHandle()  # type: ignore[no-untyped-call]
     handle.display(_page(proposal), raw=True)
-    prompt, stop = f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} ", given_up()
     try:
-        said = input(prompt) if stop is None else _read_line(prompt, stop)
+        said = input(f"{proposal.question} {_HINTS.get(proposal.kind, _HINT)} ")
     except (EOFError, RuntimeError):  # StdinNotImplementedError is a RuntimeError
         handle.update(_page(proposal, "Not decided"), raw=True)
         if proposal.kind in _SETTINGS:
@@ -58,39 +52,11 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
         return Decision(False, reason="nobody can be asked here")
     except KeyboardInterrupt:
         handle.update(_page(proposal, "Not decided"), raw=True)
-        if stop is None or not stop.is_set():
-            raise
-        return Decision(False, reason="the question was given up")
+        raise
     else:
         decision = read_decision(said, proposal)
     handle.update(_page(proposal, "Approved" if decision.approved else "Refused"), raw=True)
     return decision
-
-
-def _read_line(prompt: str, stop: threading.Event) -> str:
-    """Read the input line on a thread of its own, which can be stopped: only the main thread is interrupted by SIGINT.
-
-    Raises:
-        KeyboardInterrupt: the event was set first.
-    """
-    line: Future[str] = Future()
-
-    def read() -> None:
-        try:
-            line.set_result(input(prompt))
-        except BaseException as error:  # noqa: BLE001 - not swallowed: raised again by the thread that waits
-            line.set_exception(error)
-
-    reader = threading.Thread(target=contextvars.copy_context().run, args=(read,), name="tw-input", daemon=True)
-    reader.start()
-    while reader.is_alive():
-        reader.join(_POLL_SECONDS)
-        if stop.is_set() and reader.is_alive():  # else it would go on reading, and take the next question's answer
-            ident, error = ctypes.c_ulong(reader.ident or 0), ctypes.py_object(KeyboardInterrupt)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
-            reader.join(_LAST_SECONDS)
-            raise KeyboardInterrupt
-    return line.result()
 
 
 def _page(proposal: Proposal, decided: str = "") -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import read_code
 from tw_autogen.planner.loose_reply import folded
-from tw_autogen.python_source import parsed_cell
+from tw_autogen.python_source import is_python, parsed_cell
 
 _BLOCK = re.compile(r"^[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\{?(?:python|py)\d?\b[^\n`]{0,80}$", re.I | re.M)
 _FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\n?", re.I)
@@ -109,15 +109,6 @@ def unshown_code(message: str, text: str) -> str:
     """
     beside = code_beside(text)
     return "" if _flat(beside) in _flat(message) else beside
-
-
-def is_python(code: str) -> bool:
-    """Return whether a text parses as Python.
-
-    Args:
-        code: The text.
-    """
-    return parsed_cell(code) is not None
 
 
 def does_something(code: str) -> bool:

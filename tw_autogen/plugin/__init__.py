@@ -12,7 +12,7 @@ from tw_autogen.sqlite_reader import read_sqlite
 if TYPE_CHECKING:
     from tw_autogen.plugin.callable_plugins import Parameters, Returns, as_model, callable_plugin
     from tw_autogen.plugin.check import Flaw, check_files
-    from tw_autogen.plugin.folder import inner_folder, is_name, plugin_files, read_folder
+    from tw_autogen.plugin.folder import is_name, plugin_files, read_folder
     from tw_autogen.plugin.host_plugin import HostPlugin
     from tw_autogen.plugin.listing import Listed, files_of_plugins, listed_plugins, project_plugins
     from tw_autogen.plugin.parameter_schema import check_arguments, is_table, json_schema
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tw_autogen.plugin.plugin_tests import PluginTests
     from tw_autogen.plugin.plugin_writer import write_plugin
     from tw_autogen.plugin.settings import McpApproval, PluginSettings
-    from tw_autogen.plugin.spec import Parameter, PluginSpec, read_spec
+    from tw_autogen.plugin.spec import Parameter, PluginSpec
 
 __all__ = [
     "Flaw",
@@ -42,7 +42,6 @@ __all__ = [
     "check_files",
     "files_of_plugins",
     "find_plugins",
-    "inner_folder",
     "is_name",
     "is_table",
     "json_schema",
@@ -53,7 +52,6 @@ __all__ = [
     "private_folder",
     "project_plugins",
     "read_folder",
-    "read_spec",
     "read_sqlite",
     "register_plugin",
     "test_plugin",
@@ -66,7 +64,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         {
             "callable_plugins": ("Parameters", "Returns", "as_model", "callable_plugin"),
             "check": ("Flaw", "check_files"),
-            "folder": ("inner_folder", "is_name", "plugin_files", "read_folder"),
+            "folder": ("is_name", "plugin_files", "read_folder"),
             "host_plugin": ("HostPlugin",),
             "listing": ("Listed", "files_of_plugins", "listed_plugins", "project_plugins"),
             "parameter_schema": ("check_arguments", "is_table", "json_schema"),
@@ -74,7 +72,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "plugin_tests": ("PluginTests",),
             "plugin_writer": ("write_plugin",),
             "settings": ("McpApproval", "PluginSettings"),
-            "spec": ("Parameter", "PluginSpec", "read_spec"),
+            "spec": ("Parameter", "PluginSpec"),
         },
         old_names(
             __name__,
@@ -86,6 +84,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "tw_autogen.kernel.guest": ("run_plugin_tests",),
                 "tw_autogen.plugin.decorated_functions": ("read_functions",),
                 "tw_autogen.plugin.entry_points": ("installed_plugins", "read_entry"),
+                "tw_autogen.plugin.folder": ("inner_folder",),
                 "tw_autogen.plugin.import_check": ("check_imports", "Missing", "missing_imports"),
                 "tw_autogen.plugin.plugin_finder": ("check_source", "renamed_parameters"),
                 "tw_autogen.plugin.spec": ("NO_DEFAULT",),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tw_autogen.recall.conversation_files import read_conversation
     from tw_autogen.recall.definition_prompt import DefinitionPrompt
     from tw_autogen.recall.documents import DocumentIndex, Passage
-    from tw_autogen.recall.examples import keep_example, read_examples
+    from tw_autogen.recall.examples import example_paths, keep_example, read_examples
     from tw_autogen.recall.lesson_writer import Learner
     from tw_autogen.recall.lessons import Experience, read_experiences, write_experience
     from tw_autogen.recall.recall import Recall, add_examples
@@ -26,6 +26,7 @@ __all__ = [
     "Recall",
     "RecallSettings",
     "add_examples",
+    "example_paths",
     "keep_example",
     "read_conversation",
     "read_examples",
@@ -41,7 +42,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "conversation_files": ("read_conversation",),
             "definition_prompt": ("DefinitionPrompt",),
             "documents": ("DocumentIndex", "Passage"),
-            "examples": ("keep_example", "read_examples"),
+            "examples": ("example_paths", "keep_example", "read_examples"),
             "lesson_writer": ("Learner",),
             "lessons": ("Experience", "read_experiences", "write_experience"),
             "recall": ("Recall", "add_examples"),

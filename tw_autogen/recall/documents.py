@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import io
 import json
 import re
@@ -15,6 +16,7 @@ from typing import Any, ClassVar
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
+from tw_autogen.owner_marks import owner_hash
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust_store import read_regular
 
@@ -58,6 +60,8 @@ class DocumentIndex:
         files: A hash of each document, by its path from the folder.
         passages: In the order of files and lines.
         skipped: Documents that were left out, and why.
+        is_compared: Documents are compared with the folder; not those of an index from elsewhere that names another
+            folder than its own.
 
     Example:
         >>> import tempfile
@@ -73,6 +77,7 @@ class DocumentIndex:
     files: Mapping[str, str]
     passages: tuple[Passage, ...]
     skipped: tuple[str, ...] = ()
+    is_compared: bool = True
     GLOBS: ClassVar[tuple[str, ...]] = ("*.md", "*.txt", "*.rst")
 
     @classmethod
@@ -117,6 +122,8 @@ class DocumentIndex:
     def read(cls, path: Path | str) -> DocumentIndex:
         """Read an index file, or the one in a folder.
 
+        One that names a folder other than its own, and that this user has not written, leads to no file there.
+
         Raises:
             ConfigError: there is none, or it is none; says how one is made.
         """
@@ -130,7 +137,10 @@ class DocumentIndex:
                 Passage(one["file"], one["lines"][0], one["lines"][1], one["text"], one.get("heading", ""))
                 for one in plain["passages"]
             )
-            return cls((file.parent / plain["folder"]).resolve(), dict(plain["files"]), found)
+            own, said, files = file.parent.resolve(), str(plain["folder"]), dict(plain["files"])
+            folder = (own / said).resolve()
+            known = folder == own or _is_vouched(str(plain.get("made_here", "")), said, files)
+            return cls(folder, files, found, is_compared=known)
         except FileNotFoundError:
             at = path if path.is_dir() else path.parent
             raise ConfigError(f"{file}: there is no index; make one with: tw-autogen index {at}") from None
@@ -152,7 +162,9 @@ class DocumentIndex:
         file = Path(path).expanduser() if path else self.folder / INDEX_FILE
         file.parent.mkdir(parents=True, exist_ok=True)
         at = "." if file.parent.resolve() == self.folder else str(self.folder)
-        head = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
+        head: dict[str, Any] = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
+        if at != ".":
+            head["made_here"] = _vouched(at, self.files)
         lines = ",\n".join(json.dumps(_plain(one), ensure_ascii=False) for one in self.passages)
         start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
         _replace(file, f'{start},\n "passages": [\n{lines}\n]}}\n')
@@ -189,13 +201,18 @@ class DocumentIndex:
         return [self._joined(first, last) for first, last in spans]
 
     def changed(self) -> list[str]:
-        """Name the documents that have changed or gone since the index was made."""
+        """Name the documents that have changed or gone since the index was made; none of one that is not compared."""
+        if not self.is_compared:
+            return []
         texts = ((name, _text(self.folder / name, self.folder)) for name in self.files)
         return [name for name, text in texts if isinstance(text, Exception) or _hash(text) != self.files[name]]
 
     def gone(self) -> list[str]:
-        """Name the documents that are no longer there."""
-        return [name for name in self.files if not (self.folder / name).is_file()]
+        """Name the documents that are no longer there; none of one that is not compared."""
+        if not self.is_compared:
+            return []
+        paths = ((name, self.folder / name) for name in self.files)
+        return [name for name, path in paths if not (path.resolve().is_relative_to(self.folder) and path.is_file())]
 
     def _texts(self) -> tuple[str, ...]:
         return tuple(f"{Path(one.file).stem} {one.heading}\n{one.text}" for one in self.passages)
@@ -239,6 +256,15 @@ def _text(path: Path, root: Path) -> str | Exception:
         return ValueError("not UTF-8; save it as UTF-8")
     except OSError as error:
         return error
+
+
+def _vouched(folder: str, files: Mapping[str, str]) -> str:
+    return owner_hash("index", json.dumps([folder, sorted(files.items())]))
+
+
+def _is_vouched(mark: str, folder: str, files: Mapping[str, str]) -> bool:
+    expected = _vouched(folder, files)
+    return bool(expected) and hmac.compare_digest(mark.encode(), expected.encode())
 
 
 def _hash(text: str) -> str:

@@ -72,7 +72,7 @@ def read_examples(where: Path | Iterable[Path]) -> tuple[Example, ...]:
     if isinstance(where, Path):
         if not where.is_dir():
             raise ConfigError(f"{where}: there is no such folder of examples; make it, or take the setting out")
-        where = sorted(one for one in where.iterdir() if one.suffix in _SUFFIXES)
+        where = example_paths(where)
     found = []
     for path in where:
         conversation = read_conversation(path)
@@ -81,6 +81,15 @@ def read_examples(where: Path | Iterable[Path]) -> tuple[Example, ...]:
         if conversation.enabled:
             found.append(Example(path, conversation))
     return tuple(found)
+
+
+def example_paths(folder: Path) -> list[Path]:
+    """Return the files of a folder that are read as examples, by name.
+
+    Raises:
+        OSError: it can't be listed.
+    """
+    return sorted(one for one in folder.iterdir() if one.suffix in _SUFFIXES)
 
 
 def select_examples(

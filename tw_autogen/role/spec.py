@@ -113,8 +113,13 @@ class RoleSpec:
         else:
             hint, plain = None, self.settings if wanted else {}
             declared = {key: Any if value is None else type(value) for key, value in plain.items()}
-        given = give(declared)
+        given = dict(give(declared))
         self._refuse_unknown(declared, given)
+        for one in dataclasses.fields(hint) if hint is not None else ():
+            if one.name in given and one.metadata.get("path"):
+                given[one.name] = _beside(given[one.name])
+            if one.name in given and "server" in one.metadata:
+                self._withhold(given, one.name, one.metadata["server"])
         values: dict[str, Any] = {}
         for key, value in self.settings.items():
             try:
@@ -132,6 +137,21 @@ class RoleSpec:
                 raise RoleSpecError(problem, path=self.path)
         return hint(**values)
 
+    def _withhold(self, given: dict[str, Setting], key: str, server: str) -> None:
+        """Leave out what goes to a server, unless both stand in the same file, or the user has said both.
+
+        Args:
+            given: What is set; written to.
+            key: What goes there.
+            server: The key that names the server.
+        """
+        said, at = given[key], given.get(server)
+        if at is not None and at.file != said.file:
+            del given[key]
+            where = f"the server that {at.origin} names"
+            words = "is not sent to %s; name both in one place"
+            _log.warning(f"%s of %s {words}", self._key(key), said.origin, where)
+
     def _key(self, key: str) -> str:
         return f"{ROLE_ROOM}.{self.name}.{key}"
 
@@ -141,6 +161,13 @@ class RoleSpec:
                 known = nearest(str(key), declared) or "; its class takes none"
                 raise RoleSpecError(f"unknown setting {key!r}{known}", path=self.path)
         refuse_unknown(self.name, declared, given)
+
+
+def _beside(setting: Setting) -> Setting:
+    """Return a setting that is a path as seen from the file in which it stands; one that stands in none, as it is."""
+    if setting.base is None or not isinstance(setting.value, str) or not setting.value:
+        return setting
+    return dataclasses.replace(setting, value=str(setting.base / Path(setting.value).expanduser()))
 
 
 def refuse_unknown(name: str, declared: Iterable[str], given: Mapping[str, Setting]) -> None:

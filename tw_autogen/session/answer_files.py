@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from tw_autogen.conversation import is_document, split_suffix
+from tw_autogen.conversation import folders_named, split_suffix
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked
@@ -36,37 +35,15 @@ class Saved:
     problem: str = ""
 
 
-def is_named_in(name: str, text: str) -> bool:
-    """Return whether a text names a file by its plain name, as a word of its own and with no folder before it.
-
-    Args:
-        name: The file's, with a suffix of data, pictures or documents; any other is never named.
-        text: The user's words.
-
-    Example:
-        >>> is_named_in("chart.png", "save it as chart.png."), is_named_in("chart.png", "see barchart.png")
-        (True, False)
-    """
-    if not is_document(name):
-        return False
-    pattern = rf"(?<![\w./\\-])(?:\./)?{re.escape(name)}(?![\w\\/-]|\.\w)"
-    return re.search(pattern, text, re.IGNORECASE) is not None
-
-
 def _place_in(text: str, source: Path, folder: Path) -> str:
     """Return where below the user's folder a text wants a file: `chart.png`, `out/chart.png`; empty: it names none.
 
     A place in a subfolder counts if the file lies in a subfolder of that name, or if there is no such file yet.
     """
-    if is_named_in(source.name, text):
-        return source.name
-    if not is_document(source.name):
-        return ""
-    pattern = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w-][\w.-]*/)+){re.escape(source.name)}(?![\w\\/-]|\.\w)"
-    for found in re.finditer(pattern, text, re.IGNORECASE):
-        place = found[1] + source.name
+    for named in folders_named(source.name, text):
+        place = named + source.name
         lies = "/".join(source.parts[-len(PurePosixPath(place).parts) :])
-        if lies.casefold() == place.casefold() or not os.path.lexists(folder / place):
+        if not named or lies.casefold() == place.casefold() or not os.path.lexists(folder / place):
             return place
     return ""
 

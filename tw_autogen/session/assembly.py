@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -24,7 +25,7 @@ from tw_autogen.private_files import keep_private_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
-from tw_autogen.session.project import Project, project_here, read_project
+from tw_autogen.session.project import Project, project_folder, project_here, read_project
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
 from tw_autogen.session.role_seats import (
     Kernels,
@@ -218,6 +219,8 @@ def open_team(
             undo,
             lambda path: _refused(path, approve, opened),
             resume=variables,
+            distrusted=distrusted_folder(read),
+            root=root,
         )
         servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
         seats = [with_tools(seat, servers, seats) for seat in seats]
@@ -289,7 +292,8 @@ def open_kernel(
     place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
     settings = read.read("kernel", KernelSettings)
     LocalKernel.check_folder(place, settings)
-    kernel = Kernels(place, read, "", checked_approve(approve), undo).pick(Seat("code_interpreter"))
+    kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
+    kernel = kernels.pick(Seat("code_interpreter"))
     place_inputs(sources, place, lambda path: False, distrusted=distrusted, limit_mb=settings.disk_mb)
     return kernel
 
@@ -297,27 +301,49 @@ def open_kernel(
 def checked_opening(opening: functools.partial[Session], settings: Settings) -> functools.partial[Session]:
     """Check what a later `open_session` gets, so that what is wrong is said now; nothing of a role or plugin is run.
 
+    Which roles a project or the settings name is found again when a session opens, under the trust that its folder has
+    then. Relative paths mean what they mean now.
+
     Args:
         opening: `open_session` with keywords.
         settings: Read for the keyword `project`; they say who takes part where `roles` is None.
 
     Returns:
-        The same with `roles`, `plugins`, `policy` and `approve` as they were found.
+        The same with `plugins`, `policy` and `approve` as they were found, and the paths of `roles`, `project` and
+        `mcp_servers` absolute.
 
     Raises:
         ConfigError: one is wrong; names it.
     """
-    given = opening.keywords
+    given = dict(opening.keywords)
     checked_models(given.get("model"))
     if given.get("mcp_servers") is not None:
+        given["mcp_servers"] = _absolute_file(given["mcp_servers"])
         read_mcp_servers(given["mcp_servers"])
+    if given.get("roles") is not None:
+        given["roles"] = tuple(map(_absolute, several(given["roles"])))
+    if isinstance(given.get("project"), str | Path):
+        given["project"] = project_folder(given["project"])
+    check_roles(given.get("roles"), settings, given.get("project"))
     return functools.partial(
         opening,
-        roles=check_roles(given.get("roles"), settings, given.get("project")),
+        **{name: given[name] for name in ("roles", "project", "mcp_servers") if name in given},
         plugins=check_plugins(given.get("plugins", ())),
         policy=checked_policy(given.get("policy")),
         approve=checked_approve(given.get("approve")),
     )
+
+
+def _absolute(wanted: RoleWanted) -> RoleWanted:
+    """Return a role that is named by the path of its folder with that path absolute, and any other as it is."""
+    by_path = wanted if isinstance(wanted, Path) or isinstance(wanted, str) and {"/", os.sep} & set(wanted) else None
+    return wanted if by_path is None else Path(by_path).expanduser().absolute()
+
+
+def _absolute_file(servers: McpWanted) -> McpWanted:
+    """Return the path of a file of MCP servers as an absolute one, and what may stand in such a file as it is."""
+    is_text = isinstance(servers, str) and servers.lstrip().startswith("{")
+    return servers if is_text or isinstance(servers, Mapping) else Path(servers).expanduser().absolute()
 
 
 def check_roles(

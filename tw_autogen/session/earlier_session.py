@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tw_autogen.conversation import Round, RoundState
+from tw_autogen.conversation import AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
-from tw_autogen.events import CellRan, Event, SessionOpened
+from tw_autogen.events import CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session.event_journal import JOURNAL, is_marked_open, read_journal, rounds_of
+from tw_autogen.session.event_journal import (
+    JOURNAL,
+    LARGEST_BYTES,
+    events_in,
+    is_marked_open,
+    is_sealed,
+    read_journal,
+    rounds_of,
+    whole_lines,
+)
 
 FILES = "files"
 """Name of the folder below a session's own in which code works."""
@@ -31,6 +40,8 @@ class EarlierSession:
         variables: Names of those that the last cell left.
         plugins: Names of those that it had.
         roles: Names of those who answered.
+        events: What happened. Where this user has not written all of it, it names no file outside of the session's
+            folder: what stands there leads the host to none.
     """
 
     id: str
@@ -54,21 +65,26 @@ class EarlierSession:
                 make it there.
         """
         try:
-            with SafeFolder(folder) as opened, opened.open_file(JOURNAL) as journal:
-                if is_marked_open(journal.fileno()):
-                    raise ConfigError(f"{folder.name} is open in another process; close it there first")
-                if not (trust or is_own_session(opened)):
-                    raise ConfigError(
-                        f"{folder}: this user did not make this session in this folder (it came from elsewhere, was "
-                        "moved or copied, or there is no home folder for the key that would show it), so it is not "
-                        "gone on with: its words would be read by the model, its variables by a kernel. `sessions "
-                        "show` and `sessions export` only read it; --trust (in Python trust=True) goes on with it"
-                    )
+            with SafeFolder(folder) as opened:
+                with opened.open_file(JOURNAL) as journal:
+                    if is_marked_open(journal.fileno()):
+                        raise ConfigError(f"{folder.name} is open in another process; close it there first")
+                data = whole_lines(opened.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
+                own = is_own_session(opened, data)
         except FileNotFoundError:
             raise ConfigError(f"{folder}: there is no session (no {JOURNAL})") from None
         except OSError as error:
             raise ConfigError(f"{folder}: {error.strerror or error}") from error
-        events = read_events(folder)
+        found = events_in(data)
+        events = _undamaged(folder, found if own else _without_files(found, folder / FILES))
+        if not (own or trust):
+            raise ConfigError(
+                f"{folder}: this user did not make this session in this folder (it came from elsewhere, was moved or "
+                "copied, its journal has lines that this program did not write or that are from before it marked its "
+                "own, or there is no home folder for the key that would show it), so it is not gone on with: its words "
+                "would be read by the model, its variables by a kernel. `sessions show` and `sessions export` only "
+                "read it; --trust (in Python trust=True) goes on with it"
+            )
         opened_as = next((one for one in reversed(events) if isinstance(one, SessionOpened)), None)
         last = next((one for one in reversed(events) if isinstance(one, CellRan)), None)
         return cls(
@@ -88,9 +104,13 @@ def read_events(folder: Path) -> list[Event]:
     Raises:
         ConfigError: it is missing, or damaged before its last line; names the file, the line and what is wrong.
     """
+    return _undamaged(folder, read_journal(folder / JOURNAL))
+
+
+def _undamaged(folder: Path, events: Iterator[Event]) -> list[Event]:
     path = folder / JOURNAL
     try:
-        return list(read_journal(path))
+        return list(events)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, AttributeError, TwAutogenError) as error:
@@ -103,10 +123,40 @@ def mark_own_session(root: Path) -> None:
         write_owner_mark(opened, _MARK, _PURPOSE)
 
 
-def is_own_session(opened: SafeFolder) -> bool:
-    """Return whether this user has made the session of an open folder there."""
+def is_own_session(opened: SafeFolder, journal: bytes) -> bool:
+    """Return whether this user has made the session of an open folder there, and written all of its journal.
+
+    Args:
+        opened: The session's.
+        journal: What its journal holds.
+    """
     own = not hasattr(os, "geteuid") or opened.info(JOURNAL).st_uid == os.geteuid()
-    return own and has_owner_mark(opened, _MARK, _PURPOSE)
+    return own and has_owner_mark(opened, _MARK, _PURPOSE) and is_sealed(opened, journal)
+
+
+def _without_files(events: Iterable[Event], files: Path) -> Iterator[Event]:
+    """Yield events without what would lead the host to a file that is not in the session's own folder.
+
+    Args:
+        events: Somebody else may have written them: code that can write to the journal, or who made the session.
+        files: That folder.
+    """
+    for event in events:
+        if isinstance(event, RoundOpened):
+            yield replace(event, files=[name for name in event.files if not os.path.isabs(name)])
+        elif isinstance(event, PostClosed):
+            yield replace(event, post=_without_artifacts(event.post, files))
+        elif not isinstance(event, FileCopied):
+            yield event
+
+
+def _without_artifacts(post: Post, files: Path) -> Post:
+    found = post.attachment(AttachmentType.artifact_paths)
+    if found is None:
+        return post
+    own = [one for one in found.extra or () if Path(os.path.normpath(one["path"])).is_relative_to(files)]
+    kept = (replace(found, extra=own) if one is found else one for one in post.attachments)
+    return replace(post, attachments=tuple(kept))
 
 
 def _reopened(rounds: list[Round]) -> list[Round]:

@@ -27,6 +27,7 @@ from tw_autogen.events import (
     RoundOpened,
     event_from_dict,
 )
+from tw_autogen.owner_marks import LineSeals
 from tw_autogen.private_files import open_private
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.budget import Spent
@@ -36,6 +37,7 @@ if sys.platform != "win32":
 
 JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
+_PURPOSE = "journal"
 LARGEST_BYTES = 256 << 20
 _MOST_HELD_BYTES = 1 << 30
 """What the events of a journal may take in memory, by estimate: anybody may have written it."""
@@ -55,7 +57,8 @@ class Journal:
         OSError: the file can't be opened or made.
         SessionBusyError: `goes_on`, and a process has the session open.
 
-    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`. Secrets are masked in the file.
+    `PostGrew` goes to handlers only: the whole post follows in `PostClosed`. Secrets are masked in the file. Lines are
+    sealed with the user's key, as long as those are that it goes on with.
     """
 
     def __init__(self, path: Path, handlers: Sequence[Handler] = (), *, goes_on: bool = False) -> None:
@@ -67,10 +70,11 @@ class Journal:
             if not _mark_open(self._file.fileno(), alone=goes_on):
                 raise SessionBusyError(f"{path.parent.name} is open in another process; close it there first")
             with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
-                count, whole_bytes = _count_lines(before)
+                seals = LineSeals(folder, _PURPOSE)
+                count, whole_bytes = _count_lines(before, seals)
             if goes_on:
                 self._file.truncate(whole_bytes)
-            self._write_line = EventLines(self._file, first=count)
+            self._write_line = EventLines(self._file, first=count, seal=seals.seal)
         except BaseException:
             self._file.close()
             raise
@@ -132,6 +136,15 @@ def read_journal(path: Path | str) -> Iterator[Event]:
     """
     with SafeFolder(Path(path).parent) as folder:  # a folder that code may write to: no link, no FIFO
         data = folder.read_file(Path(path).name, limit_bytes=LARGEST_BYTES)
+    yield from events_in(data)
+
+
+def events_in(data: bytes) -> Iterator[Event]:
+    """Yield the events of a journal's bytes; as `read_journal`, which reads them.
+
+    Raises:
+        ValueError: as in `read_journal`.
+    """
     held, last = 0, data.count(b"\n") + (not data.endswith(b"\n"))
     for number, line in enumerate(io.BytesIO(data), 1):
         held += (1 if line.isascii() else 4) * len(line) + 2 * bounded_json.estimate_bytes(line)
@@ -144,6 +157,25 @@ def read_journal(path: Path | str) -> Iterator[Event]:
                 return
             raise ValueError(f"line {number}: {error}") from error
         yield event
+
+
+def is_sealed(folder: SafeFolder, data: bytes) -> bool:
+    """Return whether this user has written all whole lines of a journal, in this folder and this order.
+
+    Code may be allowed to write where a session's folder lies: what it writes into the journal has no seal.
+
+    Args:
+        folder: The session's.
+        data: Whole lines of its journal.
+    """
+    seals = LineSeals(folder, _PURPOSE)
+    _count_lines(io.BytesIO(data), seals)
+    return seals.holds
+
+
+def whole_lines(data: bytes) -> bytes:
+    """Return a journal's bytes without a last line that was cut off."""
+    return data[: data.rfind(b"\n") + 1]
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
@@ -170,12 +202,25 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
     return rounds
 
 
-def _count_lines(file: BinaryIO) -> tuple[int, int]:
-    """Return how many lines a file has, and how many bytes those have that are whole."""
+def sealed_lines(folder: SafeFolder, lines: Iterable[bytes]) -> bytes:
+    """Return the text of a journal that this user vouches for in a folder.
+
+    Args:
+        folder: The session's.
+        lines: Without their ends and seals.
+    """
+    seals = LineSeals(folder, _PURPOSE)
+    return b"".join(seals.seal(line.decode("utf-8", "backslashreplace")).encode() + b"\n" for line in lines)
+
+
+def _count_lines(file: BinaryIO, seals: LineSeals) -> tuple[int, int]:
+    """Return how many lines a file has that are whole, and their bytes; `seals` goes on behind them."""
     count = whole_bytes = 0
     for line in file:
-        count += line.endswith(b"\n")
-        whole_bytes += len(line) if line.endswith(b"\n") else 0
+        if line.endswith(b"\n"):
+            count += 1
+            whole_bytes += len(line)
+            seals.take(line)
     return count, whole_bytes
 
 

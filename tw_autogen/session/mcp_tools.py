@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING
 from tw_autogen import plugin
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
+from tw_autogen.named_folders import named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
+from tw_autogen.session.named_places import server_files
 from tw_autogen.session.role_seats import Seat, runs_code
-from tw_autogen.session.trust_review import distrusted_folder, server_files
+from tw_autogen.session.trust_review import distrusted_folder
 from tw_autogen.settings import Settings
 from tw_autogen.trusted_files import TrustedFiles, compared_with
 
 if TYPE_CHECKING:
     from tw_autogen.plugin.mcp import McpServers
+
+_OPTIONS_WITH_VALUE = ("--directory", "--project", "--with")
+"""Of `uv`, before the script that it runs."""
 
 
 def start_mcp_servers(
@@ -47,16 +52,22 @@ def start_mcp_servers(
     """
     options = read.read("plugin", PluginSettings)
     origin = "mcp_servers" if wanted is not None else read.origin("plugin.mcp_servers")
-    from_folder = wanted is None and read.folder_of("plugin.mcp_servers") is not None
+    folder = read.folder_of("plugin.mcp_servers") if wanted is None else None
+    from_folder = folder is not None
     wanted = options.mcp_servers if wanted is None else wanted
+    distrusted = None if from_folder else distrusted_folder(read)
+    if distrusted is not None and not isinstance(wanted, Mapping) and not str(wanted).lstrip().startswith("{"):
+        wanted = named_file(Path(wanted).expanduser(), distrusted=distrusted)[0] if str(wanted) else ""
     with compared_with(read.files if from_folder else None, only=True):
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
-    if not from_folder and distrusted_folder(read) is not None:
+    if distrusted is not None:
         servers = tuple(map(_without_modules_of_here, servers))
-    if from_folder and read.files is not None and read.project is not None:
-        _compare_programs(servers, read.files, read.project.resolve())
+    start = Path.cwd() if folder is None else folder.resolve()
+    servers = tuple(one.started_in(start) for one in servers)
+    if from_folder and read.files is not None:
+        _compare_programs(servers, read.files, start)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
         servers,
         folder=logs,
@@ -70,11 +81,27 @@ def start_mcp_servers(
 
 
 def _without_modules_of_here(server: McpServer) -> McpServer:
-    """Return a server of `python -m` so that it takes no module from the current folder, from Python 3.11 on."""
-    python = re.fullmatch(r"python[\d.]*(\.exe)?|py(\.exe)?", Path(server.command).name.lower())
-    if not python or server.cwd or not {"-m", "-c"} & set(server.args):
+    """Return a server whose Python takes no module from the current folder, from Python 3.11 on.
+
+    Whatever the command is (`env`, `uv run`, `sh -c`): to other programs the variable means nothing. One that is known
+    to run a script is left as it is, since Python would not find what lies beside the script either.
+    """
+    if os.path.isabs(server.cwd) or _runs_script(server.args):
         return server
     return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
+
+
+def _runs_script(args: Sequence[str]) -> bool:
+    """Return whether arguments name a script, with no option before it but those that are known to run no module."""
+    left = iter(args)
+    for word in left:
+        if word in _OPTIONS_WITH_VALUE:
+            next(left, None)
+        elif word.endswith(".py"):
+            return True
+        elif word.startswith("-") and word != "-u":
+            return False
+    return False
 
 
 def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder: Path) -> None:

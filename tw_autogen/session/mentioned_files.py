@@ -21,6 +21,8 @@ LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
 _MOST_NAMED = 20
 _NAME_CHARS = 200
+_MOST_LOOKS = 2000
+"""How often a folder is looked into for where names of a text begin."""
 _WRITABLE = 0o666
 """A copy that code may replace, unlike that of a given file: the request may ask for a new one under this name."""
 
@@ -71,7 +73,9 @@ class NamedFiles:
         """
         found: dict[str, Path] = {}
         missing = []
-        for name in file_names(text)[:_MOST_NAMED]:
+        looks = itertools.count()
+        there = file_names(text, lambda name: next(looks) < _MOST_LOOKS and self._exists(name))
+        for name in there[:_MOST_NAMED]:
             plain = PurePosixPath(name).name
             if plain in given or plain in found:
                 continue
@@ -85,6 +89,18 @@ class NamedFiles:
                 if path is not None:
                     found[plain] = path
         return RequestFiles(tuple(found.values()), tuple(missing), self._note(missing))
+
+    def _exists(self, name: str) -> bool:
+        """Return whether code has made a file of this name, or the user's folder holds it."""
+        try:
+            for folder, one in ((self._folder, PurePosixPath(name).name), (self._users, self._relative(name))):
+                if folder is not None and one is not None:
+                    with SafeFolder(folder) as opened:
+                        if opened.has_file(one):
+                            return True
+        except (OSError, ValueError, RuntimeError):  # no text that a path can be
+            pass
+        return False
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from tw_autogen.approval import until_given_up
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import shortened, visible
@@ -126,16 +125,13 @@ class NotebookAccess(ABC):
         Raises:
             RoundError: as in `ask`, and so for its other errors.
         """
-        given_up = threading.Event()
-        with until_given_up(given_up):
-            work = asyncio.ensure_future(asyncio.to_thread(self.ask, text, files, variables, images=images))
+        work = asyncio.ensure_future(asyncio.to_thread(self.ask, text, files, variables, images=images))
         try:
             while not work.done():
                 await asyncio.wait([work], timeout=_WAKE_SECONDS)
             return work.result()
         except asyncio.CancelledError:
             self.interrupt()
-            given_up.set()
             with contextlib.suppress(Exception):  # what an interrupted round raises is known
                 await work
             raise

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from tw_autogen.errors import PluginSpecError
 from tw_autogen.plugin import PluginSpec, read_folder
 
+PLUGIN_SUFFIXES = (".yaml", ".yml", ".py")
 _MOST_BYTES, _MOST_FOLDER_BYTES = 64_000, 256_000
 """Of a file, and of all together: parsing 64 kB takes a second."""
 
@@ -25,16 +25,23 @@ class PluginsRead:
         self._left_bytes = _MOST_FOLDER_BYTES
         self.left_out: list[Path] = []
         """The files that are too large, as far as `specs` has come."""
+        self.files: list[Path] = []
+        """All files that were found, as far as `specs` has come."""
+        self.too_many = False
+        """There are more files than are read as plugins, and none was."""
 
     def specs(self) -> Iterator[PluginSpec]:
         """Yield the plugins that can be read; nothing if there are too many files, which loading reports."""
-        with contextlib.suppress(PluginSpecError):
+        try:
             for found in read_folder(self._folder, needed=False, leave_out=self._leaves_out):
                 if isinstance(found, PluginSpec):
                     yield found
+        except PluginSpecError:
+            self.too_many = True
 
     def _leaves_out(self, path: Path) -> bool:
         """Return whether a file is not read, because it is too large or empty."""
+        self.files.append(path)
         try:
             size = path.stat().st_size
         except OSError:

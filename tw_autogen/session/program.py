@@ -517,7 +517,7 @@ def _checks(paths: Sequence[Parameter]) -> str:
 
 
 def _argument(one: Parameter) -> str:
-    about = one.about.replace("%", "%%")[:100]
+    about = one.about[:100].replace("%", "%%") + " (default: %(default)s)"
     if isinstance(one.value, str):
         return f"parser.add_argument({one.name!r}, nargs='?', default={one.value!r}, help={about!r})\n"
     kind = type(one.value).__name__

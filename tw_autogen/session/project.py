@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from itertools import islice
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, nearest_path
@@ -26,6 +30,8 @@ EXAMPLES = (
     "codeinterpreter_examples",
 )
 """Where TaskWeaver keeps, or kept, its examples."""
+_MOST_LISTED = 10_000
+"""Of the names in an example folder; sorting and resolving more takes minutes."""
 ROLE_FOLDERS = ("roles", "ext_role")
 """Where a project's own roles are looked for."""
 
@@ -90,6 +96,15 @@ class Project:
         return (*(f"left out: {one}" for one in self.left_out), *self.notes)
 
 
+def project_folder(folder: Path | str) -> Path:
+    """Return the absolute path of a project's folder, so that it means the same when the current folder is another one.
+
+    Args:
+        folder: As the caller wrote it.
+    """
+    return Path(folder).expanduser().absolute()
+
+
 def is_project(folder: Path) -> bool:
     """Return whether a folder holds a project file."""
     return any(path.exists() for path in settings_files(folder))
@@ -115,7 +130,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     Raises:
         ConfigError: there is no such folder.
     """
-    folder = Path(folder).expanduser().resolve()
+    folder = project_folder(folder).resolve()
     if not folder.is_dir():
         raise ConfigError(f"project: there is no folder {folder}{nearest_path(folder)}")
     with compared_with(settings.files):
@@ -138,6 +153,9 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
                 examples.append(path)
         except ConversationFormatError as error:
             left_out.append(str(error))
+    for one in EXAMPLES:
+        if len(_names(folder / one)) > _MOST_LISTED:
+            left_out.append(f"{folder / one}: more than {_MOST_LISTED} files, of which none is used as an example")
     if not brings_code and (more := len(_in_folder(folder)) - len(own_examples(folder))):
         words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
@@ -179,18 +197,52 @@ def role_folders(folder: Path, place: str = "") -> dict[str, Path]:
     """
     if place and not (folder / place).is_dir():
         raise ConfigError(f"session.role_folder: there is no folder {folder / place}")
-    places = [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+    places = role_places(folder, place)
+    return roles_among((path for one in places for path in one.glob("*/*role.yaml")), places)
+
+
+def role_places(folder: Path, place: str = "") -> list[Path]:
+    """Return the folders that hold those of a project's own roles; they need not exist.
+
+    Args:
+        folder: Of the project.
+        place: As the setting `session.role_folder`.
+    """
+    return [folder / place] if place else [folder / one for one in ROLE_FOLDERS]
+
+
+def roles_among(files: Iterable[Path], places: Sequence[Path]) -> dict[str, Path]:
+    """Return the folders of the roles that some files declare, by their names; the first place counts.
+
+    A folder whose name begins with a dot is none of a role: such folders are not looked through for trust.
+
+    Args:
+        files: In any order.
+        places: As of `role_places`.
+    """
     found: dict[str, Path] = {}
-    for one in places:
-        for path in sorted(one.glob("*/*role.yaml")):
-            if is_role_file(path):
-                found.setdefault(path.parent.name, path.parent)
+    for path in sorted(files, key=lambda path: (path.parent.parent != places[0], path)):
+        if is_role_file(path) and path.parent.parent in places and not path.parent.name.startswith("."):
+            found.setdefault(path.parent.name, path.parent)
     return found
 
 
 def example_files(folder: Path) -> list[Path]:
     """Return the files in a project's example folders."""
-    return [path for place in EXAMPLES for path in sorted((folder / place).glob("*.y*ml"))]
+    return [path for place in EXAMPLES for path in _listed(folder / place)]
+
+
+def _listed(place: Path) -> list[Path]:
+    """Return the YAML files of an example folder by name; none if more lies there than is looked through."""
+    names = _names(place)
+    return [place / name for name in sorted(names) if fnmatch(name, "*.y*ml")] if len(names) <= _MOST_LISTED else []
+
+
+def _names(place: Path) -> list[str]:
+    """Return the names in a folder, at most one more than are looked through; none if it can't be listed."""
+    with suppress(OSError), os.scandir(place) as found:
+        return [one.name for one in islice(found, _MOST_LISTED + 1)]
+    return []
 
 
 def own_examples(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import FileDescriber, size_words
 from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.secret_masking import mask_named
+from tw_autogen.session.file_ranking import FileTerms, rank_files
 from tw_autogen.session.settings import SessionSettings
 
 _SECONDS = 20.0
@@ -28,10 +30,14 @@ _MOST_CANDIDATES = 30
 _TEXT_CHARS = 400
 _HEAD_ROWS = 3
 _MOST_COLUMNS = 40
-_LEAST_CHARS = 200
-_FIRST, _LEAST_SHARE, _CUT_CHARS = 3, 0.4, 800
-"""Of so many most relevant files of a folder a description is cut in favour of the next, to this share of what is left;
-of others, and where less is left, only whole ones are shown."""
+_FIRST, _LEAST_SHARE, _CUT_CHARS = 2, 0.6, 800
+"""Of so many most relevant files of a folder the whole description is shown, cut to this share of the room if it is
+long and there is room of so many characters; of others one line."""
+_RELATED, _LEAST_RELATED = 0.3, 6
+"""What part of the best file's score, or which place, others have for which room is left."""
+_BRIEF_SHARE, _BRIEF_CHARS, _BRIEF_COLUMN_CHARS = 0.5, 300, 60
+"""What part of the room is for descriptions in a line, where not all whole ones fit; how long columns and call, and one
+column, may be in it."""
 _JOIN_CHARS = 300
 """What is kept for lines about columns that join files."""
 _HEAD = "What files there hold, by the path that code opens them by (print(describe(path)) shows it of any other):"
@@ -39,8 +45,8 @@ _FITS = 0.5
 """What part of the best file's score another one has that fits a later request."""
 _SAID_CHARS, _LINES_CHARS, _JOINS_CHARS = 1000, 25_000, 10_000
 """Of a kernel's answer: one text of it, all lines that it says of one file or folder, all about columns that join."""
-_MOST_NAMES, _MOST_FAMILIES = 2000, 1000
-"""Of a kernel's answer: columns of a file, and kinds of files of a folder."""
+_MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
+"""Of a kernel's answer: columns of a file, and kinds of files of a folder; of these spans of years, and each text."""
 _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
@@ -54,6 +60,7 @@ class RequestDescriptions:
         folder: The session's.
         kernel: Returns what describes files, if there is a kernel that can.
         on_problem: Called with a line for each file that can't be read as what its name says.
+        before: What earlier requests were told, in a process before: it is not told again.
     """
 
     def __init__(
@@ -62,22 +69,28 @@ class RequestDescriptions:
         folder: Path,
         kernel: Callable[[], FileDescriber | None],
         on_problem: Callable[[str], None],
+        before: str = "",
     ) -> None:
         self._settings = settings
         self._folder = folder
         self._kernel = kernel
         self._on_problem = on_problem
+        self._before = before
         self._told: dict[str, str] = {}
         self._told_tree = ""
         self._ranker = LexicalRanker()
 
-    def of_request(self, text: str, files: Sequence[Path], variables: Mapping[str, Any]) -> str:
+    def of_request(
+        self, text: str, files: Sequence[Path], variables: Mapping[str, Any], held: Sequence[str] = ()
+    ) -> str:
         """Describe what a request brings.
 
         Args:
             text: The request, which says what is relevant.
             files: As code reads them: in the session's folder, or at their own place.
             variables: By name.
+            held: Lines about variables that the user has made in the kernel, oldest first; where they take more than
+                `profile_chars`, the newest are kept.
 
         Returns:
             Lines to put after the user's words; what they say of files takes `profile_chars` characters. Where it would
@@ -90,7 +103,7 @@ class RequestDescriptions:
             if one["problem"]:
                 self._on_problem(f"{_label(Path(one['name']).name)}: {one['problem']}")
         texts = {one["name"]: _text(one) for one in described}
-        known = {name: one for name, one in texts.items() if self._told.get(name) == one}
+        known = {name: one for name, one in texts.items() if self._told.get(name) == one or _item(one) in self._before}
         for name in known:
             texts[name] = f"{texts[name].splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
         earlier = [name for name in self._told if name not in texts]
@@ -112,10 +125,11 @@ class RequestDescriptions:
             ("Large files at their own place, to be opened by the whole path, read-only:", outside),
             ("Columns that join them:", joins if described else []),
             ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
+            ("Variables that the User has in this kernel:", _newest(held, self._settings.profile_chars)),
         ):  # fmt: skip
             if found:
                 parts.append(title)
-                parts += ["- " + one.replace("\n", "\n  ") for one in found]
+                parts += map(_item, found)
         if left:
             parts.append(f"{left} more files came with the request: print(describe(path)) shows one of them.")
         if earlier and texts:
@@ -153,6 +167,8 @@ class RequestDescriptions:
         parts = []
         known = set(self._told_tree.splitlines())
         new = [line for line in lines[1:] if line not in known]
+        if f"\n{lines[0]}\n" in self._before and not self._told_tree:  # so many files of such sizes: the same
+            self._told_tree = tree
         if tree != self._told_tree:
             some = known and len(new) * 2 < len(lines)
             head = f"Its files, below {_label(f'{path}/')}:"
@@ -165,46 +181,47 @@ class RequestDescriptions:
             parts.append(said)
         return "\n".join(parts)
 
-    def _relevant(self, text: str, folder: str, count: Mapping[str, int], limit: int, *, seconds: float) -> str:
+    def _relevant(self, text: str, folder: str, files: Sequence[FileTerms], limit: int, *, seconds: float) -> str:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
-        names = list(count)
-        scored = self._ranker.rank(text, [_words(name) for name in names])
+        count = {one.name: one.count for one in files}
+        scored = rank_files(text, files)
+        if not self._told:
+            self._told = {name: "" for name in count if self._was_described(os.path.join(folder, name))}
+        first = [files[at].name for at, _ in scored]
         if self._told:  # an earlier request was told what fits it: only what fits this one as well as that
-            first = [names[at] for at, score in scored if score > _FITS * scored[0][1]]
+            first = [files[at].name for at, score in scored if score > _FITS * scored[0][1]]
             wanted = [name for name in first[:_MOST_CANDIDATES] if name not in self._told]
         else:
-            first = [names[at] for at, _ in scored]
-            wanted = [*first, *(name for name in names if name not in first)][:_MOST_CANDIDATES]
+            wanted = [*first, *(name for name in count if name not in first)][:_MOST_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
         described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds)
         brought = {_body(name, one) for name, one in self._told.items()}
         texts = {one["name"]: _text(one) for one in described if not one.get("late")}
-        texts = {name: one for name, one in texts.items() if _body(name, one) not in brought}
+        texts = {
+            name: one
+            for name, one in texts.items()
+            if _body(name, one) not in brought
+            and f"\n{_item(os.path.basename(name) + _body(name, one))}" not in self._before
+        }
         if not texts:
             return ""
-        names = list(texts)
-        by_name = self._ranker.rank(text, [_words(name) for name in names])
-        by_text = self._ranker.rank(text, [f"{_words(name)} {texts[name]}" for name in names])
-        order = [names[at] for at in _both(by_name, by_text)]
-        if not self._told:  # nothing is known of the folder yet: also what the request does not name
-            order += [name for name in names if name not in order]
-        kept: dict[str, str] = {}
         left = limit - len(_HEAD) - (_JOIN_CHARS if joins else 0)
-        bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in order}
-        for at, name in enumerate(order):
-            body = bodies[name]
-            if at < _FIRST and left >= _CUT_CHARS:  # a long one leaves room for the next ones
-                rest = sum(len(bodies[one]) + 1 for one in order[at + 1 : _FIRST])
-                body = _cut(body, max(left - rest, int(left * _LEAST_SHARE)))
-            if len(body) <= left and left >= _LEAST_CHARS:
-                self._told[name] = texts[name]
-                left -= len(body) + 1
-                kept[name] = body
+        bodies = {name: _of_folder(os.path.join(folder, name), name, texts[name], count[name]) for name in texts}
+        briefs = {one["name"]: _brief(one, folder, count[one["name"]]) for one in described if one["name"] in texts}
+        near = [files[at].name for at, score in scored if score > _RELATED * scored[0][1]]
+        related = {*near, *list(texts)[:_LEAST_RELATED]}
+        kept = _fitted_bodies(bodies, briefs, related, left)
+        self._told.update({name: texts[name] for name, body in kept.items() if body != briefs[name]})
         if not kept:
             return ""
         concerned = {line: sum(f"{name!r}[" in line for name in kept) for line in joins}
         about = sorted((line for line in joins if concerned[line]), key=lambda line: -concerned[line])[:5]
         return _cut("\n".join([_HEAD, *kept.values(), *about]), limit)
+
+    def _was_described(self, path: str) -> bool:
+        """Return whether a file of the user's folder was described in a process before, in more than one line."""
+        at = self._before.find(f"- {path!r}: ")
+        return at >= 0 and self._before.startswith("\n  ", self._before.find("\n", at))
 
     def _described(
         self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None
@@ -250,22 +267,31 @@ def _description(said: Any, name: str) -> dict[str, Any]:
     return {**texts, **lines, "columns": columns, "late": said.get("late") is True, "name": name}
 
 
-def _listing(said: Any) -> tuple[list[str], dict[str, int], str]:
-    """Return lines, how many files there are of each kind, by the first one's name, and the problem: as `_description`.
+def _listing(said: Any) -> tuple[list[str], list[FileTerms], str]:
+    """Return lines, what files of each kind are found by, and the problem: as `_description`.
 
     Args:
         said: What `FileDescriber.list_files` returns.
     """
-    count = {}
-    for pair in _list_of(said, "files")[:_MOST_FAMILIES]:
-        if not (isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[1], int)):
-            raise ValueError("files are pairs of a name and a number")
-        count[_text_of(pair[0], "files", chars=_LINES_CHARS)] = pair[1]
-    return _lines(said, "lines", _LINES_CHARS), count, _said(said, "problem")
+    found = []
+    for one in _list_of(said, "files")[:_MOST_FAMILIES]:
+        if not (isinstance(one, list | tuple) and len(one) == 3 and isinstance(one[1], int)):
+            raise ValueError("files are triples of a name, a number and what they are found by")
+        name, count, about = one
+        names, heads, values = (_said(about, key, chars=_ABOUT_CHARS) for key in ("names", "heads", "values"))
+        years = tuple(map(_years, _list_of(about, "years")[:_MOST_SPANS]))
+        found.append(FileTerms(_text_of(name, "files", chars=_LINES_CHARS), count, names, heads, values, years))
+    return _lines(said, "lines", _LINES_CHARS), found, _said(said, "problem")
 
 
-def _said(said: Any, key: str) -> str:
-    return _text_of(said.get(key, "") if isinstance(said, Mapping) else None, key)
+def _years(said: Any) -> tuple[int, int]:
+    if not (isinstance(said, list | tuple) and len(said) == 2 and all(isinstance(one, int) for one in said)):
+        raise ValueError("years are pairs of numbers")
+    return said[0], said[1]
+
+
+def _said(said: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
+    return _text_of(said.get(key, "") if isinstance(said, Mapping) else None, key, chars=chars)
 
 
 def _text_of(value: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
@@ -302,7 +328,21 @@ def _holds_files(folder: str) -> bool:
 
 def _text(described: Mapping[str, Any]) -> str:
     first = f"{_label(described['name'])}: {described['size']}, {described['headline']}"
-    return "\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])])
+    return mask_named("\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])]))
+
+
+def _newest(lines: Sequence[str], limit: int) -> list[str]:
+    """Return the last lines that fit a limit, in characters, below one that counts the others."""
+    kept = 0
+    while kept < len(lines) and (limit := limit - len(lines[-1 - kept]) - len("- \n")) >= 0:
+        kept += 1
+    left_out = len(lines) - kept
+    return [*([f"{left_out} older ones"] if left_out else []), *lines[left_out:]]
+
+
+def _item(text: str) -> str:
+    """Return a description as an item of a list."""
+    return "- " + text.replace("\n", "\n  ")
 
 
 def _body(name: str, text: str) -> str:
@@ -364,18 +404,84 @@ def _folded(
 def _layout(described: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what files of one layout have in common: columns, their kinds, how and where they are read."""
     name = described["name"]
-    lines = described["lines"]
-    heads = {repr(column) for column in described["columns"]}
     kinds = []
-    for line in lines:
+    for head, line in _column_lines(described):
+        kind = line.removeprefix(f"{head}: ").partition(",")[0]
+        kinds.append((head, "number" if kind in ("int", "float") else kind))
+    calls = [_ROWS_OF_ONE.sub(r"\1\2", line.replace(repr(name), "path")) for line in _calls(described)]
+    return tuple(described["columns"]), tuple(kinds), tuple(calls), os.path.splitext(name)[1], os.path.dirname(name)
+
+
+def _column_lines(described: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the lines of columns that stand alone in a description, with the name that each begins with."""
+    heads = {repr(column) for column in described["columns"]}
+    found = []
+    for line in described["lines"]:
         head = next((line[: at.start()] for at in _AFTER_HEAD.finditer(line) if line[: at.start()] in heads), None)
         if head is not None:
-            kind = line.removeprefix(f"{head}: ").partition(",")[0]
-            kinds.append((head, "number" if kind in ("int", "float") else kind))
-    calls = [
-        _ROWS_OF_ONE.sub(r"\1\2", line.replace(repr(name), "path")) for line in lines if line.startswith("to be read")
-    ]
-    return tuple(described["columns"]), tuple(kinds), tuple(calls), os.path.splitext(name)[1], os.path.dirname(name)
+            found.append((head, line))
+    return found
+
+
+def _calls(described: Mapping[str, Any]) -> list[str]:
+    return [line for line in described["lines"] if line.startswith("to be read")]
+
+
+def _brief(described: Mapping[str, Any], folder: str, count: int) -> str:
+    """Return a description in a line: columns with the first that is said of each, and the call that reads it.
+
+    Args:
+        described: What the kernel says of the file.
+        folder: The user's.
+        count: How many files have its layout.
+    """
+    name = described["name"]
+    first = f"- {os.path.join(folder, name)!r}: {described['size']}, {described['headline']}"
+    first += f"; {count} files of this layout" if count > 1 else ""
+    said = [", ".join(line.split(", ")[:2])[:_BRIEF_COLUMN_CHARS] for _, line in _column_lines(described)]
+    names = [repr(one) for one in described["columns"]]
+    columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
+    columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
+    calls = [_ROWS_OF_ONE.sub(r"\1\2", one) if count > 1 else one for one in _calls(described)]
+    calls = [one.replace(repr(name), "…", 1) for one in calls if len(one) <= _BRIEF_CHARS + len(name)][:1]
+    return "; ".join(filter(None, [f"{first}: {columns}" if columns else first, *calls]))
+
+
+def _fitted_bodies(
+    bodies: Mapping[str, str], briefs: Mapping[str, str], related: Collection[str], limit: int
+) -> dict[str, str]:
+    """Return descriptions that fit a limit together, by name: of the most relevant files whole, of others in a line.
+
+    Args:
+        bodies: The whole ones by name, the most relevant first.
+        briefs: Those in a line.
+        related: Names of the files for which room is left.
+        limit: In characters.
+    """
+    if sum(len(body) + 1 for body in bodies.values()) <= limit:
+        return dict(bodies)
+    order = list(bodies)
+    room = limit - min(int(limit * _BRIEF_SHARE), sum(len(briefs[name]) + 1 for name in order[1:] if name in related))
+    kept: dict[str, str] = {}
+    for at, (name, body) in enumerate(bodies.items()):
+        if at < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
+            rest = sum(len(bodies[one]) + 1 for one in order[at + 1 : _FIRST] if one in related)
+            body = _cut_body(body, max(room - rest, int(room * _LEAST_SHARE)))
+        if at >= _FIRST or len(body) > room:
+            body = min(body, briefs[name], key=len)
+        if len(body) <= limit:
+            kept[name] = body
+            limit -= len(body) + 1
+            room -= len(body) + 1
+    return kept
+
+
+def _cut_body(body: str, limit: int) -> str:
+    """Return a description cut behind a whole line, with the calls that read the file."""
+    if len(body) <= limit:
+        return body
+    calls = "".join(f"\n{line}" for line in body.splitlines() if line.startswith("    to be read with"))
+    return f"{_cut(body, limit - len(calls) - 4).removesuffix('…')}    …{calls}"
 
 
 def _first_lines(texts: Mapping[str, str], ranked: Sequence[int], limit: int) -> list[int]:
@@ -398,20 +504,6 @@ def _first_lines(texts: Mapping[str, str], ranked: Sequence[int], limit: int) ->
 def _line_chars(name: str, text: str) -> int:
     """Return how long the first line of a description is in a list, with the call that shows more."""
     return min(_TEXT_CHARS, len(text.partition("\n")[0])) + len(_MORE.format(name)) + len("- ; \n")
-
-
-def _words(name: str) -> str:
-    """Return a path as words, for a ranker."""
-    return " ".join(part for part in "".join(c if c.isalnum() else " " for c in name).split())
-
-
-def _both(by_name: Sequence[tuple[int, float]], by_text: Sequence[tuple[int, float]]) -> list[int]:
-    """Return positions, the most relevant first: what a file is called says as much of it as all that it holds."""
-    scores: dict[int, float] = {}
-    for ranked in (by_name, by_text):
-        for at, score in ranked:
-            scores[at] = scores.get(at, 0.0) + score / ranked[0][1]
-    return sorted(scores, key=lambda at: -scores[at])
 
 
 def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], limit: int) -> list[str]:

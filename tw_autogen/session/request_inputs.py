@@ -21,6 +21,7 @@ from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
 from tw_autogen.named_folders import leads_out_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
+from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.event_journal import JOURNAL
 from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
@@ -320,6 +321,7 @@ class SessionInputs:
         team: The session's roles.
         distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
         on_problem: Called with a line about a file that can't be read as what its name says.
+        earlier: Rounds of the same session in a process before; what they were told of files is not told again.
     """
 
     def __init__(
@@ -331,17 +333,21 @@ class SessionInputs:
         *,
         distrusted: Path | None,
         on_problem: Callable[[str], None],
+        earlier: Sequence[Round] = (),
     ) -> None:
         self._folder = folder
         self._settings = settings
         self._grants = grants
         self._team = team
         self._distrusted = distrusted
-        self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem)
+        posts = [post for one in earlier for post in one.posts]
+        told = "\n".join(post.message for post in posts if post.send_from == USER)
+        self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
         self._named = NamedFiles(settings.user_folder, folder, grants.show_granted)
         self._unread: list[str] = []
         self._unread_folder: list[str] = []
         self._folder_holds = ""
+        self._held: frozenset[str] = frozenset()
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
@@ -387,7 +393,10 @@ class SessionInputs:
             brought: Its files.
             variables: Its data.
         """
-        return self._descriptions.of_request(text, brought.placed, variables)
+        held = [str(one) for one in self._team.users_variables(self._folder) if one.name not in variables]
+        new = [line for line in held if line not in self._held]
+        self._held = frozenset(held)
+        return self._descriptions.of_request(text, brought.placed, variables, new)
 
     def folder_note(self, text: str, used_chars: int, landing: AnswerFiles | None) -> str:
         """Return what code may do in the folder that the user works in, what becomes of new files, and what it holds.

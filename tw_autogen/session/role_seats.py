@@ -21,11 +21,13 @@ from tw_autogen.model import (
     resolve_model,
     resolve_ranker,
 )
+from tw_autogen.named_folders import named_folder
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
 from tw_autogen.recall import Learner, Recall, RecallSettings, read_examples
 from tw_autogen.role import Role, RoleSpec, find_role
+from tw_autogen.safe_folder import is_protected
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
@@ -254,13 +256,22 @@ class Models:
             raise ConfigError(
                 f"session.{key} is {most:g}, but what {model.name!r} costs is not known, so nothing would be "
                 f"limited; write dollars for a million tokens as model.prices: {{{model.name}: {{prompt: …, "
-                "completion: …}}, or limit session.max_tokens"
+                "completion: …}}, or limit session.max_tokens" + self._about_trust()
             )
         return model
 
+    def _about_trust(self) -> str:
+        if any(one.key == "model.prices" for one in self._read.left_out):
+            return "; prices that the folder's own file has count once you trust it (--trust, trust=True)"
+        return ""
+
 
 class Kernels:
-    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns."""
+    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns.
+
+    A grant over a link out of `distrusted`, a folder that somebody else may have made, is refused, and one for writing
+    that covers `root`, the session's folder: the host believes its journal.
+    """
 
     def __init__(
         self,
@@ -272,7 +283,11 @@ class Kernels:
         on_refused: Callable[[str], str] | None = None,
         *,
         resume: Resume | None = None,
+        distrusted: Path | None = None,
+        root: Path | None = None,
     ) -> None:
+        self._root = root
+        self._distrusted = distrusted
         self._on_refused = on_refused
         self._resume = resume
         self.grants = Grants()
@@ -292,6 +307,8 @@ class Kernels:
             return self._own(seat.kernel)
         if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
+            self._refuse_links(options)
+            self._refuse_root(options)
             if self._user_folder:
                 if not Path(self._user_folder).expanduser().is_dir():
                     raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
@@ -315,6 +332,38 @@ class Kernels:
             kernel = self.shared if isinstance(self.shared, LocalKernel) else None
             self.grants = Grants(options, kernel)
         return self.shared
+
+    def _refuse_links(self, options: KernelSettings) -> None:
+        """Refuse to grant what a link in a folder that nobody trusts leads to: whoever made the folder chose it.
+
+        Raises:
+            ConfigError: names the setting, the link, and what to do.
+        """
+        granted = {"kernel.read": options.read, "kernel.write": options.write}
+        for key, paths in {**granted, "session.user_folder": tuple(filter(None, [self._user_folder]))}.items():
+            for one in paths:
+                try:
+                    named_folder(Path(one).expanduser(), distrusted=self._distrusted)
+                except ConfigError as error:
+                    raise ConfigError(f"{key}: {error}") from error
+
+    def _refuse_root(self, options: KernelSettings) -> None:
+        """Refuse to let code write the session's folder, unless it lies in one that stays read-only, such as `.tw`.
+
+        Raises:
+            ConfigError: names the grant, and what to do.
+        """
+        if self._root is None or options.sandbox == "off":
+            return
+        root = self._root.resolve()
+        for one in options.write:
+            real = Path(one).expanduser().resolve()
+            if root.is_relative_to(real) and not any(map(is_protected, root.relative_to(real).parts)):
+                raise ConfigError(
+                    f"kernel.write: {one} can't be granted: this session is kept in it, in {root.parent}, and code "
+                    "could write its journal; keep sessions elsewhere, or in a folder .tw there (--workspace, "
+                    "session.workspace), or grant a folder below"
+                )
 
     def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
         make_private_folder(self._folder)

@@ -13,6 +13,7 @@ from typing import Any
 
 from tw_autogen.closing import Closing, IdleTimer
 from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Memory, Post, Round, RoundState, new_id
+from tw_autogen.deadline import until_given_up
 from tw_autogen.errors import (
     ConfigError,
     RoundError,
@@ -138,6 +139,7 @@ class Session(NotebookAccess, Closing):
             self._team,
             distrusted=distrusted,
             on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
+            earlier=self.rounds,
         )
         self._journal = Journal(root / JOURNAL, [self._budget, *handlers], goes_on=earlier is not None)
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
@@ -178,7 +180,7 @@ class Session(NotebookAccess, Closing):
 
     @property
     def cut_off(self) -> Round | None:
-        """The request that an earlier process left in the middle; None once it is gone on with, or there is none."""
+        """The request that an earlier process left in the middle; None: there is none, or it was closed."""
         return self._cut_off
 
     def go_on(self) -> Answer:
@@ -206,7 +208,7 @@ class Session(NotebookAccess, Closing):
 
     def _begin(self) -> None:
         self._idle.stop()
-        self._cancelled.clear()
+        self._cancelled = threading.Event()  # a question that nobody waits for any more keeps its own
         self._stop_reason = ""
         if self.landing is not None:
             self.landing.begin()
@@ -381,7 +383,7 @@ class Session(NotebookAccess, Closing):
         return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
 
     def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
-        """End the round, and give its answer.
+        """End the round, and give its answer; one that was cut off is ended too, and is not gone on with.
 
         Args:
             state: finished, or failed with a reason.
@@ -389,6 +391,9 @@ class Session(NotebookAccess, Closing):
         """
         with self._lock:
             here = self._open_one()
+            if self._cut_off is not None:
+                self._budget.open_round(here, goes_on=True)
+                self._cut_off = None
             here.state, here.error, here.spent = state, reason, self._budget.round.spent.to_dict()
             took = self._budget.close_round()
             answer = Answer.of(here, self.round_usage, took, earlier=self.rounds[:-1])
@@ -513,12 +518,11 @@ class Session(NotebookAccess, Closing):
                 functools.partial(self._budget.round.reserve, here),
             )
             board = here.read_board()
-            token, asking = (
-                _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id}),
-                CURRENT_BUDGET.set(self._budget.round),
-            )
+            token = _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id})
+            asking = CURRENT_BUDGET.set(self._budget.round)
             try:
-                post = checked_post(role, answer(turn), here, allowed_receivers(self._team, role, here))
+                with until_given_up(self._cancelled):
+                    post = checked_post(role, answer(turn), here, allowed_receivers(self._team, role, here))
             except Exception as error:
                 ours = isinstance(error, TwAutogenError) and not isinstance(error, Unreadable)
                 failed = None if ours else role_error(role, error, here)
@@ -574,8 +578,6 @@ class Session(NotebookAccess, Closing):
 
     def _refuse_second(self) -> None:
         if self._cut_off is not None:
-            self._budget.open_round(self._cut_off, goes_on=True)
-            self._cut_off = None
             self.close_round(RoundState.failed, reason=CUT_OFF)
         if self.rounds and self.rounds[-1].state is RoundState.created:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")

@@ -13,10 +13,11 @@ from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import FileCopied
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.owner_marks import unsealed
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
-from tw_autogen.session.event_journal import JOURNAL, LARGEST_BYTES
+from tw_autogen.session.event_journal import JOURNAL, LARGEST_BYTES, is_sealed, sealed_lines, whole_lines
 
 _MOST_LEVELS = 100
 _COPIED = f'"event": "{FileCopied.__name__}"'.encode()
@@ -47,9 +48,16 @@ def fork_session(
     root = folder.parent / name
     try:
         with SafeFolder(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
-            journal = source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES) if words else b""
-            lines = journal.replace(earlier.id.encode(), name.encode()).splitlines(keepends=True)
-            journal = b"".join(line for line in lines if _COPIED not in line)
+            journal = whole_lines(source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES)) if words else b""
+            lines = [
+                unsealed(line).replace(earlier.id.encode(), name.encode())
+                for line in io.BytesIO(journal)
+                if _COPIED not in line
+            ]
+            if is_sealed(source, journal):
+                journal = sealed_lines(target, lines)
+            else:  # a copy is no more this user's own than the first one
+                journal = b"".join(line + b"\n" for line in lines)
             target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
             target.make_folder(FILES)
             if source.has_entry(FILES):

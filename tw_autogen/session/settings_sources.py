@@ -15,11 +15,12 @@ from tw_autogen.model import EmbeddingSettings, ModelSettings
 from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin import PluginSettings
 from tw_autogen.recall import RecallSettings
+from tw_autogen.session.project import project_folder
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import Review, trust_lines
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
-from tw_autogen.trust_store import home_folder
+from tw_autogen.trust_store import config_folder
 from tw_autogen.trusted_files import compared_with
 
 _log = logging.getLogger(__name__)
@@ -58,7 +59,7 @@ def read_settings(
     Raises:
         SettingsError: an unknown key or a wrong value; says where it stands.
     """
-    place = Path(project) if project else Path.cwd()
+    place = project_folder(project) if project else Path.cwd()
     make = _reader(keywords, place, environ)
     found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
     files = Review(found).still_trusted_files() if found.trust is not Trust.full else None
@@ -103,15 +104,14 @@ def review_folder(
     Raises:
         SettingsError: as `read_settings`.
     """
-    place = Path(project) if project else Path.cwd()
+    place = project_folder(project) if project else Path.cwd()
     return Review(_reader(keywords, place, environ)(trust=Trust.named if project else Trust.none))
 
 
 def _reader(
     keywords: Mapping[str, Any] | None, place: Path, environ: Mapping[str, str] | None
 ) -> functools.partial[Settings]:
-    process, environ = environ is None, os.environ if environ is None else environ
-    given, home = environ.get("XDG_CONFIG_HOME", ""), home_folder(None if process else {**os.environ, **environ})
-    config = Path(given) if os.path.isabs(given) else home / ".config" if home else None
-    user_file = config / "tw-autogen" / "config.yaml" if config else None  # never a path that is relative
+    environ = os.environ if environ is None else environ
+    config = config_folder(environ)
+    user_file = config / "config.yaml" if config else None
     return functools.partial(Settings, ROOMS, keywords, environ=environ, project=place, user_file=user_file, texts={})

@@ -9,30 +9,33 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.plugin import PluginSettings, inner_folder
-from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
-from tw_autogen.session.plugins_read import PluginsRead
+from tw_autogen.plugin import PluginSettings, PluginSpec
+from tw_autogen.plugin.mcp import read_mcp_servers
+from tw_autogen.recall import RecallSettings, example_paths
+from tw_autogen.session.named_places import NamedPlaces, lies_in
+from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
-    ROLE_FOLDERS,
     example_files,
     is_project,
     own_examples,
     role_folders,
+    role_places,
+    roles_among,
     settings_files,
 )
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.settings import LeftOut, Settings, texts_of
+from tw_autogen.settings import ROLE_ROOM, VARIABLE_SUFFIX, LeftOut, Settings, texts_of
 from tw_autogen.settings_trust import Trust
-from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, TrustStore, code_files
-from tw_autogen.trusted_files import TrustedFiles
+from tw_autogen.trust_store import TrustStore
+from tw_autogen.trusted_files import TrustedFiles, reading_once
 
 _MOST_NAMES = 30
 _MOST_NAME_CHARS = 100
@@ -43,8 +46,6 @@ _MOST_WANT_CHARS = 600
 _MOST_CHARS = 3000
 """What a person who is asked would still read: things, the characters of one, and of all."""
 _SECRETS = ("api_key", "password", "secret", "token")
-_FOREIGN_PROGRAMS = ("uvx", "pipx", "docker", "podman")
-"""Commands that run installed programs only, wherever they start."""
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
 _UNREADABLE = "can't be read: "
 _HERE = "runs with all that you may do, outside the sandbox"
@@ -108,9 +109,8 @@ class Review:
 
         What starts programs or loads Python stands last, where it is read right above a question.
         """
-        return tuple(
-            sorted((*self._settings_wanted, *self._code_wanted), key=lambda one: (one.starts, one.name in _PROGRAMS))
-        )
+        found = (*self._settings_wanted, *self._code_wanted())
+        return tuple(sorted(found, key=lambda one: (one.starts, one.name in _PROGRAMS)))
 
     @property
     def prompts(self) -> tuple[str, ...]:
@@ -186,17 +186,18 @@ class Review:
         return self._hashed()[0]
 
     def _hashed(self) -> tuple[str, TrustedFiles | None]:
+        wants = [(want.name, want.does) for want in self.wants]  # before the files: what it has read is what is hashed
         try:
             folders = list(self._code_folders())
-            files = TrustedFiles.hashed(
-                self.folder,
-                self._files(folders),
-                folders=[*folders, *(self.folder / one for one in EXAMPLES)],
-                contents=self._contents,
-            )
+            with reading_once(self._kept):
+                files = TrustedFiles.hashed(
+                    self.folder,
+                    self._files(folders),
+                    folders=[*folders, *(self.folder / one for one in EXAMPLES)],
+                    contents={**self._kept, **self._contents},
+                )
         except ConfigError:
             return "", None  # too much to look through: never remembered
-        wants = [(want.name, want.does) for want in self.wants]
         return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
 
     @property
@@ -212,40 +213,92 @@ class Review:
     def _store(self) -> TrustStore:
         return self.store or TrustStore.of_user(named=self.settings.trust is Trust.named)
 
-    @property
+    @functools.cached_property
     def _settings_wanted(self) -> tuple[Want, ...]:
         found: dict[str, Want] = {}
-        for one in self.settings.left_out:
-            for want in _worded(one):
-                found[f"{want.name} {want.does}"] = want
+        with reading_once(self._kept):
+            for one in self.settings.left_out:
+                for want in _worded(one):
+                    found[f"{want.name} {want.does}"] = want
         return tuple(found.values())
 
-    @property
-    def _code_wanted(self) -> Iterator[Want]:
-        """The roles and plugins that a folder which nobody named does not bring."""
-        if self.settings.trust is not Trust.none or not is_project(self.folder):
-            return
+    @functools.cached_property
+    def _kept(self) -> dict[Path, bytes | None]:
+        """What was read of the folder's files for what is shown: these bytes are hashed, whatever lies there then."""
+        return {}
+
+    @functools.cached_property
+    def _roles(self) -> dict[str, Path]:
+        """The folders of the folder's roles, found once: those that are shown, and hashed."""
         with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            for name, folder in role_folders(self.folder, self._placed("session", "role_folder")).items():
-                place = _relative(folder, self.folder)
-                yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
-        named = self.folder / self._placed("plugin", "folder")
-        plugins = inner_folder(named)
-        if python := [_relative(path, self.folder) for path in sorted(plugins.glob("*.py"))]:
+            return role_folders(self.folder, self._placed("session", "role_folder"))
+        return {}
+
+    @property
+    def _role_places(self) -> list[Path]:
+        return role_places(self.folder, self._placed("session", "role_folder"))
+
+    @functools.cached_property
+    def _plugins(self) -> tuple[PluginsRead, tuple[PluginSpec, ...]]:
+        """The folder's plugins, found once: those that are shown, and hashed."""
+        read = PluginsRead(self._plugin_folder)
+        with reading_once(self._kept):
+            return read, tuple(read.specs()) if self._plugin_folder.is_dir() else ()
+
+    @property
+    def _plugin_folder(self) -> Path:
+        return self.folder / self._placed("plugin", "folder")
+
+    @property
+    def _shows_code(self) -> bool:
+        """Whether the folder's roles and plugins are part of what is asked about: nobody has named it."""
+        return self.settings.trust is Trust.none and is_project(self.folder)
+
+    def _code_wanted(self) -> Iterator[Want]:
+        """Yield the roles and plugins that a folder which nobody named does not bring."""
+        if not self._shows_code:
+            return
+        for name, folder in self._roles.items():
+            place = _relative(folder, self.folder)
+            yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
+        read, specs = self._plugins
+        if python := [_relative(path, self.folder) for path in sorted(read.files) if path.name.endswith(".py")]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
             names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
-        if named.is_dir():
-            read = PluginsRead(named)
-            for spec in read.specs():
-                if spec.runs_in == "host":
-                    name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
-                    brief = f"{name} outside the sandbox"
-                    yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
-            if read.left_out:
-                unread = [_relative(path, self.folder) for path in read.left_out]
-                words = f"{_listed(unread, most_chars=_MOST_WANT_CHARS // 2)}: too large to be read before you trust it"
-                yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
+        for spec in specs:
+            if spec.runs_in == "host":
+                name, place = visible_line(spec.name), _relative(spec.source(), self.folder)
+                brief = f"{name} outside the sandbox"
+                yield Want("plugins", f"{name}: Python in {place}, {_HERE}", brief, starts=True)
+        if read.left_out:
+            unread = [_relative(path, self.folder) for path in read.left_out]
+            words = f"{_listed(unread, most_chars=_MOST_WANT_CHARS // 2)}: too large to be read before you trust it"
+            yield Want("plugins", f"{words}; plugins in it may run outside the sandbox", words, starts=True)
+        if read.too_many:
+            place = _relative(self._plugin_folder, self.folder)
+            words = f"{place}: more or larger files than are read as plugins"
+            yield Want("plugins", f"{words}, so none of them is used", words, starts=True)
+
+    def _as_found(self, files: Iterable[Path]) -> Iterator[Path]:
+        """Return files without those that would be roles or plugins, and appeared after these were found.
+
+        Args:
+            files: Absolute, of the folder's code.
+        """
+        if not self._shows_code:
+            yield from files
+            return
+        named, known = self._plugin_folder, set(map(os.path.abspath, self._plugins[0].files))
+        plugins = {os.path.abspath(one) for one in (named, named / "plugins")}
+        places = [Path(os.path.abspath(one)) for one in self._role_places]
+        roles = {os.path.abspath(one) for one in self._roles.values()}
+        for path in files:
+            place = str(path.parent)
+            is_plugin = place in plugins and path.name.endswith(PLUGIN_SUFFIXES)
+            if is_plugin and str(path) not in known or place not in roles and roles_among([path], places):
+                continue
+            yield path
 
     def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
@@ -258,16 +311,13 @@ class Review:
 
     def _code_folders(self) -> Iterator[Path]:
         """Return the folders whose code may be loaded; they need not exist yet."""
-        place = self._placed("session", "role_folder")
-        yield from (self.folder / one for one in ([place] if place else ROLE_FOLDERS))
-        yield self.folder / self._placed("plugin", "folder")
+        yield from self._role_places
+        yield from self._roles.values()
+        yield self._plugin_folder
         named = list(self._named_roles())
         yield from named
-        found: object = [one for one in named if _lies_in(one, self.folder)]
-        with contextlib.suppress(ConfigError):  # the setting names a folder that isn't there
-            found = found or role_folders(self.folder, place)
-        if found:  # they may import from the top of the folder
-            yield self.folder
+        if self._roles or any(lies_in(one, self.folder) for one in named):
+            yield self.folder  # they may import from the top of the folder
 
     def _named_roles(self) -> Iterator[Path]:
         """Return the folders of roles that the setting `session.roles` names by a path; they need not exist yet."""
@@ -276,15 +326,26 @@ class Review:
                 yield from (self.folder / text for text in one.setting.value if "/" in text or os.sep in text)
 
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
-        folder, places = self.folder, _Places()
+        folder, places = self.folder, NamedPlaces()
         places.add_code(code_folders)
+        yield from self._example_files()
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
                 yield self._as_hashed(one.setting.file)
-            _add_named(places, one, folder)
-        yield from places.files()
-        yield from example_files(folder)
+            places.add_setting(one, folder)
+        yield from self._as_found(places.files())
+
+    def _example_files(self) -> Iterator[Path]:
+        """Return the files of the example folders, also of those that the folder's settings name."""
+        yield from example_files(self.folder)
+        for key in ("recall.planner_examples", "recall.code_examples"):
+            named = [str(one.setting.value) for one in self.settings.left_out if one.key == key]
+            if self.settings.folder_of(key) is not None:
+                named.append(getattr(self.settings.read("recall", RecallSettings), key.partition(".")[2]))
+            for one in filter(None, named):
+                with contextlib.suppress(OSError):  # told when they are read
+                    yield from example_paths(self.folder / one)
 
     def _as_hashed(self, path: Path) -> Path:
         named = settings_files(self.settings.project or Path())
@@ -343,7 +404,9 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
-        shown, means = visible_line(f"{value}{_links_of(one)}"), _MEANS.get(one.key, "")
+        variable = one.key.startswith(f"{ROLE_ROOM}.") and one.key.endswith(VARIABLE_SUFFIX)
+        means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
+        shown = visible_line(f"{value}{_links_of(one)}")
         yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown, starts=one.key in _STARTING)
 
 
@@ -418,129 +481,6 @@ def _shortened(name: str, most_chars: int) -> str:
     """
     half = most_chars // 2
     return name if len(name) <= most_chars else f"{name[:half]}[{len(name) - 2 * half} characters]{name[-half:]}"
-
-
-class _Places:
-    """Files, and folders whose code counts; each folder is walked once."""
-
-    def __init__(self) -> None:
-        self._files: set[Path] = set()
-        self._folders: dict[tuple[str, ...], set[Path]] = {}
-
-    def add(self, *paths: Path) -> None:
-        """Add files, whether they exist or not."""
-        self._files.update(paths)
-
-    def add_code(self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES) -> None:
-        """Add the code below folders.
-
-        Args:
-            folders: Where to look, at any depth.
-            suffixes: What the names of the files end with; by default those of code and of what describes it.
-        """
-        self._folders.setdefault(suffixes, set()).update(folders)
-
-    def add_named(
-        self, words: Iterable[str], folder: Path, *, inner: bool, suffixes: tuple[str, ...] = CODE_SUFFIXES
-    ) -> None:
-        """Add the files that words name, seen from a folder.
-
-        Args:
-            words: Paths, among other words.
-            folder: The folder.
-            inner: Of a folder that is named, and of one in which a named file of the folder lies, add the code too.
-            suffixes: What code ends with.
-        """
-        for text in words:
-            with contextlib.suppress(OSError, ValueError, RuntimeError):
-                path = folder / Path(text).expanduser()
-                if path.is_file():
-                    self.add(path)
-                    path = path.parent
-                if inner and path.is_dir() and _lies_in(path, folder):
-                    self.add_code([path], suffixes=suffixes)
-
-    def files(self) -> Iterator[Path]:
-        """Return all files.
-
-        Raises:
-            ConfigError: they are too many.
-        """
-        yield from self._files
-        for suffixes, folders in self._folders.items():
-            yield from code_files(folders, suffixes=suffixes)
-
-
-def _add_interpreter(places: _Places, python: str, folder: Path) -> None:
-    """Add what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
-    home = (folder / Path(python).expanduser()).parent.parent
-    places.add(home / "pyvenv.cfg", (folder / Path(python).expanduser()).parent / "pyvenv.cfg")
-    for place in ("lib*/python*/*-packages", "Lib/site-packages"):
-        for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
-            for found in home.glob(f"{place}/{pattern}"):
-                if found.is_dir():
-                    places.add_code([found])
-                else:
-                    places.add(found)
-
-
-def _add_named(places: _Places, one: LeftOut, folder: Path) -> None:
-    """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file."""
-    value = one.setting.value
-    words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
-    for text in words:  # also one that is missing, so that it counts as such
-        with contextlib.suppress(RuntimeError):  # no such user's home
-            places.add(folder / Path(text).expanduser())
-    suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
-    places.add_named(words, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
-    if one.key == "kernel.python":
-        for text in words:
-            with contextlib.suppress(OSError, ValueError, RuntimeError):
-                _add_interpreter(places, text, folder)
-    if one.key == "plugin.mcp_servers":
-        for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
-            with contextlib.suppress(ConfigError):
-                for server in read_mcp_servers(value, fill=fill):
-                    _add_server(places, server, folder)
-
-
-def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
-    """Return the files that the commands of MCP servers name, and the programs of the folders in which they start.
-
-    `make serve`, `npm start` and `python -m server` name no file, and run what lies in that folder. Where the command
-    is known to look at no program there (`uvx`, `docker`), and names no file, none of them counts.
-
-    Args:
-        servers: Their commands are looked at as they are written.
-        folder: Relative paths are relative to it.
-
-    Raises:
-        ConfigError: they are too many.
-    """
-    places = _Places()
-    for server in servers:
-        _add_server(places, server, folder)
-    return places.files()
-
-
-def _add_server(places: _Places, server: McpServer, folder: Path) -> None:
-    if server.transport != "stdio":
-        return
-    words = [server.command, *server.args]
-    modules = [words[at + 1].replace(".", "/") for at, word in enumerate(words[:-1]) if word == "-m"]
-    words += [word.partition("=")[2] for word in server.args if word.startswith("-") and "=" in word]
-    words += [part for text in server.env.values() for part in text.split(os.pathsep) if part]
-    words += [*modules, *(f"{module}.py" for module in modules), *filter(None, [server.cwd])]
-    words += [str(Path(server.cwd, text)) for text in words] if server.cwd else []
-    places.add_named(words, folder, inner=True)
-    start = folder / Path(server.cwd or ".").expanduser()
-    if Path(server.command).name not in _FOREIGN_PROGRAMS and start.is_dir() and _lies_in(start, folder):
-        places.add_code([start], suffixes=PROGRAM_SUFFIXES)
-
-
-def _lies_in(path: Path, folder: Path) -> bool:
-    """Return whether a path lies in a folder by its name, or with its links followed."""
-    return Path(os.path.abspath(path)).is_relative_to(folder) or path.resolve().is_relative_to(folder)
 
 
 def _relative(path: Path, folder: Path) -> str:

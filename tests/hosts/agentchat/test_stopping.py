@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import RoundInterrupted
 from tw_autogen.events import CellOutput, RoundClosed, SessionClosed, SessionOpened
+from tw_autogen.model import Completion
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 pytest.importorskip("autogen_agentchat", reason="the host is an extra: tw-autogen[agentchat]")
@@ -61,6 +63,99 @@ def setting(event, kind):
 
 async def seen(event):
     assert await asyncio.to_thread(event.wait, 30)
+
+
+async def cancelled(agent, how, begun):
+    """Ask, and cancel it in one of the ways in which a host does once the event is set."""
+    token, asked = CancellationToken(), [TextMessage(content="go", source="user")]
+    if how == "stream":
+
+        async def read():
+            async for _ in agent.run_stream(task="go", cancellation_token=token):
+                pass
+
+        work = asyncio.create_task(read())
+    else:
+        work = asyncio.create_task(agent.on_messages(asked, token))
+    await seen(begun)
+    work.cancel() if how == "task" else token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(work, 5)
+
+
+async def none_left(*names):
+    """Fail unless the threads of these names end."""
+    for _ in range(100):
+        left = [one.name for one in threading.enumerate() if one.name in names]
+        if not left:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(left)
+
+
+WAITS = {
+    "cell": ({"code_interpreter.approval": "always"}, [plans("count"), codes("kept = 7")], []),
+    "plan": ({"planner.approval": "always"}, [plans("count")], []),
+    "packages": ({"kernel.install": "ask"}, [plans("count"), codes("kept = 7"), plans("install")]
+        + [codes("%pip install tw-nothing")], [plans("look"), codes("kept")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["task", "token", "stream"])
+@pytest.mark.parametrize("kind", WAITS)
+def test_what_waits_for_a_person_ends_and_the_session_answers_the_next_request(scripted, finish, kind, how):
+    settings, before, then = WAITS[kind]
+    begun, answered = threading.Event(), []
+
+    def approve(proposal):
+        begun.set()
+        while not answered:
+            time.sleep(0.01)
+        return True
+
+    agent, model = scripted(*before, *then, plans("Hello.", to="User"), settings=settings, approve=approve)
+
+    async def main():
+        await cancelled(agent, how, begun)
+        await none_left("approval", "TaskWeaver at work")
+        answered.append(True)
+        session = agent.session
+        result = await asyncio.wait_for(agent.run(task="hello"), 20)
+        assert agent.session is session
+        await agent.close()
+        return session.rounds[0].error, result.messages[-1].content
+
+    assert finish(main()) == ("it was stopped by the user", "Hello.")
+    if kind == "packages":
+        assert "Result:\n7" in model.calls[-1][-1]["content"]
+
+
+@pytest.mark.parametrize("how", ["task", "token", "stream"])
+def test_a_model_that_heeds_no_cancelling_is_left_alone(tmp_path, finish, how):
+    begun, gate = threading.Event(), threading.Event()
+
+    class Slow:
+        def complete(self, messages, **how):
+            if not begun.is_set():
+                begun.set()
+                gate.wait(30)
+            return Completion(plans("Hello.", to="User"))
+
+    agent = TaskWeaverAgent(model=Slow(), workspace=tmp_path)
+
+    async def main():
+        try:
+            await cancelled(agent, how, begun)
+            await none_left("TaskWeaver at work")
+            result = await asyncio.wait_for(agent.run(task="hello"), 20)
+        finally:
+            gate.set()
+        await none_left("model call")
+        error = agent.session.rounds[0].error
+        await agent.close()
+        return error, result.messages[-1].content
+
+    assert finish(main()) == ("it was stopped by the user", "Hello.")
 
 
 def test_a_token_that_was_cancelled_beforehand_asks_nothing(scripted, finish):

@@ -143,7 +143,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             files=[str(Path(one).absolute()) for one in files],
             workspace=None if workspace is None else str(workspace),
             settings=dict(settings or {}),
-            project=None if project is None else str(Path(project).absolute()),
+            project=None if project is None else str(Path(project).expanduser().absolute()),
             mcp_servers=file_of_servers,
             policy=str(policy) if isinstance(policy, str | Path) else None,
             hand_on=hand_on,

@@ -12,7 +12,7 @@ from typing import Any
 from tw_autogen.approval import Approve, Decision, Proposal, read_decision
 from tw_autogen.escaped_text import visible
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
-from tw_autogen.hosts.conversable.running_reply import RUNNING, IOStream
+from tw_autogen.hosts.conversable.running_reply import IOStream
 from tw_autogen.hosts.worker_threads import LOOP
 
 _base: Any = import_autogen().ConversableAgent
@@ -63,14 +63,15 @@ def _human_input(agent: Any, prompt: str) -> str:
         with IOStream.set_default(getattr(stream, "stream", stream)):
             return str(await agent.a_get_human_input(prompt))
 
-    answer, running = asyncio.run_coroutine_threadsafe(ask(), loop), RUNNING.get()
-    while True:
-        done, _ = concurrent.futures.wait([answer], timeout=_GLANCE_SECONDS)
-        if done:
-            return answer.result()
-        if loop.is_closed() or (running is not None and running.stopped.is_set()):
-            answer.cancel()
-            raise InterruptedError("the question was taken back: the request was stopped")
+    answer = asyncio.run_coroutine_threadsafe(ask(), loop)
+    try:
+        while not concurrent.futures.wait([answer], timeout=_GLANCE_SECONDS).done:
+            if loop.is_closed():
+                raise InterruptedError("the question was taken back: the chat's event loop was closed")
+        return answer.result()
+    except BaseException:
+        answer.cancel()
+        raise
 
 
 def _overrides_sync_only(agent: Any) -> bool:

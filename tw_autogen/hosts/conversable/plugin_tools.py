@@ -9,18 +9,21 @@ import io
 import json
 import os
 import threading
+import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tw_autogen import bounded_json
 from tw_autogen.closing import Closing
+from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.agent_files import table_words
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
+from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 else:
     pd = LazyModule("pandas")
 
+_GLANCE_SECONDS = 0.1
 _LONG_CHARS = 200
 _MOST_CELLS = 10_000_000
 _MOST_COLUMNS = 10_000
@@ -184,6 +188,8 @@ class PluginTools(Closing):
         self._chars = chars
         self._made: list[Artifact] = []
         self._lock = threading.Lock()
+        self._guard = threading.Lock()
+        self._running: threading.Event | None = None
         self._loaded: set[str] = set()
         ask = functools.partial(_ask, model)
         self._host = {
@@ -207,7 +213,13 @@ class PluginTools(Closing):
         spec = self._specs[name]
 
         async def tool(**arguments: Any) -> str:
-            return await asyncio.to_thread(self.call, name, arguments)
+            stopped = threading.Event()
+            try:
+                return await on_thread(lambda: self._call(name, arguments, stopped), name=f"tool {name}")
+            except asyncio.CancelledError:
+                stopped.set()
+                threaded(lambda: self._interrupt(stopped), name="interrupt")
+                raise
 
         tool.__name__ = name
         tool.__doc__ = spec.description
@@ -220,16 +232,42 @@ class PluginTools(Closing):
             name: The plugin's name.
             arguments: By parameter.
         """
+        return self._call(name, arguments, threading.Event())
+
+    def _call(self, name: str, arguments: Mapping[str, Any], stopped: threading.Event) -> str:
         spec = self._specs[name]
         try:
             given = check_arguments(spec, arguments)
             tables = {one.name for one in spec.parameters if is_table(one) and isinstance(given.get(one.name), str)}
             given = {key: self._table(value) if key in tables else value for key, value in given.items()}
-            with self._lock:
+            with self._turn(stopped):
+                if stopped.is_set():  # while it waited for its turn
+                    return f"{name} was not called"
                 value = self._host[name](**given) if name in self._host else self._in_kernel(spec, given)
                 return self._told(name, value)
         except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
             return f"{name} failed: {type(error).__name__}: {error}"
+
+    @contextmanager
+    def _turn(self, stopped: threading.Event) -> Iterator[None]:
+        """Wait for earlier calls, and note whose turn it is."""
+        with self._lock:
+            with self._guard:
+                self._running = stopped
+            try:
+                yield
+            finally:
+                with self._guard:
+                    self._running = None
+
+    def _interrupt(self, stopped: threading.Event) -> None:
+        """Interrupt what a call does in the kernel, which is several steps; that of no other call."""
+        while True:
+            with self._guard:
+                if self._running is not stopped:
+                    return
+                self._kernel.interrupt()
+            time.sleep(_GLANCE_SECONDS)
 
     def close(self) -> None:
         """End the kernel and the plugins; files stay."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-_MISSING = frozenset(
+MISSING = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"]
     + ["NULL", "NaN", "None", "n/a", "nan", "null"]
 )
@@ -27,12 +27,36 @@ _FORMS = (
     ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE)),
     ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?[A-Za-zµ°/]{1,5}\d?")),
 )
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LATEST_SHORT_YEAR = 68
+"""Years of two digits up to here are those of this century, as `strptime` and pandas read them."""
 _DATES = (
     ("YYYY-MM-DD", re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?)? ?(Z|[+-]\d\d:?\d\d)?")),
     ("YYYY/MM/DD", re.compile(r"\d{4}/\d\d?/\d\d?( \d\d?:\d\d(:\d\d)?)?")),
     ("YYYY-MM", re.compile(r"\d{4}-\d\d")),
-    ("D-Mon-Y", re.compile(r"\d\d?[- ][A-Za-z]{3}[- ](\d{4}|\d\d)")),
-    ("Mon D, Y", re.compile(r"[A-Z][a-z]{2,8} \d\d?, \d{4}")),
+    (
+        "D-Mon-Y",
+        re.compile(
+            r"(?P<day>\d\d?)[-/ ]?(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)"
+            r"[-/ ,]{0,2}(?P<year>\d{4}|\d\d)(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "Mon D, Y",
+        re.compile(
+            r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?) (?P<day>\d\d?),? "
+            r"(?P<year>\d{4})(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "Mon-Y",
+        re.compile(
+            r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)[- ](?P<year>\d{4})",
+            re.IGNORECASE,
+        ),
+    ),
     ("/", re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?( ?[AP]M)?)?", re.IGNORECASE)),
     (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?)?")),
 )
@@ -61,6 +85,7 @@ class Column:
         words: The rest, for a line of the description.
         low: The least number, if it has numbers.
         high: The greatest.
+        dates: The first and the last day, month or year, in the form of ISO 8601, if it has dates of one form.
     """
 
     name: str
@@ -70,6 +95,7 @@ class Column:
     low: float | None = None
     high: float | None = None
     plain: bool = False
+    dates: tuple[str, str] | None = None
 
     @property
     def line(self) -> str:
@@ -79,7 +105,7 @@ class Column:
     @property
     def values(self) -> set[str]:
         """Return the texts that are not missing, blanks cut off."""
-        return {text.strip() for text in self.counts if text.strip() not in _MISSING}
+        return {text.strip() for text in self.counts if text.strip() not in MISSING}
 
 
 def profile_columns(
@@ -138,7 +164,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
     words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
     if lows and highs:
         words.append(f"{_number(min(lows))} … {_number(max(highs))}")
-    missing = [sum(n for text, n in one.counts.items() if text in _MISSING) for one in columns]
+    missing = [sum(n for text, n in one.counts.items() if text in MISSING) for one in columns]
     if any(missing):
         words.append(f"{min(missing)}–{max(missing)} missing each")
     return ", ".join(words)
@@ -147,7 +173,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
 def _judge(column: Column, decimal: str, thousands: str) -> None:
     counts = column.counts
     total = sum(counts.values())
-    gone = {text: n for text, n in counts.items() if text in _MISSING}  # one of blanks is text for pandas
+    gone = {text: n for text, n in counts.items() if text in MISSING}  # one of blanks is text for pandas
     there = Counter({text: n for text, n in counts.items() if text not in gone})
     if not there:
         column.kind = "empty" if total else "no rows"
@@ -309,11 +335,15 @@ def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> N
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
     some, fits = list(there), list(fitting.values())
     if "Mon" in form:
-        column.kind, column.words = f"date text {form}", [f"e.g. {show(some[0])}, {show(some[-1])}"]
+        dated = sorted(fits, key=_day)
+        timed = " with time" if any(":" in one.string for one in fits) else ""
+        column.kind = f"date text {form}{_digits_of({len(one['year']) for one in fits})}{timed}"
+        column.words = [f"{dated[0].string} … {dated[-1].string}"]
+        column.dates = _iso(dated[0]), _iso(dated[-1])
     elif form in "/.":
         first, second = ([int(one[group]) for one in fits] for group in (1, 2))
         lengths = {len(one[3]) for one in fits}
-        year = {frozenset([2]): "YY", frozenset([4]): "YYYY"}.get(frozenset(lengths), "YY or YYYY")
+        year = f"Y{_digits_of(lengths)}"
         month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
         if max(first) > 12 and max(second) > 12:
             order = f"{day_first} and {month_first} mixed"
@@ -327,11 +357,34 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         else:
             order = f"{day_first} or {month_first}, day or month first is not certain"
         column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
+        if lengths == {4}:
+            column.dates = min(one[3] for one in fits), max(one[3] for one in fits)
     else:
         texts = sorted(one.string for one in fits)
         timed = " with time" if any(":" in one for one in texts) else ""
         column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
+        column.dates = texts[0][:10].replace("/", "-"), texts[-1][:10].replace("/", "-")
     _say_odd(column, fitting, there)
+
+
+def _day(date: re.Match[str]) -> tuple[int, int, int]:
+    """Return year, month and day of a date with the name of a month; without a day, of the month's first."""
+    found = date.groupdict()
+    year, month = int(found["year"]), 1 + _MONTHS.index(found["month"][:3].lower())
+    if len(found["year"]) == 2:
+        year += 2000 if year <= _LATEST_SHORT_YEAR else 1900
+    return year, month, int(found.get("day") or 1)
+
+
+def _iso(date: re.Match[str]) -> str:
+    """Return a date with the name of a month in the form of ISO 8601."""
+    year, month, day = _day(date)
+    return f"{year}-{month:02}" + (f"-{day:02}" if "day" in date.groupdict() else "")
+
+
+def _digits_of(lengths: Collection[int]) -> str:
+    """Return what follows a `Y` for years of so many digits."""
+    return {frozenset([2]): "Y", frozenset([4]): "YYY"}.get(frozenset(lengths), "Y or YYYY")
 
 
 def _judge_text(column: Column, there: Counter[str]) -> None:
@@ -362,7 +415,7 @@ def count_words(there: Counter[str]) -> list[str]:
 
 def is_missing(text: str) -> bool:
     """Return whether `pandas.read_csv` takes a text for a missing value; blanks around it do not count."""
-    return text.strip() in _MISSING
+    return text.strip() in MISSING
 
 
 def _missing(gone: Mapping[str, int], there: int) -> str:

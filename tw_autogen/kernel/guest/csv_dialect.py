@@ -12,7 +12,7 @@ import lzma
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -35,6 +35,7 @@ COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.op
 
 _TITLE_LINES = 10
 _LEAST_LINES, _NUMBER_SHARE = 3, 0.9
+_LONGEST_UNIT = 25
 _NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _CODE = re.compile(r"0\d+")
@@ -44,6 +45,16 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
 """What pandas takes for a number once it has left out the points."""
 _SWAPPED = str.maketrans(",.", ".,")
+_BEHIND_LETTER = re.compile(rb"(?<=[a-z])([\x80-\xff])([a-z]?)")
+_WESTERN_LETTERS = frozenset("áàâäãåéèêëíìîïóòôöõúùûüñçßæøœ")
+_LEAST_LETTERS = 2
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_GUESSED_BYTES, _LEAST_GUESSED = 8192, 4
+GUESSED = (
+    *("gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "johab"),
+    *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
+)
+"""Encodings that only a look at the letters tells, of several that fit the first one."""
 _NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 """Bytes that mean nothing in cp1252."""
 
@@ -63,6 +74,7 @@ class CsvDialect:
         rows: How many rows pandas has to read, where other lines follow the table; 0: none follow.
         columns: Numbers of the table's first column and of the one after its last, where its lines have more.
         named: The first line holds names.
+        units: The line below the names is no row.
         quoting: How quotes are read, as arguments of both `csv.reader` and `read_csv`; see `parse_table`.
     """
 
@@ -75,6 +87,7 @@ class CsvDialect:
     rows: int = 0
     columns: tuple[int, int] | None = None
     named: bool = True
+    units: bool = False
     quoting: Mapping[str, Any] = field(default_factory=dict)
 
     def call(self, name: str) -> str:
@@ -101,12 +114,18 @@ class CsvDialect:
             "decimal": repr(self.decimal) if self.decimal != "." else "",
             "thousands": repr(self.thousands) if self.thousands else "",
             "header": "" if self.named else "None",
-            "skiprows": str(self.lines_above or ""),
+            "skiprows": self._skipped,
             "nrows": str(self.rows or ""),
             "usecols": f"range({first}, {end})" if first else f"range({end})" if end else "",
             "dtype": f"{{{codes}}}" if codes else "",
         }
         return "".join(f", {key}={value}" for key, value in words.items() if value)
+
+    @property
+    def _skipped(self) -> str:
+        if self.units:
+            return str([*range(self.lines_above), self.lines_above + 1])
+        return str(self.lines_above or "")
 
 
 @dataclass
@@ -173,7 +192,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
 
 
 def find_encoding(start: bytes) -> str:
-    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else that of Windows."""
+    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else by its letters."""
     for mark, name in _BOMS.items():
         if start.startswith(mark):
             return name
@@ -181,7 +200,42 @@ def find_encoding(start: bytes) -> str:
         return "utf-16-le"
     if _decodes(start):
         return "utf-8"
+    if guessed := _guessed_encoding(start):
+        return guessed
+    if _is_mac_roman(start):
+        return "mac_roman"
     return "cp1252" if not set(start) & _NOT_WINDOWS else "latin-1"
+
+
+def _guessed_encoding(text: bytes) -> str:
+    """Return the encoding of a text whose words are of other than Western letters; empty if none can be told."""
+    try:
+        from charset_normalizer import from_bytes  # a kernel's own Python need not have it
+    except ImportError:
+        return ""
+    text = text[:_GUESSED_BYTES]
+    best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
+    if best is None or "cp1252" in best.could_be_from_charset:
+        return ""
+    words = [len(one) for one in _BEYOND_ASCII.findall(str(best))]
+    if 2 * sum(one for one in words if one > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
+        return ""
+    return next(one for one in GUESSED if one in best.could_be_from_charset)
+
+
+def _is_mac_roman(text: bytes) -> bool:
+    """Return whether bytes behind small letters are small letters of Mac Roman, and none of those of Windows.
+
+    Signs that stand behind a word, and dashes and apostrophes within one, tell nothing.
+    """
+    found = 0
+    for one in _BEHIND_LETTER.finditer(text):
+        mac, windows = one[1].decode("mac_roman"), one[1].decode("latin-1" if one[1][0] in _NOT_WINDOWS else "cp1252")
+        if windows.islower() and mac not in _WESTERN_LETTERS:
+            return False
+        sign = not windows.isalpha() and (windows in "‘’–—" or not one[2])
+        found += mac in _WESTERN_LETTERS and not windows.islower() and not sign
+    return found >= _LEAST_LETTERS
 
 
 def _late_encoding(text: bytes) -> str:
@@ -328,6 +382,30 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
         return True
     again = any(first[at] in columns[at] for at in range(len(first)) if at not in numbers and first[at])
     return not (again or len(set(found)) < len(found) or any("." in one for one in found))
+
+
+def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()) -> bool:
+    """Return whether the first row below the names is certainly none, but units or a second line of names.
+
+    It has a word, which does not come again, for most columns of numbers, two at least, and a number for none.
+
+    Args:
+        rows: Below the names.
+        missing: What stands for a missing value.
+    """
+    first, rest = [cell.strip() for cell in rows[0]], rows[1 : _SAMPLE_LINES + 1]
+    if len(rest) < _LEAST_LINES or any(len(row) != len(first) for row in rest) or any(map(_NUMBER.fullmatch, first)):
+        return False
+    numbers, words = 0, 0
+    for at, cell in enumerate(first):
+        below = [row[at].strip() for row in rest if row[at].strip() not in missing]
+        if cell and (cell in below or len(cell) > _LONGEST_UNIT):
+            return False
+        if below and sum(bool(_NUMBER.fullmatch(one)) for one in below) > _NUMBER_SHARE * len(below):
+            numbers += 1
+            words += cell not in missing and any(one.isalpha() or one in "%°€$£" for one in cell)
+    texts = sum(bool(cell) for cell in first)
+    return numbers > 1 and words > 1 and 2 * words > numbers and 2 * words >= texts
 
 
 def _ascending(numbers: Sequence[str]) -> bool:

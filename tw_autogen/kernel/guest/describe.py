@@ -90,11 +90,12 @@ class Describer:
             seconds: How long it may take.
 
         Returns:
-            `lines`; `files`: the name of each family's first file, and how many there are; `problem`.
+            `lines`; `files`: the name of each family's first file, how many there are, and what they are found by;
+            `problem`.
         """
         if not os.path.isdir(folder):
             return {"lines": [], "files": [], "problem": "code can't see it"}
-        produce = partial(_listed, folder, layouts=layouts, most_lines=most_lines)
+        produce = partial(_listed, folder, layouts=layouts, most_lines=most_lines, seconds=seconds)
         (found,) = self._produced(produce, 1, seconds, time.monotonic() + seconds)
         return {"files": [], "problem": "", **found}
 
@@ -288,5 +289,5 @@ def _chars(lines: Sequence[str]) -> int:
     return sum(len(one) + 3 for one in lines)
 
 
-def _listed(folder: str, *, layouts: bool, most_lines: int) -> Iterator[Described]:
-    yield listing(folder, layouts=layouts, most_lines=most_lines)
+def _listed(folder: str, *, layouts: bool, most_lines: int, seconds: float) -> Iterator[Described]:
+    yield listing(folder, layouts=layouts, most_lines=most_lines, seconds=seconds)

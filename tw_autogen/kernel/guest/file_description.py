@@ -18,6 +18,7 @@ from typing import Any
 from .column_profile import Column
 from .csv_dialect import (
     COMPRESSED,
+    GUESSED,
     SAMPLE_BYTES,
     CsvDialect,
     TextStart,
@@ -139,6 +140,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         headline, lines, columns = table.describe()
         remarks = table.remarks
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
+    encoding += " (guessed by its letters)" if start.encoding in GUESSED else ""
     if start.encoding in _WESTERN and _is_foreign("".join(start.lines[:200])):
         encoding += " or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
     words = (
@@ -375,6 +377,7 @@ def _describe_text(path: str, name: str, terms: Collection[str]) -> Description:
     start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
     headline, lines = text_lines("".join(start.lines).replace("\r\n", "\n"), terms=terms, cut=not start.whole)
     encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
+    encoding += " (guessed by its letters)" if start.encoding in GUESSED else ""
     return Description(f"{headline}{encoding}", [f"| {line}" for line in lines])
 
 

@@ -6,18 +6,21 @@ import fnmatch
 import itertools
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .csv_dialect import find_encoding, find_separator, lines_above_header, opened, parse_rows
+from .index_terms import IndexTerms, index_terms, years_in
 
 MOST_ENTRIES = 20_000
 """How many files are listed; beyond, their number is not known."""
 _DIGITS = re.compile(r"\d+")
-_START_BYTES = 8_000
-_MOST_LAYOUTS = 500
+_MOST_LOOKED = 500
+_LOOK_SHARE = 0.25
+"""What part of the time for a list may be spent on looking into files."""
 _MOST_FAMILIES = 1000
+_MOST_SPANS, _ABOUT_CHARS, _DATED_CHARS = 50, 2000, 30
 _TABLES = (".csv", ".tsv")
 _DESCRIBED = frozenset({
     ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".feather", ".xlsx", ".xlsm", ".xls", ".db",
@@ -46,9 +49,11 @@ class Family:
 
     Args:
         entries: In the order of their names.
+        terms: What is known of their content.
     """
 
     entries: tuple[FileEntry, ...]
+    terms: tuple[IndexTerms, ...] = ()
 
     @property
     def first(self) -> FileEntry:
@@ -60,10 +65,37 @@ class Family:
         """Return the plain name, or first and last one with their number, and sizes."""
         sizes = [one.size for one in self.entries]
         names = [one.name.rpartition("/")[2] for one in self.entries]
+        covered = f", {self.covered}" if self.covered else ""
         if len(names) == 1:
-            return f"{names[0]!r} {_size(sizes[0])}"
+            return f"{names[0]!r} {_size(sizes[0])}{covered}"
         span = _size(sizes[0]) if len(set(map(_size, sizes))) == 1 else f"{_size(min(sizes))}–{_size(max(sizes))}"
-        return f"{names[0]!r} … {names[-1]!r} ({len(names)} files, {span} each)"
+        return f"{names[0]!r} … {names[-1]!r} ({len(names)} files, {span} each{covered})"
+
+    @property
+    def covered(self) -> str:
+        """Return the days or years that the rows of the files are of, or the years in names that have gaps."""
+        spans = [(one.first, one.last) for one in self.terms if one.first]
+        if spans and len(spans) == len(self.entries) and len({len(one) for span in spans for one in span}) == 1:
+            dated = f"{self.terms[0].dated[:_DATED_CHARS]!r} " if len({one.dated for one in self.terms}) == 1 else ""
+            first, last = min(spans)[0], max(last for _, last in spans)
+            return f"{dated if self.terms[0].dated else ''}{first}{f' … {last}' if last != first else ''}"
+        years = sorted({year for one in self.entries for year in years_in(one.name.rpartition("/")[2])})
+        if len(self.entries) == 1 or len(years) < 2 or years[-1] - years[0] + 1 == len(years):
+            return ""
+        return ", ".join(_runs(years))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Return what a ranker goes by: `names`, `heads`, `values`, and `years` that are covered."""
+        names = [re.sub(r"\d+", " ", os.path.splitext(one.name.rpartition("/")[2])[0]) for one in self.entries[1:]]
+        spans = {(int(one.first[:4]), int(one.last[:4])) for one in self.terms if one.first}
+        years = {year for one in self.entries for year in years_in(one.name)}
+        return {
+            "names": _bounded(names),
+            "heads": _bounded([one.heads for one in self.terms]),
+            "values": _bounded([one.values for one in self.terms]),
+            "years": sorted([*spans, *((year, year) for year in years)])[:_MOST_SPANS],
+        }
 
 
 def size_words(size: int, *, brief: bool = False) -> str:
@@ -86,31 +118,45 @@ def size_words(size: int, *, brief: bool = False) -> str:
     return ""
 
 
+def _runs(years: Sequence[int]) -> list[str]:
+    """Return years in ascending order as `2001–2003`, `2010`."""
+    found: list[list[int]] = []
+    for year in years:
+        if found and year == found[-1][-1] + 1:
+            found[-1].append(year)
+        else:
+            found.append([year])
+    return [str(one[0]) if len(one) == 1 else f"{one[0]}–{one[-1]}" for one in found]
+
+
+def _bounded(texts: Sequence[str]) -> str:
+    """Return the different words of texts, up to a limit."""
+    return " ".join(dict.fromkeys(" ".join(texts).split()))[:_ABOUT_CHARS]
+
+
 def _size(size: int) -> str:
     return size_words(size, brief=True)
 
 
-def families(entries: Iterable[FileEntry], layout: Mapping[str, str] | None = None) -> list[Family]:
+def families(entries: Iterable[FileEntry], terms: Mapping[str, IndexTerms] | None = None) -> list[Family]:
     """Return files as families, in the order of their first names.
 
     Args:
         entries: The files.
-        layout: A text by name that is the same for files of one layout; files of one folder and layout belong
-            together too. None, or an empty text: not known.
+        terms: What is known of files, by name; files of one folder and layout belong together too.
     """
+    known_terms = terms or {}
     groups: dict[tuple[str, str], list[FileEntry]] = {}
     for entry in sorted(entries, key=lambda one: _natural(one.name)):
         folder, _, plain = entry.name.rpartition("/")
-        known = (layout or {}).get(entry.name, "")
+        known = known_terms[entry.name].layout if entry.name in known_terms else ""
         suffix = os.path.splitext(plain)[1].lower()
         key = (folder, f"layout {suffix} {known}" if known else f"name {_DIGITS.sub('#', plain)}")
         groups.setdefault(key, []).append(entry)
     found = []
     for some in groups.values():
-        if len(some) >= _FOLDED:
-            found.append(Family(tuple(some)))
-        else:
-            found += [Family((one,)) for one in some]
+        for kin in [some] if len(some) >= _FOLDED else [[one] for one in some]:
+            found.append(Family(tuple(kin), tuple(known_terms[one.name] for one in kin if one.name in known_terms)))
     return sorted(found, key=lambda one: (one.first.name.count("/"), _natural(one.first.name)))
 
 
@@ -162,48 +208,35 @@ def _most_each(counts: Sequence[int], room: int) -> int:
     return most
 
 
-def layout_of(path: str) -> str:
-    """Return a text that is the same for files of one layout: separator and header; empty where it is not known."""
-    suffix = os.path.splitext(path.lower())[1]
-    if suffix not in (".csv", ".tsv"):
-        return ""
-    try:
-        with opened(path) as file:
-            start = file.read(_START_BYTES)
-        text = start.decode(find_encoding(start), "replace")
-        lines = text.splitlines()
-        lines = lines[:-1] if len(start) == _START_BYTES and len(lines) > 1 else lines
-        above = lines_above_header(lines, tabs=suffix == ".tsv")
-        separator = find_separator([line for line in lines[above:] if line.strip()][:50], tabs=suffix == ".tsv")
-        header = next(iter(parse_rows(lines[above : above + 1], separator)), [])
-    except (OSError, ValueError, EOFError):
-        return ""
-    return f"{separator}{'|'.join(header)}" if len(header) > 1 else ""
-
-
-def listing(folder: str, *, layouts: bool, most_lines: int) -> dict[str, Any]:
+def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.0) -> dict[str, Any]:
     """List a folder.
 
     Args:
         folder: Its path.
-        layouts: Read the first lines of tables, to find those of one layout.
+        layouts: Read the beginnings of files, to find those of one layout, and what they hold.
         most_lines: How many lines at most.
+        seconds: How long it may take.
 
     Returns:
-        `lines`, and `files`: name and number of files of each family that can be described, the first of it. A name
-        that is no UTF-8 could not be sent, and stands in the lines only.
+        `lines`, and `files`: of each family that can be described its first name, the number of its files, and what it
+        is found by. A name that is no UTF-8 could not be sent, and stands in the lines only.
     """
+    ends = time.monotonic() + _LOOK_SHARE * seconds
     entries, left_out, more = list_files(folder)
-    found = families(entries)
+    found, terms = families(entries), dict[str, IndexTerms]()
     if layouts:
-        tables = [one for one in entries if one.name.lower().endswith(_TABLES)]
-        if len(tables) > _MOST_LAYOUTS:
-            tables = [one.first for one in found if one.first.name.lower().endswith(_TABLES)][:_MOST_LAYOUTS]
-        found = families(entries, {one.name: layout_of(os.path.join(folder, one.name)) for one in tables})
+        looked = [one for one in entries if one.name.lower().endswith(_TABLES)]
+        looked = looked if len(looked) <= _MOST_LOOKED else []
+        others = [one.first for one in found if is_described(one.first.name) and one.first not in looked]
+        for one in [*looked, *others[: _MOST_LOOKED - len(looked)]]:
+            if time.monotonic() > ends:
+                break
+            terms[one.name] = index_terms(os.path.join(folder, one.name))
+        found = families(entries, terms)
     told = [one for one in found if is_described(one.first.name) and _is_unicode(one.first.name)]
     return {
         "lines": listing_lines(found, left_out, most_lines=most_lines, more=more),
-        "files": [[one.first.name, len(one.entries)] for one in told[:_MOST_FAMILIES]],
+        "files": [[one.first.name, len(one.entries), one.about] for one in told[:_MOST_FAMILIES]],
     }
 
 
@@ -255,7 +288,9 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
 _PRIVATE = re.compile(
     r"\..*|id_(?:rsa|dsa|ecdsa|ed25519).*|__pycache__|node_modules|venv|wallet\.dat|kubeconfig.*|oai_config_list.*"
     r"|(?:.{0,250}[-_.])?(?:credentials?|secrets?|passwords?|passwd|private[-_]?keys?)(?:[-_.].{0,250})?"
-    r"|(?:.{0,250}[-_.])?(?:tokens?|api[-_]?keys?)(?:\.[^.]{0,50}){0,3}|service[-_]account.{0,250}\.json",
+    r"|(?:.{0,250}[-_.])?(?:tokens?|api[-_]?keys?)(?:\.[^.]{0,50}){0,3}|service[-_]account.{0,250}\.json"
+    r"|(?:.{0,250}[-_.])?mcp(?:[-_]?servers?|[-_]config)?\.jsonc?|claude_desktop_config\.json|taskweaver_config\.json"
+    r"|tw_autogen\.ya?ml",
     re.IGNORECASE | re.DOTALL,
 )
 _PRIVATE_ENDS = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn", "~")

@@ -123,7 +123,7 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     empty = lengths.count(0)
     words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items"
     if empty and len(lists) > 1:
-        words += f", {empty} empty"
+        words += f", {empty} empty ([], not null)"
     if len(kinds) == 1:
         kind = next(iter(kinds))
         if kind not in ("list", "object", "null"):
@@ -134,6 +134,8 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
 
 
 def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
+    if kind == "bool":  # as JSON writes them
+        return _boolean_words(Counter("true" if one else "false" for one in values))
     counts = Counter(map(str, values))
     if kind in ("int", "float") and len(counts) > 1:
         words = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]
@@ -146,6 +148,14 @@ def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
     if len(values) == 1:
         return [show(str(values[0]))]
     return count_words(counts)
+
+
+def _boolean_words(counts: Counter[str]) -> list[str]:
+    if sum(counts.values()) == 1:
+        return list(counts)
+    if len(counts) == 1:
+        return [f"always {next(iter(counts))}"]
+    return [", ".join(f"{text} ({count})" for text, count in counts.most_common())]
 
 
 def _is_dictionary(value: Mapping[str, Any]) -> bool:

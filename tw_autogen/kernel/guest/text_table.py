@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .column_profile import Column, column_lines, profile_columns, show
+from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import (
     CsvDialect,
     TextStart,
     as_lines,
     code_columns,
     has_names,
+    is_units_row,
     number_signs,
     pandas_names,
     parse_rows,
@@ -34,6 +35,12 @@ _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
 _SIDE_LINES = 20
 _SEPARATORS = (",", ";", "\t", "|")
+_LEAST_GAPS = 2
+"""A header with so many empty names may hold heads of groups, each above the first of its columns."""
+_SECOND_LINE = {
+    "units": "its second line is no row, but units or more names",
+    "more names": "its second line holds more names, with header=[0, 1] they are pairs",
+}
 _TELLING = ("odd: ", "missing", "leading zeros", "case only")
 """Words of a column's line that its first values don't show."""
 
@@ -123,13 +130,16 @@ def csv_table(
         below = [row for row in rows[count + 1 :] if any(cell.strip() for cell in row)]
         data = rows[1 : count + 1] if below else rows[1:]
     data = [row for row in data if not _is_blank(row)]
+    second = _second_line(rows[0], data, "".join(lines[1:2]), separator) if named else ""
+    if second == "names":  # heads of groups stand above them
+        return csv_table(start, name, above + 1, separator, call=call)
+    notes += [f"{_SECOND_LINE[second]}: {_row(data[0])}"] if second else []
+    units = second == "units"
+    data = data[units:]
     read = len(data) if below else 0
     data, empty = filled_rows(data) if len(header) > 1 else (data, [])
     notes += empty
-    total = ""
-    if sampled:
-        known = None if start.more_lines is None else len(lines) - 1 + start.more_lines
-        total = f"about {_rounded(known)}" if known is not None else f"more than {len(lines) - 1}"
+    total = _total(start, len(lines) - 1 - units) if sampled else ""
     wide = [at for at, row in enumerate(data) if len(row) > len(header)]
     short = [at for at, row in enumerate(data) if len(row) < len(header)]
     decimal, thousands = number_signs(data, separator)
@@ -152,7 +162,17 @@ def csv_table(
     columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
     skipped = _records(start.lines[:above])
     dialect = CsvDialect(
-        separator, start.encoding, decimal, thousands, skipped, codes, read, columns, named=named, quoting=quoting
+        separator,
+        start.encoding,
+        decimal,
+        thousands,
+        skipped,
+        codes,
+        read,
+        columns,
+        named=named,
+        units=units,
+        quoting=quoting,
     )
     return TextTable(
         header,
@@ -175,6 +195,23 @@ def _is_blank(row: Sequence[str]) -> bool:
     return not row or len(row) == 1 and row[0].isspace()
 
 
+def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str, separator: str) -> str:
+    """Return what stands below a header: `units`, `names` of all columns, `more names` of groups; empty: a row.
+
+    Args:
+        header: The first line, in which names may be empty.
+        rows: Below it.
+        line: The second line; if it is not the first row alone, that is a row.
+        separator: Between values.
+    """
+    alone = bool(rows) and line.count('"') % 2 == 0 and parse_rows([line], separator) == [rows[0]]
+    if not alone or not is_units_row(rows, missing=MISSING):
+        return ""
+    if header.count("") < _LEAST_GAPS:
+        return "units"
+    return "names" if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else "more names"
+
+
 def _records(lines: Sequence[str]) -> int:
     """Return as how many lines pandas counts lines that it skips: those that a quoted text spans are one."""
     count, quoted = 0, False
@@ -190,6 +227,11 @@ def filled_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
     count = len(rows) - len(filled)
     words = f"{count} empty row{'s' * (count > 1)}, separators only, not counted; pandas reads nan there"
     return filled, [words] if count else []
+
+
+def _total(start: TextStart, seen: int) -> str:
+    """Return how many rows a table has of whose text only the beginning was read, in words."""
+    return f"more than {seen}" if start.more_lines is None else f"about {_rounded(seen + start.more_lines)}"
 
 
 def _rounded(count: int) -> int:

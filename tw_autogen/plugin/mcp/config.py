@@ -47,7 +47,7 @@ class McpServer:
         command: The program (stdio).
         args: Its arguments.
         env: Its environment, beside PATH, HOME and the like; nothing else of this process's own is passed on.
-        cwd: The folder it starts in; empty: the current one.
+        cwd: The folder it starts in, which `started_in` makes absolute; empty: the current one.
         url: Where it is (http, sse).
         headers: Go with each request (http, sse).
         origin: Where this stands, for messages.
@@ -64,6 +64,18 @@ class McpServer:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     origin: str = "mcp_servers"
     from_folder: bool = False
+
+    def started_in(self, folder: Path) -> McpServer:
+        """Return this server with the folder it starts in, and a program that is named by a path, absolute.
+
+        So the place where its files are looked at is the one where it starts, whatever the current folder is then.
+
+        Args:
+            folder: What a relative `cwd` is relative to; a relative program is relative to `cwd`, as for a shell there.
+        """
+        start = Path(os.path.abspath(folder), self.cwd)
+        by_path = any(sign and sign in self.command for sign in (os.sep, os.altsep))
+        return replace(self, cwd=str(start), command=str(start / self.command) if by_path else self.command)
 
     def words(self) -> str:
         """Describe in a few words how it is reached, without secrets."""
@@ -85,8 +97,9 @@ def read_mcp_servers(
 
     Args:
         wanted: A file's path, its JSON text, or what stands in it, as Claude, Cursor or VS Code write it. In texts
-            `${NAME}`, `${NAME:-default}` and `${env:NAME}` stand for environment variables. Keys of other programs are
-            passed over, unless they look like a misspelt one; a server that is `disabled` is left out.
+            `${NAME}`, `${NAME:-default}` and `${env:NAME}` stand for environment variables; a `command` or `cwd` that
+            begins with `~/` lies in the home folder (`args` and `env` go to the program as they are). Keys of other
+            programs are passed over, unless they look like a misspelt one; a server that is `disabled` is left out.
         origin: Where a mapping or a text came from, for messages.
         environ: Where variables are looked up; None: this process's environment.
         from_folder: A project's file names them.
@@ -166,14 +179,19 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
     return McpServer(
         name,
         transport,  # type: ignore[arg-type]  # the table's values are its words
-        given.get("command", ""),
+        _from_home(given.get("command", "")),
         tuple(given.get("args", ())),
         given.get("env", {}),
-        given.get("cwd", ""),
+        _from_home(given.get("cwd", "")),
         given.get("url", ""),
         given.get("headers", {}),
         origin,
     )
+
+
+def _from_home(path: str) -> str:
+    """Return a path with the home folder in place of `~`: the one place where that is done for a server."""
+    return os.path.expanduser(path) if path == "~" or path.startswith(("~/", f"~{os.sep}")) else path
 
 
 def _kind(given: Mapping[str, Any]) -> str:

@@ -1,0 +1,51 @@
+"""What a user grants by a name in a folder that nobody trusts leads over no link out of it."""
+
+import sys
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.errors import ConfigError
+from tw_autogen.session import read_settings
+from tw_autogen.testing import FakeKernel, ScriptedModel
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+
+
+@pytest.fixture
+def linked(here, tmp_path):
+    (tmp_path / "private" / "in").mkdir(parents=True)
+    (tmp_path / "private" / "m.json").write_text('{"m": {"command": "touch", "args": ["ran"]}}')
+    (here / "data").symlink_to(tmp_path / "private")
+    (here / "m.json").symlink_to(tmp_path / "private" / "m.json")
+    (here / "mine").mkdir()
+    for folder in (tmp_path, here, here / "mine", tmp_path / "private"):
+        folder.chmod(0o777)  # root's code runs as another user
+    (here / "way").symlink_to("mine")
+    return here
+
+
+@pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])
+@pytest.mark.parametrize("name", ["data", "./data/in", "{here}/data"])
+def test_a_grant_over_a_link_out_of_a_folder_that_is_not_trusted_is_an_error(linked, tmp_path, key, name):
+    settings = {key: name.format(here=linked)}
+
+    with pytest.raises(ConfigError, match=rf"{key}: .*data.*: a link out of .* which is not trusted"):
+        open_session(ScriptedModel([]), settings=settings, folder=tmp_path / "sessions")
+
+
+@pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])
+def test_a_grant_in_the_folder_or_by_its_own_name_or_of_a_trusted_folder_stands(linked, tmp_path, key):
+    for name, trust in (("mine", False), ("way", False), (str(tmp_path / "private"), False), ("data", True)):
+        settings = read_settings({key: name}, trust=trust)
+        open_session(ScriptedModel([]), settings=settings, folder=tmp_path / "sessions").close()
+
+
+@pytest.mark.parametrize("how", ["a keyword", "a setting"])
+def test_a_file_of_servers_over_such_a_link_is_an_error_and_starts_nothing(linked, tmp_path, how):
+    given = {"mcp_servers": "m.json"} if how == "a keyword" else {"settings": {"plugin.mcp_servers": "m.json"}}
+
+    with pytest.raises(ConfigError, match=r"m\.json: a link out of .* which is not trusted"):
+        open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "sessions", **given)
+
+    assert not (linked / "ran").exists()

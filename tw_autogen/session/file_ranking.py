@@ -1,0 +1,84 @@
+"""`rank_files`: which files of a folder have to do with a request, by names, content and the years that they cover."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tw_autogen.model import LexicalRanker, Ranked
+
+_WEIGHTS = (2.0, 1.5, 0.7)
+"""What a word of the name, of the heads and of the values counts."""
+_SPAN = re.compile(
+    r"(?<!\d)((?:1[5-9]|20)\d\d)"
+    r"(?:\s{0,3}(?:-|–|—|\bto\b|\band\b|\buntil\b|\bthrough\b)\s{0,3}((?:1[5-9]|20)?\d\d)(?![-\d]))?(?!\d)"
+)
+_MOST_YEARS = 300
+_YEAR_WEIGHT = 1.0
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+
+
+@dataclass(frozen=True)
+class FileTerms:
+    """What a file, or the first of several of one layout, is found by.
+
+    Args:
+        name: Its path below the folder.
+        count: How many files have its layout.
+        names: The names of the others.
+        heads: Titles, names of columns, sheets and tables.
+        values: Short texts in it.
+        years: First and last of each span of years that it covers.
+    """
+
+    name: str
+    count: int = 1
+    names: str = ""
+    heads: str = ""
+    values: str = ""
+    years: tuple[tuple[int, int], ...] = ()
+
+
+def rank_files(request: str, files: Sequence[FileTerms]) -> Ranked:
+    """Rank files by what they share with a request; what all files have does not count.
+
+    Args:
+        request: The user's words.
+        files: Of one folder.
+    """
+    fields = [(f"{words_of(one.name)} {words_of(one.names)}", one.heads, one.values) for one in files]
+    scores = dict(LexicalRanker().rank_fields(request, fields, _WEIGHTS))
+    years = years_of(request)
+    for year in years:
+        covering = [at for at, one in enumerate(files) if any(first <= year <= last for first, last in one.years)]
+        rare = math.log(1 + (len(files) - len(covering) + 0.5) / (len(covering) + 0.5))
+        for at in covering:
+            scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * rare / len(years) ** 0.5
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def years_of(text: str) -> list[int]:
+    """Return the years that a text names; of a span all.
+
+    Example:
+        >>> years_of("between 2003 and 2006, and in 1999"), years_of("2019-21"), years_of("12003 of 15")
+        ([1999, 2003, 2004, 2005, 2006], [2019, 2020, 2021], [])
+    """
+    found: set[int] = set()
+    for one in _SPAN.finditer(text):
+        first = int(one[1])
+        last = int(one[2] if len(one[2]) == 4 else one[1][:2] + one[2]) if one[2] else first
+        found.update(range(first, last + 1) if first <= last <= first + _MOST_YEARS else {first, last})
+    return sorted(found)
+
+
+def words_of(name: str) -> str:
+    """Return a path as words, for a ranker.
+
+    Example:
+        >>> words_of("raw/birthRates_2003.csv")
+        'raw birth Rates 2003 csv'
+    """
+    return " ".join(_PARTS.findall(name))

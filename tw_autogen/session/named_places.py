@@ -1,0 +1,180 @@
+"""Which files a folder's settings name: those that are hashed with its trust, and compared before they are used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
+from tw_autogen.settings import LeftOut, texts_of
+from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, code_files
+
+_BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
+_MOST_SHORT_OPTIONS = 4
+"""Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
+
+
+class NamedPlaces:
+    """Files, and folders whose code counts; each folder is walked once."""
+
+    def __init__(self) -> None:
+        self._files: set[Path] = set()
+        self._folders: dict[tuple[str, ...], set[Path]] = {}
+
+    def files(self) -> Iterator[Path]:
+        """Return all files.
+
+        Raises:
+            ConfigError: they are too many.
+        """
+        yield from self._files
+        for suffixes, folders in self._folders.items():
+            yield from code_files(folders, suffixes=suffixes)
+
+    def add_code(self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES) -> None:
+        """Add the code below folders.
+
+        Args:
+            folders: Where to look, at any depth.
+            suffixes: What the names of the files end with; by default those of code and of what describes it.
+        """
+        self._folders.setdefault(suffixes, set()).update(folders)
+
+    def add_setting(self, one: LeftOut, folder: Path) -> None:
+        """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file.
+
+        Args:
+            one: The setting.
+            folder: Whose file names it.
+        """
+        value = one.setting.value
+        words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
+        for text in words:  # also one that is missing, so that it counts as such
+            self._files.update(_meant(text, folder))
+        suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
+        self._add_words(words, folder, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
+        if one.key == "kernel.python":
+            for text in words:
+                with contextlib.suppress(OSError, ValueError, RuntimeError):
+                    self._add_interpreter(text, folder)
+        if one.key == "plugin.mcp_servers":
+            for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
+                with contextlib.suppress(ConfigError):
+                    for server in read_mcp_servers(value, fill=fill):
+                        self.add_server(server.started_in(folder), folder)
+
+    def add_server(self, server: McpServer, folder: Path) -> None:
+        """Add the files that a server's command names, and the programs of the folder in which it starts.
+
+        Args:
+            server: `cwd` is absolute.
+            folder: The project's.
+        """
+        if server.transport != "stdio":
+            return
+        start = Path(server.cwd)
+        searched = [part for text in server.env.values() for part in text.split(os.pathsep) if part]
+        words = [server.command, *server.args, *searched, *(os.path.join(part, server.command) for part in searched)]
+        parts = {part for word in words for part in _parts(word)}
+        modules = {part.replace(".", "/") for part in parts if all(map(str.isidentifier, part.split(".")))}
+        self._add_words([*parts, *modules, *(f"{one}.py" for one in modules)], start, folder, inner=True)
+        if not _runs_installed(server) and start.is_dir() and lies_in(start, folder):
+            self.add_code([start], suffixes=PROGRAM_SUFFIXES)
+
+    def _add_words(
+        self,
+        words: Iterable[str],
+        base: Path,
+        folder: Path,
+        *,
+        inner: bool,
+        suffixes: tuple[str, ...] = CODE_SUFFIXES,
+    ) -> None:
+        """Add the files that words name.
+
+        Args:
+            words: Paths, among other words.
+            base: What relative ones are relative to.
+            folder: The project's.
+            inner: Of a folder in the project that is named, or in which a named file lies, add the code too.
+            suffixes: What code ends with.
+        """
+        for path in {path for text in words for path in _meant(text, base)}:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                if path.is_file():
+                    self._files.add(path)
+                    path = path.parent
+                if inner and path.is_dir() and lies_in(path, folder):
+                    self.add_code([path], suffixes=suffixes)
+
+    def _add_interpreter(self, python: str, folder: Path) -> None:
+        """Add what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
+        for path in _meant(python, folder):
+            home = path.parent.parent
+            self._files.update((home / "pyvenv.cfg", path.parent / "pyvenv.cfg"))
+            for place in ("lib*/python*/*-packages", "Lib/site-packages"):
+                for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
+                    for found in home.glob(f"{place}/{pattern}"):
+                        if found.is_dir():
+                            self.add_code([found])
+                        else:
+                            self._files.add(found)
+
+
+def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
+    """Return the files that the commands of MCP servers name, and the programs of the folders in which they start.
+
+    `make serve`, `npm start` and `python -m server` name no file, and run what lies in that folder. Where the command
+    is known to look at no program there (`uvx`, `docker run`), and names no file, none of them counts.
+
+    Args:
+        servers: Their commands are looked at as they are written, where they start.
+        folder: The project's.
+
+    Raises:
+        ConfigError: they are too many.
+    """
+    places = NamedPlaces()
+    for server in servers:
+        places.add_server(server.started_in(folder), folder)
+    return places.files()
+
+
+def _runs_installed(server: McpServer) -> bool:
+    """Return whether a command is known to run installed programs only, wherever it starts."""
+    if "PATH" in server.env:  # any program may go by the name
+        return False
+    return server.command in ("uvx", "pipx") or (
+        server.command in ("docker", "podman") and server.args[:1] == ("run",)  # `compose` reads files of the folder
+    )
+
+
+def _parts(word: str) -> Iterator[str]:
+    """Return a word, and what of it may name a file: `./src` of `-v./src:/app`, `server` of `-umserver`."""
+    yield word
+    for part in filter(None, _BETWEEN_PATHS.split(word)):
+        yield part
+        if part.startswith("-") and not part.startswith("--"):
+            yield from filter(None, (part[at:] for at in range(2, 2 + _MOST_SHORT_OPTIONS)))
+
+
+def _meant(text: str, base: Path) -> Iterator[Path]:
+    """Return the path that a text names, seen from a folder, and the one that a program may take it for."""
+    yield base / text
+    if text.startswith("~"):
+        with contextlib.suppress(RuntimeError):  # no such user's home
+            yield base / Path(text).expanduser()
+
+
+def lies_in(path: Path, folder: Path) -> bool:
+    """Return whether a path lies in a folder by its name, or with its links followed.
+
+    Args:
+        path: It need not exist.
+        folder: Absolute, without links.
+    """
+    return Path(os.path.abspath(path)).is_relative_to(folder) or path.resolve().is_relative_to(folder)
