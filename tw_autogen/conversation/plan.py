@@ -9,6 +9,8 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from tw_autogen.conversation.plain_fields import read_text
+
 _REPORT = re.compile(r"\b(?:report|tell|answer|present|reply|inform)\w{0,4}\b", re.I)
 _NUMBERED = re.compile(
     r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"

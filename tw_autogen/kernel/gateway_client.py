@@ -55,6 +55,8 @@ _SOCKET_SECONDS = 10.0
 """How long half a message may be under way."""
 _RECONNECT_SECONDS = 5.0
 """How long a gateway may be away before its kernel counts as lost."""
+_MOST_CUTS, _SHORT_SECONDS, _LONGEST_REST_SECONDS = 12, 5.0, 2.0
+"""How often in a row a line may break soon after it was opened, what soon is, and the longest wait for the next one."""
 _LARGEST_MESSAGE = 64 << 20
 """The bytes of one message, in whatever frames; a line that brings more is cut, and the kernel given up."""
 _MESSAGE_BYTES = 4096
@@ -223,13 +225,16 @@ class GatewayProcess:
         """Stop waiting for its death."""
         self._wakeup.close()
 
-    def exists(self) -> bool:
+    def exists(self, seconds: float = _PATIENCE_SECONDS) -> bool:
         """Ask the gateway whether it still knows it.
+
+        Args:
+            seconds: How long the answer is waited for.
 
         Raises:
             OSError: the gateway doesn't answer.
         """
-        status, _ = self._gateway.call("GET", self._path, seconds=_PATIENCE_SECONDS)
+        status, _ = self._gateway.call("GET", self._path, seconds=seconds)
         return status != 404
 
     def interrupt(self) -> None:
@@ -254,7 +259,7 @@ class GatewayProcess:
         pause = threading.Event()
         while time.monotonic() < deadline:
             self._gateway.call("DELETE", self._path, seconds=max(deadline - time.monotonic(), 1.0))
-            if not self.exists():
+            if not self.exists(min(_PATIENCE_SECONDS, max(deadline - time.monotonic(), 1.0))):
                 return
             pause.wait(0.1)
 
@@ -307,6 +312,7 @@ class WebsocketWire:
         self._outbox: deque[str] = deque()
         self._news, self._orders = WakeupSocket(), WakeupSocket()
         self._closed = False
+        self._rest = threading.Event()
         self._asked: dict[str, Any] = {}
         self._unheard: tuple[str, dict[str, Any]] = ("", {})
         try:
@@ -374,6 +380,7 @@ class WebsocketWire:
     def close(self) -> None:
         """Close the line."""
         self._closed = True
+        self._rest.set()
         self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
         if self._thread.is_alive() and (line := self._line.sock):  # half a message is under way, byte for byte
@@ -435,12 +442,20 @@ class WebsocketWire:
 
     def _serve(self) -> None:
         broken = (OSError, ValueError, self._websocket.WebSocketException)
+        cuts = 0
         try:
             while not self._closed:
+                began = time.monotonic()
                 try:
                     self._serve_line()
                 except broken as error:
-                    if not self._closed and not self._reconnect(str(error) or type(error).__name__, broken):
+                    why = str(error) or type(error).__name__
+                    cuts = cuts + 1 if time.monotonic() - began < _SHORT_SECONDS else 1
+                    if cuts > _MOST_CUTS:
+                        self._process.lose(f"gateway {self._gateway.url} cuts the line again and again ({why})")
+                        return
+                    self._rest.wait(min(_LONGEST_REST_SECONDS, 0.01 * 2**cuts))
+                    if not self._closed and not self._reconnect(why, broken):
                         return
         finally:
             if not self._closed:  # also by an error that nobody expects: nobody else would notice

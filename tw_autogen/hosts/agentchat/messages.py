@@ -51,7 +51,11 @@ class Translator:
             post = event.post
             plan = post.content(AttachmentType.plan)
             words = f"{plan}\n\n{post.message}" if plan else post.message
-            return [ThoughtEvent(source=self._source, content=without_controls(f"{post.send_from} to {post.send_to}: {words}"))]
+            return [
+                ThoughtEvent(
+                    source=self._source, content=without_controls(f"{post.send_from} to {post.send_to}: {words}")
+                )
+            ]
         return []
 
     def _code(self, event: CodeChecked) -> list[BaseAgentEvent]:
