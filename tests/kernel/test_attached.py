@@ -372,6 +372,18 @@ def test_what_jupyter_drops_behind_a_failed_cell_is_sent_again(user, tmp_path):
         wakeup.close()
 
 
+def test_pictures_of_a_cell_take_little_memory_together_and_what_is_none_takes_nothing(kernel):
+    show = "from IPython.display import display\nfor one in range({}): display({}, raw=True)"
+
+    ran = kernel.execute(show.format(4, "{'image/png': 'A' * 30_000_000, 'text/plain': 'p' * 1_000_000}"), seconds=60)
+    other = kernel.execute(show.format(60, "{'application/x-none': 'a'}"), seconds=SECONDS)
+
+    assert len(ran.artifacts) == 2
+    assert "output of this cell was lost" in ran.logs[0].message
+    assert other.ok
+    assert other.logs == ()
+
+
 def test_too_large_a_message_costs_its_own_output_only_and_that_is_said(user, kernel):
     kernel.execute("1", seconds=SECONDS)
     user.begin("print('A' * 70_000_000)")
