@@ -35,6 +35,11 @@ SPELLINGS = {
         "env/lib/python3.11/site-packages/sitecustomize/__init__.py",
         "kernel.python",
     ),
+    "what an interpreter has compiled": (
+        "kernel.python: ./env/bin/python",
+        "env/lib/python3.11/site-packages/__pycache__/sitecustomize.cpython-311.pyc",
+        "kernel.python",
+    ),
     "a settings file beside an interpreter": ("kernel.python: ./env/bin/python", "env/bin/pyvenv.cfg", "kernel.python"),
     "a server's hidden folder": (
         "plugin.mcp_servers: {m: {command: python, args: [-m, srv], env: {PYTHONPATH: '.tw/lib'}}}",
