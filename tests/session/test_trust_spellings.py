@@ -9,8 +9,9 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import read_mcp_servers
-from tw_autogen.session import ROOMS, read_project, read_settings, review_folder, trust_lines
+from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.named_places import server_files
+from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel
 

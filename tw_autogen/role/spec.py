@@ -103,6 +103,19 @@ class RoleSpec:
             )
         return found[0]
 
+    def rule_of(self, key: str) -> str:
+        """Return how far a folder must be trusted for a setting that its file says: `named` or `trusted`.
+
+        Args:
+            key: The setting's, without the role's name; one that the role doesn't know is `named`.
+
+        Raises:
+            RoleSpecError: the Python doesn't load.
+        """
+        hint = hints_of(self.kind or self._load()).get("settings")
+        found = dataclasses.fields(hint) if dataclasses.is_dataclass(hint) else ()
+        return next((str(one.metadata.get("folder", "named")) for one in found if one.name == key), "named")
+
     def _settings(self, kind: Callable[..., Any], give: Given, *, wanted: bool) -> Any:
         """Return the settings for the constructor, each of its declared type."""
         hint = hints_of(kind).get("settings") if wanted else None
@@ -116,6 +129,9 @@ class RoleSpec:
         given = dict(give(declared))
         self._refuse_unknown(declared, given)
         for one in dataclasses.fields(hint) if hint is not None else ():
+            if one.name in given and one.metadata.get("folder") == "trusted" and not given[one.name].trusted:
+                words = "left out, since the folder is not trusted; trust it with --trust, trust=True"
+                _log.warning(f"%s of %s: {words}", self._key(one.name), given.pop(one.name).origin)
             if one.name in given and one.metadata.get("path"):
                 given[one.name] = _beside(given[one.name])
             if one.name in given and "server" in one.metadata:
