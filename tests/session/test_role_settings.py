@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from tw_autogen import open_session
+from tw_autogen.errors import ConfigError
 from tw_autogen.role import find_role
 from tw_autogen.session import read_settings, review_folder, trust_lines
 from tw_autogen.settings_trust import Trust
@@ -192,3 +193,62 @@ def test_a_role_of_the_users_own_says_what_a_named_folder_may_not_set(here, tmp_
 
     assert (role._settings.door, role._settings.words) == ("open" if trust else "shut", "!")
     assert ("role.opener.door of" in caplog.text) is not trust
+
+
+def reading(tmp_path, **more):
+    """Return what the model would be told of a manual."""
+    with open_session(ScriptedModel([]), roles=["manual_reader"], folder=tmp_path / "sessions", **more) as session:
+        session.open_round("read how.md")
+        said = session.step(session.next_role())
+        return f"{said.message}{session.rounds[-1].board}"
+
+
+@pytest.fixture
+def linked(here, tmp_path):
+    """Make a folder of manuals, a link `manuals` to it in the current folder, and manuals that lie here."""
+    write(tmp_path, {"private/how.md": "# Private\n", "here/own/how.md": "# Own\n"})
+    (here / "manuals").symlink_to(tmp_path / "private")
+    return here
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("where", ["a keyword", "the environment", "the user's file"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_roles_folder_is_reached_over_no_link_out_of_a_folder_that_is_not_trusted(
+    linked, tmp_path, monkeypatch, where, whole
+):
+    name = "role.manual_reader.folder"
+    path = str(linked / "manuals") if whole or where == "the user's file" else "manuals"
+    more = {"settings": {name: path}} if where == "a keyword" else {}
+    if where == "the environment":
+        monkeypatch.setenv("TW_AUTOGEN_ROLE_MANUAL_READER_FOLDER", path)
+    if where == "the user's file":
+        write(tmp_path / "home" / ".config" / "tw-autogen", {"config.yaml": {name: path}})
+
+    words = rf"{name}.*manuals: a link out of {linked}, which is not trusted, to {tmp_path / 'private'}"
+    with pytest.raises(ConfigError, match=words):
+        reading(tmp_path, **more)
+    with pytest.raises(ConfigError, match=r"role\.document_retriever\.index.*a link out of"):
+        open_session(
+            ScriptedModel([]),
+            roles=["document_retriever"],
+            folder=tmp_path / "sessions",
+            settings={"role.document_retriever.index": str(linked / "manuals")},
+        )
+    if more:
+        assert "Own" in reading(tmp_path, settings={name: "own"})
+        assert "Private" in reading(tmp_path, settings={name: "../private"})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("named", ["manuals", "../private", "{private}"])
+def test_a_named_folders_file_leads_a_role_to_nothing_outside_until_it_is_trusted(linked, tmp_path, named):
+    text = named.format(private=tmp_path / "private")
+    write(linked, {SETTINGS: {"role.manual_reader.folder": text}})
+
+    with pytest.raises(ConfigError, match=r"role\.manual_reader\.folder .*lies outside of .*or trust that folder"):
+        reading(tmp_path, project=tmp_path / "here")
+    assert "Private" in reading(tmp_path, project=tmp_path / "here", trust=True)
+
+    write(linked, {SETTINGS: {"role.manual_reader.folder": "own"}})
+    assert "Own" in reading(tmp_path, project=tmp_path / "here")
