@@ -26,8 +26,8 @@ def with_context(wanted: Any) -> Any:
     """Return what is wanted as a plugin; a function as the host's groups call it.
 
     Args:
-        wanted: One thing of `plugins=`. What is no Python function comes back as it is, and so does all with a host that
-            has no such groups.
+        wanted: One thing of `plugins=`. What is no Python function comes back as it is; with a host that has no such
+            groups, everything does.
 
     Returns:
         A function without the parameter `context_variables`, for which the agent at work passes its own. Of a
@@ -71,7 +71,7 @@ def all_with_context(wanted: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def hand_on(group: Any, targets: list[Any]) -> None:
-    """Have the last target speak next in a group, as the host does after a tool that returned it.
+    """Choose the last target as the next speaker of a group, as the host does after a tool that returned it.
 
     Args:
         group: The host's group chat; None: there is none, and targets mean nothing.
