@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -608,3 +609,18 @@ def test_a_journal_of_cells_that_code_has_written_is_read_within_bounds(inside, 
 
     assert len(entries) == lines
     assert all(entry in ({}, {"code": "1"}) for entry in entries)
+
+
+def test_many_links_to_the_same_files_take_linear_time(tmp_path):
+    folder, own = tmp_path / "agent", tmp_path / "session"
+    for one in (folder, own):
+        one.mkdir()
+    for name in ("a.csv", "ab.csv"):
+        (folder / name).write_text(name)
+    began = time.process_time()
+
+    answer, copies = bring_linked(f"[x]({folder / 'a.csv'}) [y]({folder / 'ab.csv'}) " * 5000, [folder], own)
+
+    assert [copy.read_text() for copy in copies] == ["a.csv", "ab.csv"]
+    assert answer.count(f"]({copies[0].as_uri()})") == answer.count(f"]({copies[1].as_uri()})") == 5000
+    assert time.process_time() - began < 8

@@ -1,4 +1,4 @@
-"""JSON from a model, a kernel, a gateway or a server: nothing in it is nested deeper than its readers can follow."""
+"""JSON from whoever is not trusted: nested no deeper than its readers can follow, with values of bounded memory."""
 
 from __future__ import annotations
 
@@ -6,21 +6,29 @@ import json
 from typing import Any
 
 DEEPEST = 100
+MOST_BYTES = 256 << 20
+"""What the values of one text may take in memory, by estimate; `[[],[],…]` takes 20 times its length."""
+
+_PER_CONTAINER, _PER_VALUE = 64, 32
 
 
-def loads(text: str | bytes) -> Any:
+def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
     """Parse JSON of which whoever sent it is not trusted; half a surrogate pair in it becomes a `?`.
 
     Args:
-        text: JSON; bytes are UTF-8.
+        text: JSON; bytes are UTF-8. Whoever gives it bounds its length.
+        most_bytes: What its lists, objects and values may take in memory, by estimate, beside its texts.
 
     Raises:
-        ValueError: it is no JSON, holds a number of thousands of digits, or is nested more than 100 deep.
+        ValueError: it is no JSON, holds a number of thousands of digits, is nested more than 100 deep, or would take
+            too much memory.
 
     Example:
         >>> loads('{"a": [1]}')
         {'a': [1]}
     """
+    if (needed := estimate_bytes(text)) > most_bytes:
+        raise ValueError(f"its values would take about {needed >> 20} MB of memory, of {most_bytes >> 20}")
     try:
         value = json.loads(text)
     except RecursionError:
@@ -33,6 +41,21 @@ def loads(text: str | bytes) -> Any:
     if any(one in text for one in halves):  # type: ignore[operator] # as above
         value = replace_half_pairs(value)
     return value
+
+
+def estimate_bytes(text: str | bytes) -> int:
+    """Return about how many bytes the lists, objects and values of a JSON text take in memory, beside its texts.
+
+    Args:
+        text: JSON, or a part of it: the numbers of parts add up.
+
+    Example:
+        >>> estimate_bytes("[1, 2, 3]")
+        128
+    """
+    if isinstance(text, str):
+        return _PER_CONTAINER * (text.count("{") + text.count("[")) + _PER_VALUE * text.count(",")
+    return _PER_CONTAINER * (text.count(b"{") + text.count(b"[")) + _PER_VALUE * text.count(b",")
 
 
 def replace_half_pairs(value: Any) -> Any:

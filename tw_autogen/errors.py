@@ -222,7 +222,7 @@ class McpServerError(TwAutogenError, ConnectionError):
 
 
 class McpCallLostError(McpServerError):
-    """A call was sent, and its server ended without an answer: whether it took effect is not known."""
+    """A call was sent, and no answer came that could be read: whether it took effect is not known."""
 
 
 class ToolError(TwAutogenError):

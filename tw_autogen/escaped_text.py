@@ -20,6 +20,7 @@ _KEPT = "\n\t \u3000"
 _BLANKS = re.compile(r" {3,}|\u3000+")
 """They could push what follows to the beginning of a terminal's next row, where it looks like a line of its own."""
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LONG_PARAGRAPH_CHARS = 200
 
 
@@ -57,6 +58,21 @@ def visible_line(text: str) -> str:
     """
     line = visible(text).replace("\n", r"\n").replace("\t", r"\t")
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), line)
+
+
+def without_controls(text: str) -> str:
+    r"""Return a text with each control character and each sign that reorders others as an escape; lines and tabs stay.
+
+    For what another program prints: a terminal takes it for words only. Letters, emoji and blanks of all kinds stay.
+
+    Args:
+        text: Any length; the time it takes is linear.
+
+    Example:
+        >>> without_controls("a\x1b[2Jb\n")
+        'a\\x1b[2Jb\n'
+    """
+    return _CONTROLS.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
 
 
 def shortened(text: str, limit_chars: int) -> str:

@@ -372,6 +372,18 @@ def test_what_jupyter_drops_behind_a_failed_cell_is_sent_again(user, tmp_path):
         wakeup.close()
 
 
+def test_pictures_of_a_cell_take_little_memory_together_and_what_is_none_takes_nothing(kernel):
+    show = "from IPython.display import display\nfor one in range({}): display({}, raw=True)"
+
+    ran = kernel.execute(show.format(4, "{'image/png': 'A' * 30_000_000, 'text/plain': 'p' * 1_000_000}"), seconds=60)
+    other = kernel.execute(show.format(60, "{'application/x-none': 'a'}"), seconds=SECONDS)
+
+    assert len(ran.artifacts) == 2
+    assert "output of this cell was lost" in ran.logs[0].message
+    assert other.ok
+    assert other.logs == ()
+
+
 def test_too_large_a_message_costs_its_own_output_only_and_that_is_said(user, kernel):
     kernel.execute("1", seconds=SECONDS)
     user.begin("print('A' * 70_000_000)")
@@ -621,3 +633,23 @@ def test_a_kernel_of_a_jupyter_server_is_attached_to_and_lives_on(server):
 def test_a_server_that_refuses_is_an_error(server, kernel_id, token, problem):
     with AttachedKernel(f"{server}#{kernel_id}", token=token) as kernel, pytest.raises(KernelStartError, match=problem):
         kernel.execute("1", seconds=1.0)
+
+
+def test_both_roles_know_the_variables_of_the_notebook_and_what_is_new_there(user, tmp_path):
+    user.run("import pandas as pd\nmeasured = pd.DataFrame({'load': [1, 2, 3]})\nsame = 7")
+    model = ScriptedModel([plans("Three.", to="User"), plans("Four.", to="User")])
+
+    def make(folder):
+        return AttachedKernel(user.manager.connection_file, settings=QUICK, folder=folder, approval="never")
+
+    with open_session(model, kernel=make, folder=tmp_path) as session:
+        session.ask("how many loads?")
+        user.run("measured = pd.DataFrame({'load': [1, 2, 3, 4]})")
+        session.ask("and now?")
+
+    first, second = (calls[-1]["content"] for calls in model.calls)
+    assert "Variables that the User has in this kernel:\n" in first
+    assert "- measured: DataFrame, 3 x 1, columns load: int64" in first
+    assert "- same: int, 7" in first
+    assert "- measured: DataFrame, 4 x 1, columns load: int64" in second
+    assert "- same: int" not in second.split("and now?")[1]

@@ -1,16 +1,13 @@
 """Code writes no journal of a session: the host copies, reads and runs again what stands in it."""
 
-import os
 import sys
 
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, SandboxError
-from tw_autogen.events import FileCopied
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.sandbox_levels import standing
-from tw_autogen.session import AnswerFiles
 from tw_autogen.testing import ScriptedModel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
@@ -71,22 +68,3 @@ attempt(open, "own.txt", "w")
         "done open",
     ]
     assert journal.read_text() == "{}\n"
-
-
-@pytest.mark.parametrize(
-    "name", ["Makefile", "script.py", ".git/config", "in/conftest.py", "report (2).csv", "report.csv"]
-)
-def test_a_journal_that_names_another_file_as_the_copy_overwrites_none(tmp_path, monkeypatch, name):
-    here, session = tmp_path / "here", tmp_path / "session"
-    (here / name).parent.mkdir(parents=True)
-    session.mkdir()
-    (here / name).write_text("mine")
-    (session / "report.csv").write_text("code's")
-    about = os.lstat(here / name)
-    stamp = [about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size]
-    said = FileCopied(str(session / "report.csv"), str(here / name), [1, 1], stamp)
-
-    files = AnswerFiles(here, earlier=[said])
-
-    is_copy = name.startswith("report")
-    assert (files.saved_as(session / "report.csv") == here / name) is is_copy

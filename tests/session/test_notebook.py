@@ -334,6 +334,13 @@ def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
         ("[![a](x)](y)", r"[!\[a](x)](y)"),
         ("```\n![a](x)\n```", "```\n![a](x)\n```"),
         ("![a](data:image/png;base64,AAAA)", "![a](data:image/png;base64,AAAA)"),
+        ("|a|b|\n|-|-|\n| ` | <b> ` |", "|a|b|\n|-|-|\n| ` | &lt;b> ` |"),
+        ("|a|b|\n|-|-|\n| ` | ![c](http://x/y) ` |", "|a|b|\n|-|-|\n| ` | !\\[c](http://x/y) ` |"),
+        ("|a|\n|-|\n| `<b>` |", "|a|\n|-|\n| `<b>` |"),
+        ("![c][zz] and ![d], `![e]`", r"!\[c][zz] and !\[d], `!\[e]`"),
+        ("![c](data: x", r"!\[c](data: x"),
+        ("[![c][zz]](y)", r"[!\[c][zz]](y)"),
+        ("`![a][b]`", "`![a][b]`"),
     ],
 )
 def test_html_and_addresses_of_images_in_words_are_shown_as_text(text, shown):

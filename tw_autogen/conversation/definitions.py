@@ -81,7 +81,7 @@ class Definitions:
             for post in one.posts:
                 found = post.attachment(AttachmentType.definitions)
                 changes = found.extra if found is not None and isinstance(found.extra, list) else []
-                for change in changes:
+                for change in (one for one in changes if isinstance(one, Mapping)):
                     try:
                         state = state.changed(change, same_request=begun)
                     except ValueError:

@@ -9,6 +9,8 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from tw_autogen.conversation.plain_fields import read_text
+
 _REPORT = re.compile(r"\b(?:report|tell|answer|present|reply|inform)\w{0,4}\b", re.I)
 _NUMBERED = re.compile(
     r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
@@ -212,16 +214,20 @@ class Plan:
 
         Raises:
             KeyError: a step has no `id` or `text`.
-            ValueError: a status, or a kind of dependency, is unknown.
+            ValueError: a status, or a kind of dependency, is unknown, or a field of a step is of a wrong type.
         """
+        for one in plain["steps"]:
+            numbers = [one["id"], *(other for other, _ in one.get("depends", ()))]
+            if not all(isinstance(number, int) for number in numbers):
+                raise ValueError(f"a step's number: expected int, got {numbers!r:.200}")
         return cls(
             tuple(
                 Step(
                     one["id"],
-                    one["text"],
+                    read_text(one, "text", needed=True),
                     tuple((other, Depends(how)) for other, how in one.get("depends", ())),
                     Status(one.get("status", Status.pending)),
-                    one.get("role", ""),
+                    read_text(one, "role"),
                 )
                 for one in plain["steps"]
             )

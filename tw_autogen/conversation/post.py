@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from tw_autogen.conversation.plain_fields import read_text
 from tw_autogen.conversation.plan import Plan
 
 
@@ -87,6 +88,8 @@ class Attachment:
             KeyError: `type` or `content` is missing.
         """
         content, kind = plain["content"], plain["type"]
+        if not isinstance(kind, str):
+            raise ValueError(f"type: expected text, got {type(kind).__name__}")
         if kind not in _TYPES:
             old = "a type that TaskWeaver gave up for `reply_type` and `reply_content`" if kind in _OLD else "unknown"
             raise ValueError(f"the attachment type {kind!r} is {old}; mend it, or say `enabled: false`")
@@ -94,7 +97,7 @@ class Attachment:
             AttachmentType(kind),
             content if isinstance(content, str) else str(content),
             plain.get("extra"),
-            plain.get("id") or new_id("atta"),
+            read_text(plain, "id") or new_id("atta"),
         )
 
 
@@ -170,13 +173,13 @@ class Post:
 
         Raises:
             KeyError: `message`, `send_from` or `send_to` is missing, or a part of the plan.
-            ValueError: an attachment's type, or a word of the plan, is unknown.
+            ValueError: an attachment's type, or a word of the plan, is unknown, or what should be text is none.
         """
         return cls(
-            plain["send_from"],
-            plain["send_to"],
-            plain["message"] or "",
+            read_text(plain, "send_from", needed=True),
+            read_text(plain, "send_to", needed=True),
+            read_text(plain, "message", needed=True),
             tuple(Attachment.from_dict(one) for one in plain.get("attachment_list") or ()),
-            plain.get("id") or new_id("post"),
+            read_text(plain, "id") or new_id("post"),
             Plan.from_dict(plain["plan"]) if plain.get("plan") else None,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, overload
 
+from tw_autogen.conversation.plain_fields import read_text
 from tw_autogen.conversation.post import Post, new_id
 
 
@@ -82,14 +84,19 @@ class Round:
 
         Raises:
             KeyError: `user_query`, `state` or `post_list` is missing.
-            ValueError: the state, or an attachment's type, is unknown, or `spent` is no mapping of names to numbers.
+            ValueError: the state, or an attachment's type, is unknown, what should be text is none, or `spent` is no
+                mapping of names to amounts.
         """
+        spent = {str(key): float(value) for key, value in dict(plain.get("spent") or {}).items()}
+        if not all(0 <= one < math.inf for one in spent.values()):
+            raise ValueError("spent: expected amounts, zero or more")
+        board = dict(plain.get("board") or {})
         return cls(
-            plain["user_query"],
-            plain.get("id") or new_id("round"),
+            read_text(plain, "user_query", needed=True),
+            read_text(plain, "id") or new_id("round"),
             [Post.from_dict(post) for post in plain["post_list"] or ()],
             RoundState(plain["state"]),
-            plain.get("error") or "",
-            dict(plain.get("board") or {}),
-            {str(key): float(value) for key, value in dict(plain.get("spent") or {}).items()},
+            read_text(plain, "error"),
+            {str(role): read_text(board, role) for role in board},
+            spent,
         )

@@ -78,6 +78,7 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
         OSError: a link has been put in the way meanwhile, or the system refuses.
     """
     copies: dict[Path, Path] = {}
+    links: dict[str, str] = {}
     left = _MOST_BYTES
     too_large: dict[Path, str] = {}
     for link, path in linked_files(answer, folders):
@@ -94,5 +95,6 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
                     while data := opened.read(min(size, _PIECE_BYTES)):  # not what code writes meanwhile
                         size -= target.write(data)
         if path in copies:
-            answer = answer.replace(f"]({link})", f"]({copies[path].as_uri()})")
+            links[link] = copies[path].as_uri()
+    answer = _LINK.sub(lambda found: f"]({links.get(found[1], found[1])})", answer)
     return "\n".join([answer, *too_large.values()]), list(copies.values())

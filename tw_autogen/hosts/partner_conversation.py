@@ -14,6 +14,7 @@ from typing import Any
 from tw_autogen.closing import IdleTimer
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import RoundError, SessionClosedError
+from tw_autogen.escaped_text import without_controls
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
 from tw_autogen.session import USER, Answer, FilesWanted, Session, several
@@ -50,7 +51,7 @@ class Reply:
     """The result of a request.
 
     Args:
-        text: The answer with a line for each file, or why there is none.
+        text: The answer with a line for each file, or why there is none; without control characters.
         round: The round of the request.
         stop: The Planner's word for its end; `Failed` if the round failed.
         usage: What the round has cost.
@@ -335,9 +336,9 @@ class Conversation:
         session.subscribe(watch)
         try:
             answer = session.ask(request, files, images=[url for one in news for url in one.images])
-            return Reply(answer.markdown(), answer.round, answer.stop, session.round_usage, answer)
+            return Reply(without_controls(answer.markdown()), answer.round, answer.stop, session.round_usage, answer)
         except RoundError as error:
-            return Reply(error.in_words(), error.round, "Failed", session.round_usage)
+            return Reply(without_controls(error.in_words()), error.round, "Failed", session.round_usage)
         finally:
             session.unsubscribe(watch)
 

@@ -29,6 +29,7 @@ _URL = ("http://", "https://")
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
 _CHANNELS = ("shell", "iopub", "stdin", "control")
 _LAST_PORT = 65535
+_LARGEST_PID = (1 << 31) - 1
 _FILE_BYTES = 64 << 10
 _LINGER_MS = 1000
 """How long what was sent last is still sent after `close`."""
@@ -275,7 +276,7 @@ class LocalAttachedProcess(AttachedProcess):
 
         Elsewhere than on Linux it is looked at only, and no signal is sent to it.
         """
-        if pid <= 1 or pid == os.getpid():
+        if not 1 < pid <= _LARGEST_PID or pid == os.getpid():
             return
         if sys.platform != "linux":
             self.pid = pid if _exists(pid) else 0

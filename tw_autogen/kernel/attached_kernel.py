@@ -10,7 +10,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from typing import Any, Literal
 from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.attached_connection import AttachedProcess, Target
 from tw_autogen.kernel.client import KernelClient, KernelHandle
-from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult
+from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult, expression_results
 from tw_autogen.kernel.fair_lock import LockTimeout
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_client import RESTARTED
@@ -47,7 +47,7 @@ _READ_SECONDS = 0.1
 """How long messages of one channel are read before the clock is looked at."""
 _MOST_TRIES = 10
 """How often a request is sent that a failed cell of the user's has made Jupyter drop."""
-_MOST_SHOWN = 50
+_MOST_SHOWN, _MOST_SHOWN_CHARS, _SHOWN_WORDS_CHARS = 50, 64 << 20, 200
 _PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/svg+xml": "svg"}
 _NOBODY = "no kernel listens there: it has ended, and its connection file was left behind"
 _HELLO, _LEAVE = '{"op": "hello"}', '{"op": "leave"}'
@@ -192,7 +192,8 @@ class AttachedKernel(LiveKernel):
     def _open(self, *, again: bool = True) -> KernelHandle:
         self._wire, self._process = self.target.connect(self.folder)
         try:
-            language = (self._await_free(self._busy_seconds).get("language_info") or {}).get("name")
+            about = self._await_free(self._busy_seconds).get("language_info")
+            language = about.get("name") if isinstance(about, dict) else None
             if language != "python":
                 raise KernelStartError(f"the kernel {self.target} runs {language!r}, not Python", folder=self.folder)
             if self.target.file:
@@ -294,7 +295,7 @@ class AttachedKernel(LiveKernel):
                 path, file = Artifact.new_file(self.folder, f"chart.{suffix}", "chart")
                 with file:
                     file.write(content)
-                rows.append([path.stem, "chart", path.name, str(data.get("text/plain", ""))[:200]])
+                rows.append([path.stem, "chart", path.name, str(data.get("text/plain", ""))])
                 break
         return rows
 
@@ -362,7 +363,7 @@ class AttachedKernel(LiveKernel):
             request = self._wire.request("", expressions={"pid": "__import__('os').getpid()"}, silent=True)
             reply = self._await_reply(request, left)
             if reply and reply.get("status") != "aborted":
-                with contextlib.suppress(KeyError, TypeError, ValueError):
+                with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
                     return int(reply["user_expressions"]["pid"]["data"]["text/plain"])
                 return 0
         raise KernelStartError(f"the kernel {self.target} does not answer", folder=self.folder)
@@ -406,6 +407,7 @@ class AttachedRequest(ExecuteRequest):
     _begun = False
     _tries = 1
     _result: str | None = None
+    _shown_chars = 0
 
     def wait(self) -> RawResult:
         """Wait until it is over; see `ExecuteRequest.wait`."""
@@ -439,10 +441,22 @@ class AttachedRequest(ExecuteRequest):
                 self._take_output(content["name"], str(content.get("text", "")))
             elif kind in ("execute_result", "display_data") and len(self.outcome.shown) < _MOST_SHOWN:
                 data = content["data"] if isinstance(content.get("data"), dict) else {}
-                self.outcome.shown.append(data)
+                self._show(data)
                 if kind == "execute_result":
                     self._result = str(data.get("text/plain", ""))
         return came
+
+    def _show(self, data: Mapping[str, Any]) -> None:
+        """Keep a picture that was displayed, of all that it is displayed as, until they take too much together."""
+        picture = next((one for one in _PICTURES if isinstance(data.get(one), str)), None)
+        if picture is None:
+            return
+        self._shown_chars += len(data[picture])
+        if self._shown_chars > _MOST_SHOWN_CHARS:
+            self.outcome.output_lost = True
+            return
+        words = str(data.get("text/plain", ""))[:_SHOWN_WORDS_CHARS]
+        self.outcome.shown.append({picture: data[picture], "text/plain": words})
 
     def _note_begun(self) -> None:
         """Count the time limit from here: until now a cell of the user's may have been running."""
@@ -456,8 +470,7 @@ class AttachedRequest(ExecuteRequest):
         if reply.get("status") == "aborted" and self._tries < _MOST_TRIES and not self.outcome.stopped:
             self._send_again()
             return
-        said = (reply.get("user_expressions") or {}).values()
-        if any(str(one.get("evalue")) == f"No module named {PACKAGE!r}" for one in said):
+        if any(str(one.get("evalue")) == f"No module named {PACKAGE!r}" for one in expression_results(reply)):
             self.outcome.died = self.outcome.died or self._left("it was restarted")
 
     def _send_again(self) -> None:

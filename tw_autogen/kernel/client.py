@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.exchange_folder import HostExchange
-from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult
+from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult, expression_results
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.crash_output import file_name
@@ -223,10 +223,11 @@ class KernelClient:
         outcome = self._running(send, self._settings.start_seconds).wait()
         self._check(outcome, self._settings.start_seconds)
         error = _first_error(outcome.reply or {})
-        if error or "ok" not in outcome.report:
+        greeting = outcome.report.get("ok")
+        if error or not isinstance(greeting, dict):
             raise KernelError(error or "the kernel gave no answer", folder=self._folder)
-        self.python = outcome.report["ok"]["python"]
-        self.codec.arrow = _has_arrow() and bool(outcome.report["ok"]["arrow"])
+        self.python = str(greeting.get("python", ""))
+        self.codec.arrow = _has_arrow() and bool(greeting.get("arrow"))
         patience = began + self._settings.start_seconds - time.monotonic()
         heard = self._handle.listens or outcome.heard  # ipykernel greets who subscribes, since version 7
         if not (heard or await_kernel_info(self._connection, self.process.alive, patience)):
@@ -323,7 +324,7 @@ def _checkpoint_limits(settings: KernelSettings) -> dict[str, float]:
 
 
 def _first_error(reply: Mapping[str, Any]) -> str:
-    for one in (reply.get("user_expressions") or {}).values():
+    for one in expression_results(reply):
         if one.get("status") == "error":
             return f"{one.get('ename')}: {one.get('evalue')}"
     return ""

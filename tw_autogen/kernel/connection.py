@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
 from tw_autogen.kernel.guest.json_size import LARGEST_PART, MOST_BYTES, estimate_parsed_bytes
-from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content, message_header
+from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content, message_header, plain_header
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
 
@@ -126,7 +126,12 @@ def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | N
     body = _object(content) if estimate_parsed_bytes(content) <= MOST_BYTES else {}
     if parent_header is None or body is None:
         return None
-    return {"header": read, "msg_type": read["msg_type"], "parent_header": parent_header, "content": body}
+    return {
+        "header": plain_header(read),
+        "msg_type": read["msg_type"],
+        "parent_header": plain_header(parent_header),
+        "content": body,
+    }
 
 
 def _object(part: bytes) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -336,6 +336,12 @@ class ExecuteRequest:
         answer = self._calls.refuse()
         if answer is not None and not self.outcome.died:
             self._connection.answer_input(answer)
+
+
+def expression_results(reply: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what a reply says of the expressions that went with its request; code may have written any of it."""
+    said = reply.get("user_expressions")
+    return [one for one in said.values() if isinstance(one, dict)] if isinstance(said, dict) else []
 
 
 def _report(reply: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ _MOST_NAMES = 4 * MOST_FILES
 _MOST_PARTS = 100
 """How many files may be under way at once; the oldest is given up for one more."""
 _LONGEST_COMPONENT = 255
+_DEEPEST = 30
 _COUNTED_SECONDS = 1.0
 """How often it is looked at most whether files are still there."""
 _MOST_ENTRIES = 20 * MOST_FILES
@@ -60,7 +61,6 @@ class FileTransfer:
         self._counted = -_COUNTED_SECONDS
         self._mirror = _HostMirror(folder, most_bytes)
         self._parts: dict[str, tuple[str, int]] = {}
-        self._numbers = itertools.count(1)
 
     def send(self, ask: Ask) -> list[Log]:
         """Send the kernel what is new here; return what could not travel."""
@@ -74,17 +74,18 @@ class FileTransfer:
             ask: Asks the kernel for a piece.
             report: What the kernel says after a cell.
         """
-        with contextlib.suppress(KeyError, TypeError, ValueError):  # said by the kernel, so it may be anything
+        # Said by the kernel, so it may be anything.
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             changed, left = report["files"]
             named = [(str(one), int(size)) for one, size in changed[:MOST_FILES]]
-            return self._move(ask, "give", named, [str(one) for one in left[:MOST_FILES]])
+            return self._move(ask, "give", named, _words(left))
         return []
 
     def _move(self, ask: Ask, op: str, changed: Sequence[tuple[str, int]], left: list[str]) -> list[Log]:
         for names in _loads(changed):
             answer = ask(op, files=names)
             failed = answer.get("ok")
-            left += map(str, failed) if isinstance(failed, list) else [str(answer.get("error") or "no answer")]
+            left += _words(failed if isinstance(failed, list) else [answer.get("error") or "no answer"])
             for name in names:
                 self._mirror.note(name)
         return [Log("warning", "files", one) for one in left]
@@ -129,7 +130,7 @@ class FileTransfer:
                 while len(self._parts) >= _MOST_PARTS:
                     self._drop(folder, next(iter(self._parts)))
                 make_hidden(folder, FOLDER)
-                self._parts[name] = f"{FOLDER}/part-{os.getpid()}-{next(self._numbers)}", 0
+                self._parts[name] = f"{FOLDER}/part-{os.urandom(8).hex()}", 0
             part, size = self._parts[name]
             if place != size:
                 raise PermissionError(f"{name!r}: a piece for byte {place}, expected byte {size}")
@@ -146,11 +147,15 @@ class FileTransfer:
                 file.write(data)
             self._parts[name] = part, size
             if last:
-                del self._parts[name]
                 above = name.rpartition("/")[0]
-                if above:
-                    folder.make_folder(above, parents=True)
-                folder.move(part, name)
+                try:
+                    if above:
+                        folder.make_folder(above, parents=True)
+                    folder.move(part, name)
+                except OSError as error:
+                    self._drop(folder, name)
+                    raise type(error)(error.errno, error.strerror, name) from None
+                del self._parts[name]
                 self._written[name] = size
                 self._mirror.note(name)
 
@@ -216,17 +221,24 @@ def _loads(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
         yield names
 
 
+def _words(said: Sequence[Any]) -> list[str]:
+    """Return what a kernel says of files that could not travel, as few short texts."""
+    return [str(one)[:_LONGEST_NAME] for one in said[:MOST_FILES]]
+
+
 def _plain(name: str) -> str:
     """Return the name of a file that may travel.
 
     Raises:
-        PermissionError: it is hidden, leads out of the folder, or is longer than a system's paths.
+        PermissionError: it is hidden, leads out of the folder, is longer than a system's paths, or lies too deep.
     """
     if len(name) > _LONGEST_NAME:
         raise PermissionError(f"a name of {len(name)} characters: {name[:100]!r}…")
     parts = PurePosixPath(name).parts
     if any(len(os.fsencode(one)) > _LONGEST_COMPONENT for one in parts):
         raise PermissionError(f"a name that no file system takes: {name[:100]!r}…")
+    if len(parts) > _DEEPEST:  # each folder above a file takes room that no limit counts
+        raise PermissionError(f"a name that lies more than {_DEEPEST} deep: {name[:100]!r}…")
     inner = parts[1:] if parts[:1] == (FOLDER,) else parts
     if not inner or any(one.startswith(".") for one in inner) or PurePosixPath(name).is_absolute() or "\\" in name:
         raise PermissionError(f"not a file that travels: {name!r}")

@@ -20,7 +20,14 @@ from urllib.parse import quote
 from tw_autogen import bounded_json
 from tw_autogen.deadline import TracedSockets, finish_within, shut_down
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content, message_header
+from tw_autogen.kernel.transport import (
+    CHANNELS,
+    Channel,
+    WakeupSocket,
+    execute_content,
+    message_header,
+    plain_header,
+)
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -48,6 +55,8 @@ _SOCKET_SECONDS = 10.0
 """How long half a message may be under way."""
 _RECONNECT_SECONDS = 5.0
 """How long a gateway may be away before its kernel counts as lost."""
+_MOST_CUTS, _SHORT_SECONDS, _LONGEST_REST_SECONDS = 12, 5.0, 2.0
+"""How often in a row a line may break soon after it was opened, what soon is, and the longest wait for the next one."""
 _LARGEST_MESSAGE = 64 << 20
 """The bytes of one message, in whatever frames; a line that brings more is cut, and the kernel given up."""
 _MESSAGE_BYTES = 4096
@@ -216,13 +225,16 @@ class GatewayProcess:
         """Stop waiting for its death."""
         self._wakeup.close()
 
-    def exists(self) -> bool:
+    def exists(self, seconds: float = _PATIENCE_SECONDS) -> bool:
         """Ask the gateway whether it still knows it.
+
+        Args:
+            seconds: How long the answer is waited for.
 
         Raises:
             OSError: the gateway doesn't answer.
         """
-        status, _ = self._gateway.call("GET", self._path, seconds=_PATIENCE_SECONDS)
+        status, _ = self._gateway.call("GET", self._path, seconds=seconds)
         return status != 404
 
     def interrupt(self) -> None:
@@ -246,8 +258,8 @@ class GatewayProcess:
         deadline = time.monotonic() + _END_SECONDS
         pause = threading.Event()
         while time.monotonic() < deadline:
-            self._gateway.call("DELETE", self._path, seconds=_END_SECONDS)
-            if not self.exists():
+            self._gateway.call("DELETE", self._path, seconds=max(deadline - time.monotonic(), 1.0))
+            if not self.exists(min(_PATIENCE_SECONDS, max(deadline - time.monotonic(), 1.0))):
                 return
             pause.wait(0.1)
 
@@ -300,6 +312,7 @@ class WebsocketWire:
         self._outbox: deque[str] = deque()
         self._news, self._orders = WakeupSocket(), WakeupSocket()
         self._closed = False
+        self._rest = threading.Event()
         self._asked: dict[str, Any] = {}
         self._unheard: tuple[str, dict[str, Any]] = ("", {})
         try:
@@ -367,6 +380,7 @@ class WebsocketWire:
     def close(self) -> None:
         """Close the line."""
         self._closed = True
+        self._rest.set()
         self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
         if self._thread.is_alive() and (line := self._line.sock):  # half a message is under way, byte for byte
@@ -428,14 +442,24 @@ class WebsocketWire:
 
     def _serve(self) -> None:
         broken = (OSError, ValueError, self._websocket.WebSocketException)
+        cuts = 0
         try:
             while not self._closed:
+                began = time.monotonic()
                 try:
                     self._serve_line()
                 except broken as error:
-                    if not self._closed and not self._reconnect(str(error) or type(error).__name__, broken):
+                    why = str(error) or type(error).__name__
+                    cuts = cuts + 1 if time.monotonic() - began < _SHORT_SECONDS else 1
+                    if cuts > _MOST_CUTS:
+                        self._process.lose(f"gateway {self._gateway.url} cuts the line again and again ({why})")
+                        return
+                    self._rest.wait(min(_LONGEST_REST_SECONDS, 0.01 * 2**cuts))
+                    if not self._closed and not self._reconnect(why, broken):
                         return
         finally:
+            if not self._closed:  # also by an error that nobody expects: nobody else would notice
+                self._process.lose("the line to it was left")
             self._disconnect(broken)
 
     def _disconnect(self, broken: tuple[type[BaseException], ...]) -> None:
@@ -484,10 +508,11 @@ class WebsocketWire:
         if message["parent_header"].get("msg_id") == self._unheard[0]:
             self._unheard = ("", {})
         self._answered = self._answered or message["parent_header"].get("session") == self._session
-        state = message["content"].get("execution_state") if message["msg_type"] == "status" else None
+        state = str(message["content"].get("execution_state")) if message["msg_type"] == "status" else ""
+        size = len(data) + bounded_json.estimate_bytes(data) + _MESSAGE_BYTES
         with self._lock:
-            self._inbox[message["channel"]].append((len(data) + _MESSAGE_BYTES, message))
-            self._waiting_bytes += len(data) + _MESSAGE_BYTES
+            self._inbox[message["channel"]].append((size, message))
+            self._waiting_bytes += size
             self._news.wake()
             self._lock.notify_all()
         if state in _GONE:
@@ -539,4 +564,11 @@ def _message(data: bytes) -> dict[str, Any] | None:
     parts = [message.get(one) for one in ("header", "parent_header", "content")]
     if not all(isinstance(one, dict) for one in parts):
         return None
-    return {**message, "msg_type": str(message["header"].get("msg_type", ""))}
+    header, parent_header, content = message["header"], message["parent_header"], message["content"]
+    return {
+        "channel": message["channel"],
+        "header": plain_header(header),
+        "msg_type": str(header.get("msg_type", "")),
+        "parent_header": plain_header(parent_header),
+        "content": content,
+    }

@@ -105,6 +105,15 @@ def message_header(kind: str, session: str) -> dict[str, str]:
     }
 
 
+def plain_header(header: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a message's header that are texts, as all of Jupyter's are; whoever sent it may be hostile.
+
+    Args:
+        header: The message's own, or its parent's.
+    """
+    return {name: value for name, value in header.items() if isinstance(value, str)}
+
+
 def execute_content(
     code: str, expressions: Mapping[str, str] | None, *, silent: bool, counted: bool = True
 ) -> dict[str, Any]:

@@ -66,15 +66,16 @@ def kinds(parameters: Sequence[Parameter]) -> tuple[inspect._ParameterKind, ...]
     Python has no required parameter behind an optional one, except by keyword, and none by position only behind others.
     """
     found: list[inspect._ParameterKind] = []
-    for at, one in enumerate(parameters):
+    optional_before = False
+    for one in parameters:
         before = found[-1] if found else inspect.Parameter.POSITIONAL_ONLY
-        optional_before = any(not other.required for other in parameters[:at])
         if one.by == "keyword" or before is before.KEYWORD_ONLY or (one.required and optional_before):
             found.append(inspect.Parameter.KEYWORD_ONLY)
         elif one.by == "position" and before is before.POSITIONAL_ONLY:
             found.append(inspect.Parameter.POSITIONAL_ONLY)
         else:
             found.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        optional_before = optional_before or not one.required
     return tuple(found)
 
 

@@ -24,7 +24,7 @@ INDEX_FILE = "tw-index.json"
 _FORMAT = 1
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)")
 _MOST_BYTES = 20_000_000
-_MOST_INDEX_BYTES = 500_000_000
+_MOST_INDEX_BYTES, _MOST_HELD_BYTES = 500_000_000, 1 << 30
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class DocumentIndex:
         path = Path(path).expanduser()
         file = path / INDEX_FILE if path.is_dir() else path
         try:
-            plain = bounded_json.loads(read_regular(file, limit_bytes=_MOST_INDEX_BYTES))
+            plain = bounded_json.loads(read_regular(file, limit_bytes=_MOST_INDEX_BYTES), most_bytes=_MOST_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
             found = tuple(

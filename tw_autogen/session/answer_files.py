@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -139,7 +138,7 @@ class AnswerFiles:
         self._done: dict[Path, _Copy] = {
             Path(one.source): _Copy(tuple(one.source_stamp), Path(one.path), tuple(one.stamp))
             for one in copied
-            if _is_copy(Path(one.source), Path(one.path), self._out or self.folder)
+            if Path(one.path).is_relative_to(self._out or self.folder)
         }
 
     @property
@@ -244,26 +243,6 @@ class AnswerFiles:
     def saved_as(self, path: Path) -> Path | None:
         """Return where a file of the session's folder was copied to last; None if it was not."""
         return self._done[path].path if path in self._done else None
-
-
-def _is_copy(source: Path, path: Path, folder: Path) -> bool:
-    """Return whether a copy that a journal names can be one: code may have written the journal.
-
-    Args:
-        source: In the session's folder.
-        path: Of the copy.
-        folder: Where copies go.
-    """
-    if not path.is_relative_to(folder):
-        return False
-    parts = path.relative_to(folder).parts
-    number = re.search(r" \(([0-9]{1,4})\)", path.name)
-    names = (source.name, _numbered(source.name, int(number[1])) if number else "")
-    return (
-        ".." not in parts
-        and not any(part.startswith(".") or is_protected(part) for part in parts)
-        and path.name in names
-    )
 
 
 def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Copy | None = None) -> Saved:

@@ -39,8 +39,8 @@ JOURNAL = "events.jsonl"
 """Name of the file, beside the session's folder."""
 _PURPOSE = "journal"
 LARGEST_BYTES = 256 << 20
-_MOST_HELD_BYTES, _VALUE_BYTES = 1 << 30, 64
-"""What the events of a journal may take in memory, and one value of them, by estimate: anybody may have written it."""
+_MOST_HELD_BYTES = 1 << 30
+"""What the events of a journal may take in memory, by estimate: anybody may have written it."""
 
 _log = logging.getLogger(__name__)
 
@@ -147,11 +147,11 @@ def events_in(data: bytes) -> Iterator[Event]:
     """
     held, last = 0, data.count(b"\n") + (not data.endswith(b"\n"))
     for number, line in enumerate(io.BytesIO(data), 1):
-        held += (1 if line.isascii() else 4) * len(line) + _VALUE_BYTES * sum(map(line.count, (b",", b"[", b"{")))
+        held += (1 if line.isascii() else 4) * len(line) + 2 * bounded_json.estimate_bytes(line)
         if held > _MOST_HELD_BYTES:
             raise ValueError(f"line {number}: it and those before it would take more than 1 GB of memory")
         try:
-            event = event_from_dict(bounded_json.loads(line.decode("utf-8")))
+            event = event_from_dict(bounded_json.loads(line.decode("utf-8"), most_bytes=_MOST_HELD_BYTES))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if number == last:
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tw_autogen.conversation import AttachmentType, Post
@@ -17,6 +17,8 @@ else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_READINGS: tuple[tuple[str, ...], ...] = ((), ("table", "strikethrough"))
+"""Rules beside CommonMark's with which text is read: programs differ, and cells of a table end spans of code."""
 MOST_MARKDOWN_CHARS = 20_000
 """What is parsed at most, as it can take a second or two; longer text is shown as it stands, in one block of code."""
 _BEHIND = "behind"
@@ -100,27 +102,28 @@ def without_html(markdown: str) -> str:
     text = _lines(markdown)
     if len(text) > MOST_MARKDOWN_CHARS:
         return fenced(text)
-    lines = text.split("\n")
-    for token in _parsed(text):
-        if token.type == "html_block":
-            for at in range(*token.map or ()):
-                lines[at] = _TAG.sub("&lt;", lines[at])
-        for tag in [one.content.split("\n")[0] for one in token.children or () if one.type == "html_inline"]:
-            for at in range(*token.map or ()):
-                lines[at] = lines[at].replace(tag, f"&lt;{tag[1:]}")
-        if any(map(_loads, token.children or ())):
-            for at in range(*token.map or ()):
-                lines[at] = lines[at].replace("![", r"!\[")
-    text = "\n".join(lines)
-    return text if _is_plain(text) else fenced(text)
+    for rules in _READINGS:
+        lines = text.split("\n")
+        for token in _parsed(text, rules):
+            if token.type == "html_block":
+                for at in range(*token.map or ()):
+                    lines[at] = _TAG.sub("&lt;", lines[at])
+            for tag in [one.content.split("\n")[0] for one in token.children or () if one.type == "html_inline"]:
+                for at in range(*token.map or ()):
+                    lines[at] = lines[at].replace(tag, f"&lt;{tag[1:]}")
+            if any(_loads(one) or _may_load(one) for one in token.children or ()):
+                for at in range(*token.map or ()):
+                    lines[at] = lines[at].replace("![", r"!\[")
+        text = "\n".join(lines)
+    return text if all(_is_plain(text, rules) for rules in _READINGS) else fenced(text)
 
 
-def _is_plain(markdown: str) -> bool:
+def _is_plain(markdown: str, rules: Sequence[str]) -> bool:
     """Return whether Markdown holds no HTML, loads nothing, and has no block of code without an end.
 
     Such a block would hold all that follows.
     """
-    tokens = _parsed(f"{markdown}\n\n{_BEHIND}")
+    tokens = _parsed(f"{markdown}\n\n{_BEHIND}", rules)
     last = tokens[-3:]
     ends = [one.type for one in last[::2]] == ["paragraph_open", "paragraph_close"] and last[1].content == _BEHIND
     parts = [one for token in tokens for one in (token, *(token.children or ()))]
@@ -133,8 +136,13 @@ def _loads(token: Token) -> bool:
     return by_address or (token.type == "image" and any(map(_loads, token.children or ())))
 
 
-def _parsed(markdown: str) -> list[Token]:
-    return markdown_it.MarkdownIt("commonmark").parse(markdown)
+def _may_load(token: Token) -> bool:
+    """Return whether words may be an image by an address that another part of the document defines."""
+    return token.type in ("text", "text_special") and "![" in token.content
+
+
+def _parsed(markdown: str, rules: Sequence[str]) -> list[Token]:
+    return markdown_it.MarkdownIt("commonmark").enable(list(rules)).parse(markdown)
 
 
 def _lines(text: str) -> str:

@@ -49,6 +49,7 @@ _MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
 """Of a kernel's answer: columns of a file, and kinds of files of a folder; of these spans of years, and each text."""
 _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
+_COUNTED = re.compile(r"\(\d+\)\Z")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
 
 
@@ -80,13 +81,17 @@ class RequestDescriptions:
         self._told_tree = ""
         self._ranker = LexicalRanker()
 
-    def of_request(self, text: str, files: Sequence[Path], variables: Mapping[str, Any]) -> str:
+    def of_request(
+        self, text: str, files: Sequence[Path], variables: Mapping[str, Any], held: Sequence[str] = ()
+    ) -> str:
         """Describe what a request brings.
 
         Args:
             text: The request, which says what is relevant.
             files: As code reads them: in the session's folder, or at their own place.
             variables: By name.
+            held: Lines about variables that the user has made in the kernel, oldest first; where they take more than
+                `profile_chars`, the newest are kept.
 
         Returns:
             Lines to put after the user's words; what they say of files takes `profile_chars` characters. Where it would
@@ -121,6 +126,7 @@ class RequestDescriptions:
             ("Large files at their own place, to be opened by the whole path, read-only:", outside),
             ("Columns that join them:", joins if described else []),
             ("Variables in the kernel:", [profile_value(name, value) for name, value in variables.items()]),
+            ("Variables that the User has in this kernel:", _newest(held, self._settings.profile_chars)),
         ):  # fmt: skip
             if found:
                 parts.append(title)
@@ -326,6 +332,15 @@ def _text(described: Mapping[str, Any]) -> str:
     return mask_named("\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])]))
 
 
+def _newest(lines: Sequence[str], limit: int) -> list[str]:
+    """Return the last lines that fit a limit, in characters, below one that counts the others."""
+    kept = 0
+    while kept < len(lines) and (limit := limit - len(lines[-1 - kept]) - len("- \n")) >= 0:
+        kept += 1
+    left_out = len(lines) - kept
+    return [*([f"{left_out} older ones"] if left_out else []), *lines[left_out:]]
+
+
 def _item(text: str) -> str:
     """Return a description as an item of a list."""
     return "- " + text.replace("\n", "\n  ")
@@ -424,13 +439,26 @@ def _brief(described: Mapping[str, Any], folder: str, count: int) -> str:
     name = described["name"]
     first = f"- {os.path.join(folder, name)!r}: {described['size']}, {described['headline']}"
     first += f"; {count} files of this layout" if count > 1 else ""
-    said = [", ".join(line.split(", ")[:2])[:_BRIEF_COLUMN_CHARS] for _, line in _column_lines(described)]
+    said = [_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
     names = [repr(one) for one in described["columns"]]
     columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
     calls = [_ROWS_OF_ONE.sub(r"\1\2", one) if count > 1 else one for one in _calls(described)]
     calls = [one.replace(repr(name), "…", 1) for one in calls if len(one) <= _BRIEF_CHARS + len(name)][:1]
     return "; ".join(filter(None, [f"{first}: {columns}" if columns else first, *calls]))
+
+
+def _begun(line: str, limit: int) -> str:
+    """Return the first two clauses of what is said of a column; a value with its count is followed by an ellipsis.
+
+    Args:
+        line: The column's.
+        limit: How many characters to keep.
+    """
+    begun = ", ".join(line.split(", ")[:2])[:limit]
+    if begun.count("(") > begun.count(")"):  # no half of an aside
+        begun = begun[: begun.rindex("(")].rstrip()
+    return f"{begun} …" if begun != line and _COUNTED.search(begun) else begun
 
 
 def _fitted_bodies(

@@ -347,6 +347,7 @@ class SessionInputs:
         self._unread: list[str] = []
         self._unread_folder: list[str] = []
         self._folder_holds = ""
+        self._held: frozenset[str] = frozenset()
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
@@ -392,7 +393,10 @@ class SessionInputs:
             brought: Its files.
             variables: Its data.
         """
-        return self._descriptions.of_request(text, brought.placed, variables)
+        held = [str(one) for one in self._team.users_variables(self._folder) if one.name not in variables]
+        new = [line for line in held if line not in self._held]
+        self._held = frozenset(held)
+        return self._descriptions.of_request(text, brought.placed, variables, new)
 
     def folder_note(self, text: str, used_chars: int, landing: AnswerFiles | None) -> str:
         """Return what code may do in the folder that the user works in, what becomes of new files, and what it holds.

@@ -8,8 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Post, Round
-from tw_autogen.errors import ConfigError, RoundError, nearest
-from tw_autogen.kernel import FileDescriber, Variable
+from tw_autogen.errors import ConfigError, RoundError, TwAutogenError, nearest
+from tw_autogen.kernel import AttachedKernel, FileDescriber, Variable
 from tw_autogen.planner import Planner
 from tw_autogen.role import Killable, Placed, Role, Turn, as_role
 from tw_autogen.session.answer import USER
@@ -98,6 +98,19 @@ class Team:
         runner = self.runner
         kernel = runner.kernel_in(folder) if isinstance(runner, CodeInterpreter) else None
         return kernel if isinstance(kernel, FileDescriber) else None
+
+    def users_variables(self, folder: Path) -> tuple[Variable, ...]:
+        """Return the variables of a notebook's own kernel, which its user has made; of any other kernel none.
+
+        Args:
+            folder: The session's.
+        """
+        runner = self.runner
+        kernel = runner.kernel_in(folder) if isinstance(runner, CodeInterpreter) else None
+        try:
+            return kernel.variables() if isinstance(kernel, AttachedKernel) else ()
+        except TwAutogenError:  # the first cell will say it
+            return ()
 
     @property
     def planned(self) -> bool:

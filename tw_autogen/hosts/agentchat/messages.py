@@ -17,6 +17,7 @@ from autogen_core import Image
 from autogen_core.code_executor import CodeBlock, CodeResult
 
 from tw_autogen.conversation import AttachmentType
+from tw_autogen.escaped_text import without_controls
 from tw_autogen.events import CellRan, CodeChecked, Event, PostClosed
 from tw_autogen.hosts.partner_conversation import Line
 from tw_autogen.session import USER
@@ -28,7 +29,7 @@ def lines_of(messages: Sequence[BaseChatMessage]) -> list[Line]:
 
 
 class Translator:
-    """Makes the host's built-in events of ours; others the host's teams would refuse.
+    """Makes the host's built-in events of ours, without control characters; others the host's teams would refuse.
 
     Args:
         source: The agent's name, under which they are shown.
@@ -50,7 +51,11 @@ class Translator:
             post = event.post
             plan = post.content(AttachmentType.plan)
             words = f"{plan}\n\n{post.message}" if plan else post.message
-            return [ThoughtEvent(source=self._source, content=f"{post.send_from} to {post.send_to}: {words}")]
+            return [
+                ThoughtEvent(
+                    source=self._source, content=without_controls(f"{post.send_from} to {post.send_to}: {words}")
+                )
+            ]
         return []
 
     def _code(self, event: CodeChecked) -> list[BaseAgentEvent]:
@@ -60,7 +65,7 @@ class Translator:
             CodeGenerationEvent(
                 source=self._source,
                 retry_attempt=self._tries - 1,
-                content=f"```python\n{event.code}\n```",
+                content=without_controls(f"```python\n{event.code}\n```"),
                 code_blocks=[CodeBlock(code=event.code, language="python")],
             )
         ]
@@ -69,7 +74,7 @@ class Translator:
         return shown
 
     def _outcome(self, ok: bool, output: str) -> CodeExecutionEvent:
-        result = CodeResult(exit_code=0 if ok else 1, output=output)
+        result = CodeResult(exit_code=0 if ok else 1, output=without_controls(output))
         return CodeExecutionEvent(source=self._source, retry_attempt=max(0, self._tries - 1), result=result)
 
 

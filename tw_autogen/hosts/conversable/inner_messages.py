@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Post
+from tw_autogen.escaped_text import without_controls
 from tw_autogen.events import Event, PostClosed
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.session import USER
@@ -48,11 +49,11 @@ class InnerTalk:
 
 
 def words_of(post: Post) -> str:
-    """Return a post as a person reads it: the plan or the code first, where it brings one."""
+    """Return a post as a person reads it, without control characters: plan or code first, where it brings one."""
     plan, code = post.content(AttachmentType.plan), post.content(AttachmentType.reply_content)
     parts = [
         plan,
         f"{post.content(AttachmentType.thought)}\n```python\n{code}\n```".strip() if code else "",
         post.message,
     ]
-    return "\n\n".join(part for part in parts if part)
+    return without_controls("\n\n".join(part for part in parts if part))

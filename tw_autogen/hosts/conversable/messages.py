@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.escaped_text import without_controls
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _is_own(message: Message, names: Collection[str] | None) -> bool:
 
 
 def render_reply(answer: Answer, request: str = "", system_message: str = "") -> str:
-    """Return an answer as Markdown: the words, then a line for each file with a preview.
+    """Return an answer as Markdown without control characters: the words, then a line for each file with a preview.
 
     Args:
         answer: The session's.
@@ -116,12 +117,12 @@ def render_reply(answer: Answer, request: str = "", system_message: str = "") ->
         `TERMINATE` stands at the end only if that was asked for and the request was answered to its end; words that
         merely come from data or printed output don't end a chat.
     """
-    text, lines = answer.message.rstrip(), answer.files_markdown()
+    text, lines = without_controls(answer.message.rstrip()), without_controls(answer.files_markdown())
     bare = text.removesuffix(_TERMINATE).rstrip() if text.endswith(_TERMINATE) else text
     ends = text != bare
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
     if wanted and answer.stop == "Completed":
         return "\n\n".join(part for part in (bare, lines, _TERMINATE) if part)
     if not ends:
-        return answer.markdown()
+        return "\n\n".join(part for part in (text, lines) if part)
     return "\n\n".join(part for part in (f"{bare} `{_TERMINATE}`".strip(), lines) if part)

@@ -9,14 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.approval import Approve, Decision, Proposal, waiting_for_person
 from tw_autogen.errors import McpCallLostError, ToolCallRefusedError
+from tw_autogen.escaped_text import shortened, visible_line
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.settings import McpApproval
 
 ASK_SECONDS = 3600.0
 """How long a call may wait for a person."""
-_SHOWN_CHARS = 4000
+_SHOWN_CHARS, _SHOWN_NAME_CHARS = 4000, 200
+_MOST_KEPT_BYTES = 8 << 20
+"""Of the answers to the calls of one tool."""
 
 
 class Gate:
@@ -64,9 +68,9 @@ class Gate:
         """
         if lost and (self._approve is None or self._approval == "never"):
             raise ToolCallRefusedError(
-                f"{name}: this very call was sent before for this request, and its answer never came. It is "
-                "not sent a second time, because its server marks it neither as read-only nor as idempotent. Find out "
-                "in another way whether it took effect, or tell the User that this is not known"
+                f"{name}: this very call was sent before for this request, and its answer never came, or was too large "
+                "to be kept. It is not sent a second time, because its server marks it neither as read-only nor as "
+                "idempotent. Find out in another way whether it took effect, or tell the User that this is not known"
             )
         if not lost and (self._always or not self._asks()):
             return
@@ -103,10 +107,15 @@ class Gate:
             half = _SHOWN_CHARS // 2
             text = f"{text[:half]}\n… {len(text) - 2 * half} characters are not shown …\n{text[-half:]}"
         mark = ", marked as read-only" if self.read_only else ""
-        return f"server: {self._server.name} ({self._server.words()})\ntool: {self._tool}{mark}\narguments: {text}"
+        server = visible_line(f"{self._server.name} ({self._server.words()})")
+        tool = shortened(visible_line(self._tool), _SHOWN_NAME_CHARS)
+        return f"server: {server}\ntool: {tool}{mark}\narguments: {text}"
 
 
-_LOST = "the same call was sent before for this request, and its answer never came; it may take effect a second time"
+_LOST = (
+    "the same call was sent before for this request, and its answer never came, or was too large to be kept; it may "
+    "take effect a second time"
+)
 
 
 @dataclass(eq=False)
@@ -115,8 +124,8 @@ class Sent:
 
     Args:
         key: Its arguments, spelled in one way.
-        came: The answer; None: none has come, and whether it took effect is not known.
-        lost: None will come: the server ended, or took too long.
+        came: The answer; None: none has come, and whether it took effect is not known, or it is too large to be kept.
+        lost: None will come: the server ended, took too long, or sent what can't be read.
     """
 
     key: str
@@ -135,6 +144,7 @@ class SentCalls:
     def __init__(self) -> None:
         self._now: list[Sent] = []
         self._earlier: list[Sent] = []
+        self._kept_bytes = 0
         self._lock = threading.Lock()
 
     def begin_cell(self, *, second_try: bool) -> None:
@@ -142,6 +152,7 @@ class SentCalls:
         with self._lock:
             self._earlier = [*self._earlier, *self._now] if second_try else []
             self._now = []
+            self._kept_bytes = self._kept_bytes if second_try else 0
 
     def earlier(self, arguments: Mapping[str, Any]) -> Sent | None:
         """Return the first call with these arguments of a failed cell that was not asked for since; None: none.
@@ -171,8 +182,18 @@ class SentCalls:
         except Exception:
             self.forget(sent)
             raise
-        if sent.came is not None and sent.came.get("isError"):
+        if sent.came is None:
+            return
+        if sent.came.get("isError"):
             self.forget(sent)
+            return
+        text = json.dumps(sent.came)
+        size = len(text) + bounded_json.estimate_bytes(text)
+        with self._lock:
+            if self._kept_bytes + size > _MOST_KEPT_BYTES:
+                sent.came = None
+            else:
+                self._kept_bytes += size
 
     def forget(self, sent: Sent) -> None:
         """Forget a call: it took no effect, or a person has allowed to send it again."""

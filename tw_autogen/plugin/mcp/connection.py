@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import logging
 import math
 import os
@@ -15,7 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
+from tw_autogen.escaped_text import shortened
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.plugin.mcp.bounded_messages import ENCODING, LIMIT_WORDS, bounded_client
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.private_files import open_private
 from tw_autogen.safe_folder import SafeFolder
@@ -28,11 +31,14 @@ else:
 INSTALL = 'pip install "tw-autogen[mcp]"'
 _LAST_BYTES = 2000
 _START_LINES = 5
+_LONGEST_ERROR = 1000
 _HEAD = 200
 _MOST_PAGES = 100
+_MOST_TOOLS, _MOST_LISTED_CHARS = 1000, 2_000_000
 _HTTP_SECONDS = 30.0
 _STOP_SECONDS = 8.0
 _CLOSED, _SESSION_GONE = -32000, -32600  # what the SDK's HTTP transport says of a server that is gone
+_NOT_READ, _NO_SUCCESS = -32700, (-32603, "Server returned an error response")  # … and of an answer that it can't use
 
 logging.getLogger("mcp").addHandler(logging.NullHandler())  # a line that is no message is no traceback for our user
 
@@ -85,6 +91,9 @@ class Connection:
             with self._scope:
                 self._scope.deadline = anyio.current_time() + seconds
                 async with sdk().Client(self._transport(), client_info=_client_info()) as client:
+                    # A server's schema may take any time to match: a pattern such as `^(a+)+$`, choices that refer to
+                    # one another. Code gets the value as it came, as it does from a tool without a schema.
+                    client.session.validate_tool_result = _taken_as_it_is
                     self.tools = await _all_tools(client)
                     self._scope.deadline = math.inf
                     self._client = client
@@ -119,7 +128,7 @@ class Connection:
             TimeoutError: no answer came; the server was told that nobody waits any more.
             McpServerError: the server is gone, and nothing was sent.
             McpCallLostError: the server ended meanwhile, or sent an answer that is no message of the protocol.
-            Exception: whatever else the SDK raises, such as `MCPError` with the server's own words.
+            MCPError: the SDK's, with the server's own words: it has not done what was asked.
         """
         if self.gone or self._client is None:
             raise McpServerError(self.describe("is not there any more"))
@@ -138,16 +147,21 @@ class Connection:
             if self._lost(error):
                 self.ended()
                 raise McpCallLostError(self.describe(f"ended while {tool!r} ran")) from error
-            raise
+            if isinstance(error, sdk().MCPError) and not _is_unread(error):
+                raise
+            raise McpCallLostError(self._unreadable(tool, f" ({_first_cause(error)})")) from error
         finally:
             self._calls.discard(unread)
         if came is None:
-            raise McpCallLostError(
-                f"MCP server {self._server.name!r} answered while {tool!r} ran, but not as the protocol says; "
-                "the fault is the server's"
-            )
+            raise McpCallLostError(self._unreadable(tool))
         plain: Mapping[str, Any] = came.model_dump(by_alias=True, mode="json", exclude_none=True)
         return plain
+
+    def _unreadable(self, tool: str, why: str = "") -> str:
+        return (
+            f"MCP server {self._server.name!r} answered while {tool!r} ran, but not as the protocol says, "
+            f"or with more than {LIMIT_WORDS}{why}; the fault is the server's"
+        )
 
     async def stop(self) -> None:
         """End it: its input is closed, and if that doesn't help within seconds it is killed with its children."""
@@ -200,7 +214,9 @@ class Connection:
     def _open_streams(self, stack: contextlib.ExitStack | contextlib.AsyncExitStack) -> Any:
         server = self._server
         if server.transport == "sse":
-            return sdk("mcp.client.sse").sse_client(server.url, headers=dict(server.headers))
+            return sdk("mcp.client.sse").sse_client(
+                server.url, headers=dict(server.headers), httpx_client_factory=_sse_http_client
+            )
         if server.transport == "http":
             return _streamable_http(server)
         log = stack.enter_context(open_private(self._log))
@@ -209,6 +225,7 @@ class Connection:
             args=list(server.args),
             env=dict(server.env),
             cwd=server.cwd or None,
+            encoding=ENCODING,
             encoding_error_handler="replace",
         )
         return sdk().stdio_client(wanted, errlog=log)
@@ -271,10 +288,18 @@ async def _streamable_http(server: McpServer) -> AsyncIterator[tuple[Any, Any]]:
     """Open the way to a server over HTTP; how long an answer may take is the call's business."""
     httpx = sdk("httpx2")
     times = httpx.Timeout(_HTTP_SECONDS, read=None)
-    async with httpx.AsyncClient(headers=dict(server.headers), timeout=times) as client:
+    async with bounded_client(httpx, server.headers, timeout=times) as client:
         transport = sdk("mcp.client.streamable_http").streamable_http_client(server.url, http_client=client)
         async with transport as streams:
             yield streams[0], streams[1]
+
+
+def _sse_http_client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+    return bounded_client(sdk("httpx2"), headers, timeout=timeout, auth=auth)
+
+
+async def _taken_as_it_is(name: str, result: Any) -> None:
+    """Check nothing, in place of the SDK's method of this name."""
 
 
 def _client_info() -> Any:
@@ -286,12 +311,24 @@ def _client_info() -> Any:
 
 
 async def _all_tools(client: Any) -> tuple[Mapping[str, Any], ...]:
-    """List a server's tools, page by page."""
+    """List a server's tools, page by page.
+
+    Raises:
+        McpServerError: there are too many, or too much is said of them for any prompt.
+    """
     tools: list[Mapping[str, Any]] = []
     cursor = None
+    chars = 0
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
-        tools += [one.model_dump(by_alias=True, mode="json", exclude_none=True) for one in page.tools]
+        for one in page.tools:
+            tools.append(one.model_dump(by_alias=True, mode="json", exclude_none=True))
+            chars += len(json.dumps(tools[-1]))
+            if len(tools) > _MOST_TOOLS or chars > _MOST_LISTED_CHARS:
+                raise McpServerError(
+                    f"it lists more than {_MOST_TOOLS} tools, or describes them in more than {_MOST_LISTED_CHARS} "
+                    "characters"
+                )
         cursor = page.next_cursor
         if not cursor:
             break
@@ -311,9 +348,15 @@ def _is_answer(error: Exception) -> bool:
     return False
 
 
+def _is_unread(error: Any) -> bool:
+    """Return whether an error is the HTTP transport's own, for an answer that can't be read, and not the server's."""
+    return error.code == _NOT_READ or (error.code, error.message) == _NO_SUCCESS
+
+
 def _first_cause(error: BaseException) -> str:
     """Return what went wrong first: task groups wrap one error in another."""
     inner = getattr(error, "exceptions", None)
     if inner:
         return _first_cause(inner[0])
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    words = shortened(str(error), _LONGEST_ERROR)
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -6,15 +6,16 @@ import keyword
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 from tw_autogen.variable_names import RESERVED
 
 _NO_WORD = re.compile(r"\W+")
+_LONGEST = 100
 
 
 def identifier(words: str, otherwise: str = "tool") -> str:
-    """Return a Python identifier that looks like a name: letters, digits and underscores, no keyword.
+    """Return a Python identifier that looks like a name: at most 100 letters, digits and underscores, no keyword.
 
     Args:
         words: Any text.
@@ -24,28 +25,37 @@ def identifier(words: str, otherwise: str = "tool") -> str:
         >>> identifier("get-weather"), identifier("2d.plot"), identifier("class")
         ('get_weather', 'tool_2d_plot', 'class_')
     """
-    plain = unicodedata.normalize("NFKC", words)
+    plain = unicodedata.normalize("NFKC", words[:_LONGEST])[:_LONGEST]
     plain = plain if plain.isidentifier() else _NO_WORD.sub("_", plain).strip("_")
     if not plain or not plain.isidentifier():
         plain = f"{otherwise}_{plain}".rstrip("_")
     return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
-def free(wishes: Iterable[str], is_taken: Callable[[str], bool]) -> str:
-    """Return the first wish that is free, or the last one with a number behind it.
+class Names:
+    """Names that are given once each.
 
     Args:
-        wishes: Names, the best one first; at least one.
-        is_taken: Returns whether a name is used already.
+        used: Those that are taken already.
     """
-    wished = list(wishes)
-    for one in wished:
-        if not is_taken(one):
-            return one
-    number = 2
-    while is_taken(f"{wished[-1]}_{number}"):
-        number += 1
-    return f"{wished[-1]}_{number}"
+
+    def __init__(self, used: Iterable[str] = ()) -> None:
+        self._used = set(used)
+        self._next: dict[str, int] = {}
+
+    def give(self, *wishes: str) -> str:
+        """Return the first wish that is free, or the last one with a number behind it, and keep it.
+
+        Args:
+            wishes: Names, the best one first.
+        """
+        given = next((one for one in wishes if one not in self._used), "")
+        number = self._next.get(wishes[-1], 2)
+        while not given or given in self._used:
+            given, number = f"{wishes[-1]}_{number}", number + 1
+            self._next[wishes[-1]] = number
+        self._used.add(given)
+        return given
 
 
 def tool_names(tools: Iterable[tuple[str, str]], taken: Collection[str] = ()) -> dict[tuple[str, str], str]:
@@ -64,10 +74,9 @@ def tool_names(tools: Iterable[tuple[str, str]], taken: Collection[str] = ()) ->
     often = Counter(name for _, _, name in wanted)
     twice = {name for name, times in often.items() if times > 1}
     given: dict[tuple[str, str], str] = {}
-    used = {*taken, *RESERVED, *twice}
+    names = Names([*taken, *RESERVED, *twice])
     for server, tool, name in wanted:
         longer = f"{identifier(server, 'server')}_{name}".lstrip("_")
         wishes = [longer] if name.startswith("_") else [name, longer]
-        given[server, tool] = free(wishes, used.__contains__)
-        used.add(given[server, tool])
+        given[server, tool] = names.give(*wishes)
     return given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -17,6 +18,10 @@ _NAMES = {
 }
 _MOST_CHOICES = 24
 _DEPTH = 5
+_LONGEST_LITERAL = 300
+_SURE_WORK = 2000
+_SIZED = (str, list, dict)
+_SCALARS = (str, int, float)
 _NOTES = ("format", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "maxLength", "maxItems")
 
 
@@ -25,12 +30,18 @@ class Schema:
 
     Args:
         plain: As a server sent it, so it may be anything.
-        root: The document in which `$ref` points; None: `plain` itself.
+        whole: The schema in which it stands, where `$ref` points; None: it is the whole itself.
+
+    All parts of a schema share one budget of work, which grows with its length: choices that refer to one another can
+    make a tree of any size from a few words. What is beyond it is `Any`.
     """
 
-    def __init__(self, plain: Any, root: Any = None) -> None:
-        self.root = plain if root is None else root
-        self.plain = self._resolved(plain)
+    def __init__(self, plain: Any, whole: Schema | None = None) -> None:
+        self._whole = whole or self
+        if whole is None:
+            self._root = plain
+            self._work = _SURE_WORK + 10 * len(json.dumps(plain))
+        self.plain: Mapping[str, Any] = self._resolved(plain)
 
     def type(self, depth: int = _DEPTH) -> str:
         """Spell the type as Python does; `Any` where the schema doesn't say, or goes too deep.
@@ -46,11 +57,13 @@ class Schema:
         if isinstance(choices, list) and choices:
             return _literal(choices)
         for key in ("anyOf", "oneOf"):
-            if isinstance(plain.get(key), list) and plain[key]:
-                return _union([self._at(one).type(depth - 1) for one in plain[key]])
+            if parts := _or_empty(plain.get(key), list):
+                few = len(parts) <= _MOST_CHOICES
+                return _union([self._at(one).type(depth - 1) for one in parts]) if few else "Any"
         kind = plain.get("type")
         if isinstance(kind, list) and kind:
-            return _union([Schema({**plain, "type": one}, self.root).type(depth) for one in kind])
+            few = len(kind) <= len(_NAMES)
+            return _union([self._at({**plain, "type": one}).type(depth) for one in kind]) if few else "Any"
         if kind == "array" or (kind is None and "items" in plain):
             inner = self._at(plain.get("items")).type(depth - 1)
             return "list" if inner == "Any" else f"list[{inner}]"
@@ -90,20 +103,21 @@ class Schema:
         """Return what is known of a value beside its type: description, keys, limits."""
         text = self.plain.get("description") or ""
         text = text if isinstance(text, str) else ""
-        limits = ", ".join(f"{key} {self.plain[key]}" for key in _NOTES if key in self.plain)
+        limits = ", ".join(f"{key} {self.plain[key]}" for key in _NOTES if isinstance(self.plain.get(key), _SCALARS))
         parts = [text.strip(), self.shape(), f"({limits})" if limits else ""]
         return " ".join(part for part in parts if part)
 
     def _alternatives(self) -> list[Schema]:
-        return [self._at(one) for key in ("anyOf", "oneOf") for one in _or_empty(self.plain.get(key), list)]
+        parts = (_or_empty(self.plain.get(key), list) for key in ("anyOf", "oneOf"))
+        return [self._at(one) for some in parts for one in some[:_MOST_CHOICES]]
 
     def _at(self, plain: Any) -> Schema:
-        return Schema(plain, self.root)
+        return Schema(plain, self._whole)
 
     def _resolved(self, plain: Any) -> Mapping[str, Any]:
         """Follow `$ref` inside the document, and take `allOf` together; what leads nowhere says nothing."""
         for _ in range(_DEPTH):
-            if not isinstance(plain, Mapping):
+            if not isinstance(plain, Mapping) or not self._affords(plain):
                 return {}
             if isinstance(plain.get("$ref"), str):
                 rest = {key: value for key, value in plain.items() if key != "$ref"}
@@ -117,20 +131,29 @@ class Schema:
 
     def _merged(self, plain: Mapping[str, Any]) -> Mapping[str, Any]:
         merged: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
+        needed: list[Any] = []
         own = {key: value for key, value in plain.items() if key != "allOf"}
         for one in [*(part for part in plain["allOf"] if isinstance(part, Mapping)), own]:
             one = self._pointed(one["$ref"]) if isinstance(one.get("$ref"), str) else one
-            if isinstance(one, Mapping):
-                both = (merged, one)
-                fields = {key: each for part in both for key, each in _or_empty(part.get("properties"), dict).items()}
-                needed = [name for part in both for name in _or_empty(part.get("required"), list)]
-                merged = {**merged, **one, "properties": fields, "required": needed}
+            if isinstance(one, Mapping) and self._affords(one):
+                fields.update(_or_empty(one.get("properties"), dict))
+                needed += _or_empty(one.get("required"), list)
+                merged.update(one)
+        merged.update(properties=fields, required=needed)
         return {key: value for key, value in merged.items() if value or key not in ("properties", "required")}
+
+    def _affords(self, plain: Mapping[str, Any]) -> bool:
+        """Return whether there is work left for one more look at a schema, and count it."""
+        whole = self._whole
+        if whole._work > 0:
+            whole._work -= 1 + len(plain) + sum(len(one) for one in plain.values() if isinstance(one, _SIZED))
+        return whole._work > 0
 
     def _pointed(self, reference: str) -> Any:
         if not reference.startswith("#"):
             return None
-        here = self.root
+        here = self._whole._root
         for part in reference[1:].split("/")[1:]:
             here = here.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(here, Mapping) else None
         return here
@@ -144,7 +167,7 @@ def _or_empty(value: Any, kind: type[_Kind]) -> _Kind:
 def _literal(choices: list[Any]) -> str:
     if any(not isinstance(one, str | int | bool | None) for one in choices):
         return "Any"
-    if len(choices) > _MOST_CHOICES:
+    if len(choices) > _MOST_CHOICES or sum(len(one) for one in choices if isinstance(one, str)) > _LONGEST_LITERAL:
         return _union(sorted({type(one).__name__.replace("NoneType", "None") for one in choices}))
     return f"Literal[{', '.join(map(repr, choices))}]"
 

@@ -179,6 +179,8 @@ class _RestartingServer:
                     lambda: connection.call(tool, arguments, seconds=self._call_seconds)
                 )
             except McpServerError as error:
+                if not connection.gone:  # it has answered, with what can't be read
+                    raise
                 with self._lock:
                     next_time = self._count_failure(connection)
                 raise type(error)(f"{error}\n{next_time}") from error

@@ -12,7 +12,7 @@ from typing import Any
 
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp.call_gate import Gate, SentCalls
-from tw_autogen.plugin.mcp.python_names import free, identifier
+from tw_autogen.plugin.mcp.python_names import Names, identifier
 from tw_autogen.plugin.mcp.schema_types import Schema
 from tw_autogen.plugin.mcp.tool_results import read_result
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
@@ -23,6 +23,7 @@ Call = Callable[[Mapping[str, Any], Tell], Mapping[str, Any]]
 
 _ABOUT_CHARS = 300
 _DESCRIPTION_CHARS = 1200
+_MOST_PARTS = 40
 
 
 def tool_spec(
@@ -48,10 +49,10 @@ def tool_spec(
         gives = gives.fields()["result"]
     typed = bool(tool.get("outputSchema"))
     about = str(tool.get("description") or tool.get("title") or "").strip()
-    said = [_cut(about, _DESCRIPTION_CHARS) or f"The tool {tool['name']}."]
+    said = [_cut(about or f"The tool {tool['name']}.", _DESCRIPTION_CHARS)]
     if name != tool["name"]:
         said[0] += "" if said[0].endswith((".", "!", "?", "…")) else "."
-        said.append(f"The MCP server {server} calls it {tool['name']!r}.")
+        said.append(f"The MCP server {server} calls it {_cut(repr(tool['name']), _ABOUT_CHARS)}.")
     result = Parameter("result", gives.type(), description=_cut(gives.about(), _ABOUT_CHARS))
     text = Parameter("text", "str", description="the tool's words; pictures and files are saved, and named in it")
     spec = PluginSpec(
@@ -156,17 +157,24 @@ class _Tool:
 
 
 def _parameter_names(takes: Schema) -> dict[str, str]:
-    names: dict[str, str] = {}
-    for own in takes.fields():
-        names[own] = free([identifier(own, "argument")], lambda one: one in names.values())
-    return names
+    names = Names()
+    return {own: names.give(identifier(own, "argument")) for own in takes.fields()}
 
 
 def _parameter(schema: Schema, own: str, name: str, required: bool) -> Parameter:
     said = _cut(schema.about(), _ABOUT_CHARS)
-    mapped = "" if own == name else f"(the server calls it {own!r})"
+    mapped = "" if own == name else f"(the server calls it {_cut(repr(own), _ABOUT_CHARS)})"
     default = NO_DEFAULT if required else schema.plain.get("default", NO_DEFAULT)
-    return Parameter(name, schema.type(), required, " ".join(part for part in (said, mapped) if part), default)
+    about = " ".join(part for part in (said, mapped) if part)
+    return Parameter(name, schema.type(), required, about, default if _is_short(default) else NO_DEFAULT)
+
+
+def _is_short(value: Any) -> bool:
+    """Return whether a value can stand in a stub: a short text, or a few such in a list or dictionary."""
+    if isinstance(value, list | dict):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        return len(parts) <= _MOST_PARTS and all(not isinstance(one, list | dict) and _is_short(one) for one in parts)
+    return not isinstance(value, str) or len(value) <= _ABOUT_CHARS
 
 
 def _cut(text: str, most: int) -> str:
