@@ -443,6 +443,23 @@ def test_a_hand_over_gives_nothing_away_that_lies_elsewhere_or_is_another_users(
 
 
 @root_only
+def test_sessions_of_the_command_line_in_a_kernels_own_folder_stay_theirs(inside):
+    (inside / ".tw" / "sessions" / "session-x" / "files").mkdir(parents=True)
+    (inside / ".tw" / "sessions" / "session-x" / "events.jsonl").write_text("{}")
+    os.chown(inside / ".tw" / "sessions" / "session-x" / "files", USERS[5], USERS[5])
+    (inside / "own").touch()
+
+    ownership = FolderOwnership()
+    ownership.enter(inside, USERS[2])
+
+    owners = {one.name: one.lstat().st_uid for one in inside.rglob("*")}
+    kept = {".tw": 0, "sessions": 0, "session-x": 0, "files": USERS[5], "events.jsonl": 0}
+    assert owners == {**kept, "own": USERS[2]}
+    ownership.leave(inside, USERS[2])
+    assert {one.name: one.lstat().st_uid for one in inside.rglob("*")} == {**kept, "own": 0}
+
+
+@root_only
 def test_a_folder_that_is_exchanged_for_a_link_is_not_handed_over(flipping, outside):
     for uid in USERS[:60]:
         hand_over(flipping, uid)

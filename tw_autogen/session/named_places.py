@@ -14,6 +14,10 @@ from tw_autogen.settings import LeftOut, texts_of
 from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, code_files
 
 _BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
+_MOST_WORDS = 10
+"""Of a server's arguments, those that may be the name of a program which another one runs: `uv run notes`."""
+_PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
+"""Where `uv run`, `poetry run`, `npx` and the like find a project's programs."""
 _MOST_SHORT_OPTIONS = 4
 """Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
 
@@ -78,7 +82,10 @@ class NamedPlaces:
             return
         start = Path(server.cwd)
         searched = [part for text in server.env.values() for part in text.split(os.pathsep) if part]
-        words = [server.command, *server.args, *searched, *(os.path.join(part, server.command) for part in searched)]
+        here = [part for part in os.get_exec_path() if os.path.isabs(part) and lies_in(Path(part), folder)]
+        searched += [*here, *(str(start / one) for one in _PROGRAMS)]
+        found = [os.path.join(part, word) for part in searched for word in (server.command, *server.args[:_MOST_WORDS])]
+        words = [server.command, *server.args, *searched, *found]
         parts = {part for word in words for part in _parts(word)}
         modules = {part.replace(".", "/") for part in parts if all(map(str.isidentifier, part.split(".")))}
         self._add_words([*parts, *modules, *(f"{one}.py" for one in modules)], start, folder, inner=True)
