@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -442,6 +443,23 @@ def test_a_hand_over_gives_nothing_away_that_lies_elsewhere_or_is_another_users(
 
 
 @root_only
+def test_sessions_of_the_command_line_in_a_kernels_own_folder_stay_theirs(inside):
+    (inside / ".tw" / "sessions" / "session-x" / "files").mkdir(parents=True)
+    (inside / ".tw" / "sessions" / "session-x" / "events.jsonl").write_text("{}")
+    os.chown(inside / ".tw" / "sessions" / "session-x" / "files", USERS[5], USERS[5])
+    (inside / "own").touch()
+
+    ownership = FolderOwnership()
+    ownership.enter(inside, USERS[2])
+
+    owners = {one.name: one.lstat().st_uid for one in inside.rglob("*")}
+    kept = {".tw": 0, "sessions": 0, "session-x": 0, "files": USERS[5], "events.jsonl": 0}
+    assert owners == {**kept, "own": USERS[2]}
+    ownership.leave(inside, USERS[2])
+    assert {one.name: one.lstat().st_uid for one in inside.rglob("*")} == {**kept, "own": 0}
+
+
+@root_only
 def test_a_folder_that_is_exchanged_for_a_link_is_not_handed_over(flipping, outside):
     for uid in USERS[:60]:
         hand_over(flipping, uid)
@@ -608,3 +626,18 @@ def test_a_journal_of_cells_that_code_has_written_is_read_within_bounds(inside, 
 
     assert len(entries) == lines
     assert all(entry in ({}, {"code": "1"}) for entry in entries)
+
+
+def test_many_links_to_the_same_files_take_linear_time(tmp_path):
+    folder, own = tmp_path / "agent", tmp_path / "session"
+    for one in (folder, own):
+        one.mkdir()
+    for name in ("a.csv", "ab.csv"):
+        (folder / name).write_text(name)
+    began = time.process_time()
+
+    answer, copies = bring_linked(f"[x]({folder / 'a.csv'}) [y]({folder / 'ab.csv'}) " * 5000, [folder], own)
+
+    assert [copy.read_text() for copy in copies] == ["a.csv", "ab.csv"]
+    assert answer.count(f"]({copies[0].as_uri()})") == answer.count(f"]({copies[1].as_uri()})") == 5000
+    assert time.process_time() - began < 8

@@ -56,6 +56,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tw_autogen.notebook_traceback import render_traceback
+
 if TYPE_CHECKING:
     from tw_autogen.conversation import Round
 
@@ -69,7 +71,10 @@ ENDED_BY_SIGNAL = "it was ended by a signal"
 
 
 class TwAutogenError(Exception):
-    """Anything that tw_autogen raises on purpose."""
+    """Anything that tw_autogen raises on purpose; a notebook shows it with the user's own frames."""
+
+    def _render_traceback_(self) -> list[str]:  # IPython's name for it
+        return render_traceback(self)
 
 
 class ConfigError(TwAutogenError):

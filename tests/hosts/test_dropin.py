@@ -564,12 +564,6 @@ def secret() -> str:
     return "xyzzy"
 
 
-def test_functions_are_not_taken_as_functions(served, tmp_path):
-    refused = r"functions= offers tools to the agent's model, not to its roles|knows no argument 'functions'"
-    with pytest.raises(ConfigError, match=refused):
-        TaskWeaverAgent("tw", llm_config=served(), functions=[secret], workspace=tmp_path)
-
-
 @pytest.mark.parametrize("kind", [TaskWeaverAgent, CodeInterpreterAgent])
 def test_code_calls_a_function_that_is_registered_for_the_agents_model(served, agent, tmp_path, kind):
     replies = [plans("go")] * (kind is TaskWeaverAgent)

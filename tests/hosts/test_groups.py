@@ -87,6 +87,30 @@ def test_it_answers_in_a_nested_chat(served, agent, tmp_path):  # C36
         assert result.summary == "It is 42."
 
 
+@pytest.mark.parametrize("turns", [1, 2, 3, None])
+def test_an_empty_message_after_its_answer_leaves_that_the_outcome_of_a_chat(served, agent, tmp_path, turns):
+    with TaskWeaverAgent(llm_config=served(plans("It is 42.", to="User")), workspace=tmp_path) as worker:
+        lead, person = agent("lead"), agent()
+        chat = {"recipient": worker, "message": "what is 6*7?", "summary_method": "last_msg"}
+        lead.register_nested_chats([{**chat, **({} if turns is None else {"max_turns": turns})}], trigger=person)
+        result = person.initiate_chat(lead, message="ask your analyst", max_turns=1, silent=True)
+
+        assert result.summary == "It is 42."
+        assert worker.last_message()["content"] == "It is 42."
+        assert len(served.requests) == 1
+
+
+def test_the_last_message_is_the_hosts_where_nothing_was_said(served, agent, tmp_path):
+    with TaskWeaverAgent(llm_config=served(), workspace=tmp_path) as worker:
+        person = agent()
+        assert worker.last_message() is None
+        with pytest.raises(KeyError, match="user"):
+            worker.last_message(person)
+        person.initiate_chat(worker, message="", max_turns=1, silent=True)
+
+        assert worker.last_message(person)["content"] == ""
+
+
 def test_a_queue_of_chats_carries_its_answer_over(served, agent, tmp_path):  # C36
     config = served(plans("It is 42.", to="User"), plans("Twice is 84.", to="User"))
     with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:

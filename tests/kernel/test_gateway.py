@@ -600,6 +600,30 @@ def test_a_line_that_breaks_is_taken_up_again_and_nothing_is_lost(url, tmp_path)
     assert (during.ok, during.result, during.stdout) == (True, "6", "on\nstill on\n")
 
 
+def test_a_gateway_that_cuts_each_new_line_is_given_up_and_takes_little_time_until_then(url, tmp_path):
+    with (
+        contextlib.closing(Cable(url)) as cable,
+        GatewayKernel(tmp_path, gateway_url=cable.url, token=TOKEN) as kernel,
+    ):
+        kernel.execute("kept = 5", seconds=SECONDS)
+        over, cuts = threading.Event(), []
+
+        def keep_cutting():
+            while not over.wait(0.05):
+                cuts.append(cable.cut())
+
+        cutting = threading.Thread(target=keep_cutting)
+        cutting.start()
+        before = time.process_time()
+        ran = kernel.execute("import time\ntime.sleep(60)", seconds=60)
+        took = time.process_time() - before
+        over.set()
+        cutting.join()
+
+    assert "cuts the line again and again" in ran.error or "is lost" in ran.error, ran.error
+    assert took < 10
+
+
 def test_a_gateways_endless_message_is_cut(url, tmp_path):
     piece = struct.pack(">BBQ", 0x00, 127, 30 << 20) + bytes(30 << 20)  # a frame of 30 MB that goes on in the next one
     with (

@@ -138,8 +138,8 @@ def test_what_is_exchanged_between_the_look_and_the_hash_is_not_trusted(here, mo
     assert not (here.parent / "ran").exists()
 
 
-@pytest.mark.parametrize("name", ["planner_examples", "code_examples"])
-def test_an_example_in_a_folder_that_a_setting_names_ends_trust_when_it_changes(here, name):
+@pytest.mark.parametrize("name", ["planner_examples", "code_examples", "experience"])
+def test_an_example_or_lesson_in_a_folder_that_a_setting_names_ends_trust_when_it_changes(here, name):
     write(here, {SETTINGS: {f"recall.{name}": "my", "kernel.sandbox": "off"}, "my/e.yaml": EXAMPLE.format(words="a")})
     review = review_folder()
     assert review.remember(review.sha256()) == ""

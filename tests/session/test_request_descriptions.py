@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from tw_autogen import open_session
+from tw_autogen.session import request_descriptions
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions, profile_value
 from tw_autogen.session.settings import SessionSettings
@@ -549,3 +550,17 @@ def test_descriptions_of_any_size_are_cut_before_they_are_ranked(tmp_path):
     assert len(text) < 5000
     assert len(folder) < 5000
     assert max(map(len, problems)) < 1100
+
+
+@pytest.mark.parametrize(
+    ("line", "begun"),
+    [
+        ("'Year': int, 2022 (31), 2023 (31), 2024 (31)", "'Year': int, 2022 (31) …"),
+        ("'rank': int, 1 … 59, all different", "'rank': int, 1 … 59"),
+        ("'x': text, 29 with '%' ('0.02%'; to be read with str.rstrip first), 3 missing", "'x': text, 29 with '%'"),
+        ("'kind': text, all different", "'kind': text, all different"),
+        ("'all': int, 7 (4)", "'all': int, 7 (4)"),
+    ],
+)  # fmt: skip
+def test_the_beginning_of_what_is_said_of_a_column_is_no_half_of_an_aside(line, begun):
+    assert request_descriptions._begun(line, 60) == begun

@@ -78,9 +78,18 @@ def test_a_server_of_a_project_starts_in_the_project_and_not_in_the_current_fold
     assert set(ran.read_text().split()) == {"good"}
 
 
-@pytest.mark.parametrize("case", [*PROGRAMS, "below a folder called ~", "an option's value", "installed Python"])
-def test_a_program_that_changes_after_the_folder_was_trusted_is_not_started(here, tmp_path, case):
+@pytest.mark.parametrize(
+    "case",
+    [*PROGRAMS, "below a folder called ~", "an option's value", "installed Python", "on PATH", "uv run"],
+)
+def test_a_program_that_changes_after_the_folder_was_trusted_is_not_started(here, tmp_path, monkeypatch, case):
+    found = f"{here / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv(
+        "PATH", found if case == "on PATH" else f"{tmp_path / 'programs'}{os.pathsep}{os.environ['PATH']}"
+    )
     more = {
+        "on PATH": ({"command": "notes"}, "node_modules/.bin/notes", shell),
+        "uv run": ({"command": "uv", "args": ["run", "notes"]}, ".venv/bin/notes", shell),
         "below a folder called ~": ({"command": PYTHON, "args": ["~/run"]}, "~/run", python),
         "an option's value": ({"command": "sh", "args": ["-c", "./in/tool;true"]}, "in/tool", shell),
         "installed Python": (
@@ -91,6 +100,7 @@ def test_a_program_that_changes_after_the_folder_was_trusted_is_not_started(here
     }
     server, name, program = {**PROGRAMS, **more}[case]
     write(tmp_path / "programs", {"uvx": f'#!/bin/sh\nshift\nexec "{PYTHON}" "$@"\n'})
+    write(tmp_path / "programs", {"uv": '#!/bin/sh\nexec ".venv/bin/$2"\n'})
     write(here, {SETTINGS: {"plugin.mcp_servers": {"m": server}}, name: program(tmp_path / "ran", "good")})
     trust()
     settings = read_settings()
@@ -151,6 +161,7 @@ OWN = {
     "-uc": (PYTHON, ["-uc", "import served"]),
     "env": ("env", [PYTHON, "-m", "served"]),
     "a shell": ("sh", ["-c", f"exec '{PYTHON}' -m served"]),
+    "a script in a variable": ("env", ["SCRIPT=/opt/x/run.py", PYTHON, "-m", "served"]),
     "a script as an argument": ("env", [PYTHON, "-m", "served", "x.py"]),
 }
 

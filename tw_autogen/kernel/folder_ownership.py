@@ -11,6 +11,8 @@ from pathlib import Path
 
 from tw_autogen.safe_folder import SafeFolder
 
+SESSIONS = ".tw"
+"""Where sessions lie by default, below the folder in which the command line was started."""
 USERS = range(61184, 65520)
 """The numbers that systemd gives to services that need a user for a while; nobody's files belong to them."""
 
@@ -78,7 +80,8 @@ def hand_over(folder: Path, uid: int) -> _Owners:
     """Change the owner of a session's folder to its kernel's user, where it is root's or an earlier kernel's.
 
     All by descriptor: what another kernel exchanges in the folder meanwhile leads to no other file. What belongs to
-    somebody else stays theirs, and so does a file of root's that has a second hard link: it may lie elsewhere too.
+    somebody else stays theirs, and so does a file of root's that has a second hard link: it may lie elsewhere too. The
+    command line's sessions in the folder are left alone.
 
     Args:
         folder: With all in it.
@@ -103,7 +106,7 @@ def hand_over(folder: Path, uid: int) -> _Owners:
                 owners[found.st_dev, found.st_ino] = owner
             return uid, uid
 
-        opened.give(take)
+        opened.give(take, but=(SESSIONS,))
     return owners
 
 
@@ -116,4 +119,4 @@ def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
         return owners.get((found.st_dev, found.st_ino), _ROOT) if found.st_uid == uid else None
 
     with contextlib.suppress(OSError), SafeFolder(folder) as opened:  # it may be gone
-        opened.give(give)
+        opened.give(give, but=(SESSIONS,))

@@ -14,6 +14,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.environment_variables import kernel_environment
+from tw_autogen.kernel.folder_ownership import SESSIONS
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
@@ -24,8 +25,6 @@ from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import protected_below
 
 _MOST_KEPT = 500
-SESSIONS = ".tw"
-"""Where sessions lie by default, below the folder in which the command line was started."""
 
 Kept = Mapping[str, Mapping[str, tuple[int, int]]]
 """By path of a settings file or hook: device and number by path of the file, its folder and those on the way."""

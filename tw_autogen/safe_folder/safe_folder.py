@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -370,12 +370,13 @@ class SafeFolder(Closing):
                             folders.append(name)
                 more = way.next(folders)
 
-    def give(self, owner_of: OwnerOf) -> None:
+    def give(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
         """Change the owner of the folder and of what is below it, as the superuser can.
 
         Args:
             owner_of: Called with what the system says of an entry; returns user and group, or None to leave it alone.
                 It may be called twice for an entry.
+            but: Names of directories directly in the folder that are left alone, with all in them.
 
         The entry that was looked at is the one whose owner changes: the look and the change use one descriptor, or
         a name in a directory that only the superuser can change at that time. Devices are left alone, and so is what
@@ -384,7 +385,8 @@ class SafeFolder(Closing):
         with Descent(self._list()) as way:
             more = True
             while more:
-                more = way.next(directory_calls.give_entries(way.at, owner_of))
+                folders = directory_calls.give_entries(way.at, owner_of)
+                more = way.next(folders if way.prefix else [name for name in folders if name not in but])
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
         with self._parent(name) as (at, last):

@@ -113,9 +113,9 @@ def _runs_script(args: Sequence[str]) -> bool:
     for word in left:
         if word in _OPTIONS_WITH_VALUE:
             next(left, None)
-        elif word.endswith(".py"):
+        elif word.endswith(".py") and "=" not in word:
             return True
-        elif word.startswith("-") and word != "-u":
+        elif "=" in word or (word.startswith("-") and word != "-u"):
             return False
     return False
 

@@ -16,6 +16,10 @@ from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIX
 _BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*|-|-i|--ignore-environment|unset")
 """Words by which a program gets no variables of ours, so that its Python reads a folder's caches: `-E`, `env -i`."""
+_MOST_WORDS = 10
+"""Of a server's arguments, those that may be the name of a program which another one runs: `uv run notes`."""
+_PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
+"""Where `uv run`, `poetry run`, `npx` and the like find a project's programs."""
 _MOST_SHORT_OPTIONS = 4
 """Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
 
@@ -83,7 +87,10 @@ class NamedPlaces:
             return
         start = Path(server.cwd)
         searched = [part for text in server.env.values() for part in text.split(os.pathsep) if part]
-        words = [server.command, *server.args, *searched, *(os.path.join(part, server.command) for part in searched)]
+        here = [part for part in os.get_exec_path() if os.path.isabs(part) and lies_in(Path(part), folder)]
+        searched += [*here, *(str(start / one) for one in _PROGRAMS)]
+        found = [os.path.join(part, word) for part in searched for word in (server.command, *server.args[:_MOST_WORDS])]
+        words = [server.command, *server.args, *searched, *found]
         parts = {part for word in words for part in _parts(word)}
         modules = {part.replace(".", "/") for part in parts if all(map(str.isidentifier, part.split(".")))}
         caches = any(map(_WITHOUT_ENVIRONMENT.fullmatch, parts)) or "PYTHONPYCACHEPREFIX" in server.env

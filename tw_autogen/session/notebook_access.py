@@ -13,6 +13,7 @@ from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import shortened, visible
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.notebook_traceback import users_frames
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_html import folded_html, note_html, output_html
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs
@@ -145,7 +146,7 @@ class NotebookAccess(ABC):
             ConfigError: no role here keeps variables.
             SessionBusyError, SessionClosedError: as in `ask`.
         """
-        with self._between_rounds() as keeper:
+        with users_frames(), self._between_rounds() as keeper:
             return keeper.get_variable(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -156,7 +157,7 @@ class NotebookAccess(ABC):
             SessionBusyError, SessionClosedError: as in `ask`.
         """
         checked_inputs((), {name: value})
-        with self._between_rounds() as keeper:
+        with users_frames(), self._between_rounds() as keeper:
             keeper.put_variable(name, value, folder=self.folder)
             self._set[name] = self.variables[name] = value
 
@@ -175,7 +176,9 @@ class NotebookAccess(ABC):
     def __repr__(self) -> str:
         """Return a short text: id, state, requests, and where code runs."""
         state = "closed" if self.closed else "busy" if self._is_busy else "open"
-        return f"<Session {self.id}, {state}, {len(self.rounds)} requests, code runs in: {self.where}>"
+        count = len(self.rounds)
+        asked = f"{count} request{'s' * (count != 1)}"
+        return f"<Session {self.id}, {state}, {asked}, code runs in: {self.where}>"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Return what a notebook shows: one line, and folded the requests with their answers."""

@@ -26,6 +26,7 @@ from tw_autogen.events import (
     PostOpened,
     RoundClosed,
 )
+from tw_autogen.notebook_traceback import users_frames
 from tw_autogen.session.answer_html import note_html, output_html, plan_html
 
 _TICK_SECONDS = 0.5
@@ -57,7 +58,11 @@ def shown_progress(
     shown = NotebookProgress()
     subscribe(shown)
     try:
-        yield
+        with users_frames():
+            yield
+    except BaseException:
+        shown.fail()
+        raise
     finally:
         unsubscribe(shown)
         shown.close()
@@ -80,6 +85,7 @@ class NotebookProgress:
         self._doing = "starting"
         self._output: list[str] = []
         self._error = ""
+        self._failed = False
         self._over = threading.Event()
         self._publish(first=True)
         self._thread = threading.Thread(target=self._tick, name="tw-progress", daemon=True)
@@ -89,6 +95,11 @@ class NotebookProgress:
         """Take one event; what changed is shown within half a second."""
         with self._lock:
             self._take(event)
+
+    def fail(self) -> None:
+        """Take note that there is no answer; the reason is that of the round, if there was one."""
+        with self._lock:
+            self._failed = True
 
     def close(self) -> None:
         """Show the last line, and end."""
@@ -152,7 +163,9 @@ class NotebookProgress:
         """Return HTML and plain text of what is to be seen now."""
         seconds = f"{time.monotonic() - self._began:.0f} s"
         if self._over.is_set():
-            line = f"No answer: {self._error}" if self._error else f"Answered after {seconds}"
+            line = f"Answered after {seconds}"
+            if self._error or self._failed:
+                line = f"No answer: {self._error}" if self._error else "No answer"
             return note_html(line), visible(line)
         steps = self._plan.steps if self._plan else ()
         at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)

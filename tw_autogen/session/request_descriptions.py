@@ -49,6 +49,7 @@ _MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
 """Of a kernel's answer: columns of a file, and kinds of files of a folder; of these spans of years, and each text."""
 _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
+_COUNTED = re.compile(r"\(\d+\)\Z")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
 
 
@@ -438,13 +439,26 @@ def _brief(described: Mapping[str, Any], folder: str, count: int) -> str:
     name = described["name"]
     first = f"- {os.path.join(folder, name)!r}: {described['size']}, {described['headline']}"
     first += f"; {count} files of this layout" if count > 1 else ""
-    said = [", ".join(line.split(", ")[:2])[:_BRIEF_COLUMN_CHARS] for _, line in _column_lines(described)]
+    said = [_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
     names = [repr(one) for one in described["columns"]]
     columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
     calls = [_ROWS_OF_ONE.sub(r"\1\2", one) if count > 1 else one for one in _calls(described)]
     calls = [one.replace(repr(name), "…", 1) for one in calls if len(one) <= _BRIEF_CHARS + len(name)][:1]
     return "; ".join(filter(None, [f"{first}: {columns}" if columns else first, *calls]))
+
+
+def _begun(line: str, limit: int) -> str:
+    """Return the first two clauses of what is said of a column; a value with its count is followed by an ellipsis.
+
+    Args:
+        line: The column's.
+        limit: How many characters to keep.
+    """
+    begun = ", ".join(line.split(", ")[:2])[:limit]
+    if begun.count("(") > begun.count(")"):  # no half of an aside
+        begun = begun[: begun.rindex("(")].rstrip()
+    return f"{begun} …" if begun != line and _COUNTED.search(begun) else begun
 
 
 def _fitted_bodies(

@@ -173,10 +173,11 @@ class Session(NotebookAccess, Closing):
             SessionClosedError: the session is closed.
         """
         self._refuse_inside()
-        progress = shown_progress(self.subscribe, self.unsubscribe, wanted=self._settings.notebook_progress)
-        with self._lock, progress:
-            self.open_round(text, files, variables, images=images)
-            return self._take_steps()
+        with self._lock:
+            self._refuse_closed()
+            with shown_progress(self.subscribe, self.unsubscribe, wanted=self._settings.notebook_progress):
+                self.open_round(text, files, variables, images=images)
+                return self._take_steps()
 
     @property
     def cut_off(self) -> Round | None:

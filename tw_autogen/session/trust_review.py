@@ -337,9 +337,9 @@ class Review:
         yield from self._as_found(places.files())
 
     def _example_files(self) -> Iterator[Path]:
-        """Return the files of the example folders, also of those that the folder's settings name."""
+        """Return the files of the folders of examples and lessons, also of those that the folder's settings name."""
         yield from example_files(self.folder)
-        for key in ("recall.planner_examples", "recall.code_examples"):
+        for key in ("recall.planner_examples", "recall.code_examples", "recall.experience"):
             named = [str(one.setting.value) for one in self.settings.left_out if one.key == key]
             if self.settings.folder_of(key) is not None:
                 named.append(getattr(self.settings.read("recall", RecallSettings), key.partition(".")[2]))

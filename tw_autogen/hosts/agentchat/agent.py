@@ -63,6 +63,7 @@ class TaskWeaverAgentConfig(BaseModel):
     mcp_servers: str | None = None
     policy: str | None = None
     hand_on: str | None = None
+    system_message: str | None = None
 
 
 class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type: ignore[misc]  # the host is untyped here
@@ -91,6 +92,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             An agent that was written down and is loaded again does not have it.
         hand_on: The participant of a `Swarm` that each answer is handed on to; None: the one that has handed the
             request over, and an answer to any other message is plain text.
+        system_message: House rules of the Planner, unless `settings` has some as `planner.instructions`.
 
     The session begins with the first message and ends with `on_reset` or `close`. What was said is forgotten with
     `on_reset` only, and a state that is loaded brings it back; the kernel's variables are gone each time. While it
@@ -126,6 +128,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         mcp_servers: McpWanted | None = None,
         trust: bool = False,
         hand_on: str | None = None,
+        system_message: str | None = None,
     ) -> None:
         super().__init__(name, description)
         if model is None and model_client is None:
@@ -147,7 +150,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             mcp_servers=file_of_servers,
             policy=str(policy) if isinstance(policy, str | Path) else None,
             hand_on=hand_on,
+            system_message=system_message,
         )
+        settings = {**({"planner.instructions": system_message} if system_message else {}), **(settings or {})}
         live: dict[str, object] = {"model": model, "kernel": kernel, "handlers": handlers or None, "approve": approve}
         live["policy, which is no name"] = None if isinstance(policy, str | Path) else policy
         live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
@@ -165,7 +170,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             folder=workspace,
             handlers=tuple(handlers),
             approve=approve,
-            settings=dict(settings or {}),
+            settings=settings,
             project=project,
             mcp_servers=mcp_servers,
             trust=trust,

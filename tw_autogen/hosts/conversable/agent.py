@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
+from tw_autogen.hosts.conversable.group_functions import all_with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply
 from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
@@ -45,7 +46,8 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         name: The agent's name.
         *args: As for any ConversableAgent, in the same order.
         plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
-            Functions that are registered by `register_for_llm` before the first message are added.
+            Functions that are registered by `register_for_llm` before the first message are added, and so are those of
+            the host's argument `functions`. One that takes `context_variables` gets the agent's own, as in AG2.
         roles: Names of shipped roles, folders of one's own, or functions that make one; None: the setting
             `session.roles`, as in `open_session`.
         files: Copied read-only into each session's folder, and described to the Planner with the first message.
@@ -114,7 +116,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             parts.open_session,
             model=model,
             roles=roles,
-            plugins=plugins,
+            plugins=all_with_context(parts.several(plugins)),
             kernel=kernel,
             policy=policy,
             folder=workspace,
@@ -128,6 +130,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         self._approve: Approve | None = self._open.keywords["approve"]
         self._read, self._files = read, files
         self._talks = self._new_talks()
+        self._register_functions()
 
     def hand_over(self, partner: Any, files: FilesWanted) -> None:
         """Queue files to go along with the next message of a partner, beside those of the constructor.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError
+from tw_autogen.hosts.conversable.group_functions import all_with_context
 from tw_autogen.hosts.conversable.messages import lines_of
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
@@ -27,6 +28,7 @@ from tw_autogen.session import (
     Seat,
     check_plugins,
     checked_policy,
+    several,
 )
 from tw_autogen.shipped_folders import shipped_folder
 
@@ -53,6 +55,7 @@ class GroupMember(SpeakingAgent):
         self.seat = dataclasses.replace(seat, name=name, model=self._own_model())
         self.shared = session or SharedSession()
         self.shared.join(self)
+        self._register_functions()
 
     @property
     def house_rules(self) -> str:
@@ -149,7 +152,8 @@ class CodeInterpreterAgent(GroupMember):
         name: The agent's name.
         *args: As for any ConversableAgent, in the same order.
         session: Shared with other members; None: one of its own.
-        plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`.
+        plugins: Names, paths of files or folders, functions, or specs, also of other agents; as in `open_session`. A
+            function that takes `context_variables` gets the agent's own, as in AG2.
         kernel: A function that makes a kernel for a folder; None: the `LocalKernel` of the session.
         policy: What generated code may do, as in `open_session`.
         model: A `ChatModel` instead of the host's client.
@@ -170,7 +174,7 @@ class CodeInterpreterAgent(GroupMember):
         model: ChatModel | None = None,
         **host: Any,
     ) -> None:
-        specs = check_plugins(plugins)
+        specs = check_plugins(all_with_context(several(plugins)))
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
         seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=checked_policy(policy))
         super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen.errors import ConfigError, HostError, did_you_mean
 from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.conversable.autogen_import import import_autogen, installed
+from tw_autogen.hosts.conversable.group_functions import TARGETS, hand_on, with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
-from tw_autogen.hosts.conversable.messages import ServiceAnswer, key_of
+from tw_autogen.hosts.conversable.messages import ServiceAnswer, images_of, key_of, text_of
 from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, streamed
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.lazy_module import LazyModule
@@ -55,8 +56,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
     entry for model replies is exchanged, at its place. Services that call `a_generate_oai_reply` by name find it too.
 
     Raises:
-        ConfigError: an argument is misspelt, or would have no effect: `functions=`, and settings of an `llm_config`
-            that shape an agent's own talk, such as `tools` or `response_format`.
+        ConfigError: an argument is misspelt, or would have no effect, as settings of an `llm_config` that shape an
+            agent's own talk, such as `tools` or `response_format`.
         HostError: the installed host doesn't know an argument.
     """
 
@@ -71,8 +72,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
                 f"{type(self).__name__}: {installed()} knows no argument {word!r}; leave it out or upgrade",
                 command='pip install --upgrade "tw-autogen[autogen]"',
             )
-        if host.get("functions"):
-            raise ConfigError(f"{name}: functions= offers tools to the agent's model, not to its roles; {_AS_PLUGINS}")
+        functions = host.pop("functions", None)
+        self._given_functions = [functions] if callable(functions) else list(functions or ())
         if not args and host.get("system_message") is None and does:
             host.setdefault("description", does)
         if len(args) < 4:  # or it is among them
@@ -109,6 +110,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         token = SILENT.set(self.is_silent(sender))
         messages = messages if messages is not None else self._oai_messages[sender]
         key = kwargs.get("conversation")
+        targets: list[Any] = []
+        handing_on = TARGETS.set(targets)
         try:
             with calling(self.name, self):
                 talk = self._talk_with(sender, messages, key)
@@ -117,7 +120,10 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
                 finally:
                     self._conversations_of().limit(talk)
         finally:
+            TARGETS.reset(handing_on)
             SILENT.reset(token)
+        if text is not None:
+            hand_on(getattr(sender, "groupchat", None), targets)
         if sender is None and key is None and text is not None:
             return True, ServiceAnswer(text, self._conversations_of().keep(talk))
         return True, text
@@ -199,7 +205,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             before = self._plugins_of()
             known_as = name or getattr(function, "name", None) or getattr(function, "_name", None)
             about = description or getattr(function, "description", None) or getattr(function, "_description", None)
-            source = getattr(function, "func", function)
+            source = with_context(getattr(function, "func", function))
             if callable(source) and (about or source.__doc__):  # otherwise the host refuses it
                 spec = plugin.callable_plugin(source, name=known_as, description=about)
                 self._set_plugins([*(one for one in before if one.name != spec.name), spec])
@@ -214,6 +220,21 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
                 _REGISTERING.reset(token)
 
         return decorated
+
+    def last_message(self, agent: Any = None) -> dict[str, Any] | None:
+        """Return the newest message with a partner that says something, which is what the host makes a summary of.
+
+        A partner without a model replies with an empty message. This agent has no answer to it, so its last answer
+        stays the outcome of the chat.
+
+        Args:
+            agent: The partner; None: the only one there is.
+        """
+        newest: dict[str, Any] | None = super().last_message(agent)
+        if newest is None or _says_something(newest):
+            return newest
+        messages = self._oai_messages[agent] if agent is not None else next(iter(self._oai_messages.values()))
+        return next((one for one in reversed(messages) if _says_something(one)), newest)
 
     def update_tool_signature(self, tool_sig: Any, is_remove: bool, *args: Any, **kwargs: Any) -> None:
         """Update a tool of the agent's model, as with any agent, if its roles can call it.
@@ -357,6 +378,20 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             f"{self.name}: this agent runs no code that could call a tool; register it with another agent"
         )
 
+    def _register_functions(self) -> None:
+        """Register the functions of the argument `functions`, as the host does; called when the agent is made.
+
+        Raises:
+            ConfigError: as `register_for_llm`; one without docstring can't be described.
+        """
+        for function in self._given_functions:
+            if not callable(function):
+                raise ConfigError(f"{self.name}: functions= takes functions, got {type(function).__name__}")
+            about = getattr(function, "_description", "") or (function.__doc__ or "").strip()
+            if not about:
+                raise ConfigError(f"{self.name}: {function.__name__} has no docstring that says what it does")
+            self.register_for_llm(name=getattr(function, "_name", None), description=about)(with_context(function))
+
     def _refuse_open(self) -> None:
         """Refuse a change of plugins while sessions are open, which keep those that they have."""
         if len(self._conversations_of()):
@@ -396,6 +431,11 @@ def _copied_client(client: Any) -> Any:
     if hasattr(made, "clear_usage_summary"):
         made.clear_usage_summary()
     return made
+
+
+def _says_something(message: dict[str, Any]) -> bool:
+    calls = message.get("tool_calls") or message.get("function_call") or message.get("tool_responses")
+    return bool(calls or images_of(message) or text_of(message).strip())
 
 
 def rules_of(agent: Any) -> str:

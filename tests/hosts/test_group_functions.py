@@ -1,0 +1,100 @@
+"""Functions that are written for the host's groups: context variables that it injects, and results that hand over."""
+
+import asyncio
+
+import pytest
+
+from tw_autogen.errors import ConfigError
+from tw_autogen.testing import codes, plans
+
+autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
+conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+CodeInterpreterAgent, PlannerAgent = conversable.CodeInterpreterAgent, conversable.PlannerAgent
+SharedSession, TaskWeaverAgent = conversable.SharedSession, conversable.TaskWeaverAgent
+group = pytest.importorskip("autogen.agentchat.group", reason="this host has no groups with context variables")
+patterns = pytest.importorskip("autogen.agentchat.group.patterns")
+AgentTarget, ContextVariables, ReplyResult = group.AgentTarget, group.ContextVariables, group.ReplyResult
+
+
+def submit_draft(title: str, words: int, context_variables: ContextVariables) -> ReplyResult:
+    """Submit a draft for review."""
+    context_variables["draft"] = {"title": title, "words": words}
+    context_variables["stage"] = "review"
+    return ReplyResult(message="Submitted.", context_variables=context_variables)
+
+
+async def look_up(context_variables: ContextVariables, key: str) -> "ReplyResult":
+    """Look a word of the group up."""
+    await asyncio.sleep(0)
+    return ReplyResult(message=str(context_variables.get(key)), target=AgentTarget(asked_next[0]))
+
+
+group_chat = autogen.agentchat.initiate_group_chat
+asked_next = []
+CODE = "print(submit_draft(title='Tides', words=3)); print(look_up('owner'))"
+
+
+def talk(worker, agents, user, variables):
+    pattern = patterns.DefaultPattern(
+        initial_agent=worker, agents=agents, user_agent=user, context_variables=ContextVariables(data=variables)
+    )
+    result, seen, last = group_chat(pattern=pattern, messages="Write.", max_rounds=4)
+    return [(one["name"], one["content"]) for one in result.chat_history], seen
+
+
+@pytest.mark.parametrize("how", ["functions", "plugins", "registered"])
+def test_code_calls_a_groups_function_and_the_group_has_its_variables_and_its_target(served, agent, tmp_path, how):
+    config = served(plans("draft"), codes(CODE), plans("The draft is in.", to="User"))
+    given = {} if how == "registered" else {how: [submit_draft, look_up]}
+    with TaskWeaverAgent("writer", llm_config=config, workspace=tmp_path, **given) as worker:
+        if how == "registered":
+            for one in (submit_draft, look_up):
+                worker.register_for_llm(description=one.__doc__)(one)
+        critic = agent("critic", "Too short.")
+        asked_next[:] = [critic]
+        said, seen = talk(worker, [worker, critic], agent(), {"owner": "Ann"})
+
+    assert said[1:] == [("writer", "The draft is in."), ("critic", "Too short.")]
+    assert seen["draft"] == {"title": "Tides", "words": 3}
+    assert seen["stage"] == "review"
+    asked = str(served.requests[-1]["messages"])
+    assert "Submitted." in asked
+    assert "Ann" in asked
+    prompt = str(served.requests[1]["messages"])
+    assert "def submit_draft(title: str, words: int)" in prompt
+    assert "context_variables" not in prompt
+
+
+def test_each_group_has_variables_of_its_own_while_sessions_are_open(served, agent, tmp_path):
+    replies = [plans("draft"), codes("print(submit_draft('A', 1))"), plans("done", to="User")]
+    with TaskWeaverAgent(
+        "writer", llm_config=served(*replies, *replies), functions=submit_draft, workspace=tmp_path
+    ) as worker:
+        drafts = [talk(worker, [worker], agent(), {"group": number})[1].to_dict() for number in (1, 2)]
+
+    assert [(one["group"], one["draft"]["title"]) for one in drafts] == [(1, "A"), (2, "A")]
+
+
+def test_a_coder_of_a_shared_session_takes_them_too_and_in_a_chat_of_two_its_own_variables_count(
+    served, agent, tmp_path
+):
+    with SharedSession(workspace=tmp_path) as shared:
+        worker = CodeInterpreterAgent(llm_config=served(codes(CODE)), functions=[submit_draft, look_up], session=shared)
+        asked_next[:] = [worker]
+        worker.context_variables["owner"] = "Bo"
+        said = agent().initiate_chat(worker, message="draft", max_turns=1, silent=True).chat_history[-1]["content"]
+
+    assert "Bo" in said
+    assert worker.context_variables["stage"] == "review"
+
+
+def test_functions_that_no_role_can_call_are_refused_in_words(served, tmp_path):
+    def mute(x: int) -> int:
+        return x
+
+    with pytest.raises(ConfigError, match="tw: mute has no docstring that says what it does"):
+        TaskWeaverAgent("tw", llm_config=served(), functions=[mute], workspace=tmp_path)
+    with pytest.raises(ConfigError, match="tw: functions= takes functions, got str"):
+        TaskWeaverAgent("tw", llm_config=served(), functions=["mute"], workspace=tmp_path)
+    with pytest.raises(ConfigError, match="Planner: this agent runs no code that could call a tool"):
+        PlannerAgent(llm_config=served(), functions=[submit_draft], session=SharedSession(workspace=tmp_path))

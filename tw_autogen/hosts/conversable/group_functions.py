@@ -1,0 +1,104 @@
+"""Functions that are written for the host's groups: they take its context variables and may return who speaks next."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Iterable
+from contextvars import ContextVar
+from typing import Any
+
+from tw_autogen.hosts.call_chain import chain
+
+try:
+    from autogen.agentchat.group import ReplyResult
+    from autogen.agentchat.group.targets.transition_target import TransitionTarget
+except ImportError:  # a lineage without groups of this kind
+    ReplyResult = TransitionTarget = None
+
+_CONTEXT = "context_variables"  # by this name the host knows the parameter
+
+TARGETS: ContextVar[list[Any] | None] = ContextVar("targets", default=None)
+"""Who is to speak after the reply that is being made, as functions have returned it; the last one counts."""
+
+
+def with_context(wanted: Any) -> Any:
+    """Return what is wanted as a plugin; a function as the host's groups call it.
+
+    Args:
+        wanted: One thing of `plugins=`. What is no Python function comes back as it is; with a host that has no such
+            groups, everything does.
+
+    Returns:
+        A function without the parameter `context_variables`, for which the agent at work passes its own. Of a
+        `ReplyResult` the caller gets the message; its variables are the agent's, and its target speaks next in a group.
+
+    Source:
+        `GroupToolExecutor` of AG2: `_modify_context_variables_param` and `_generate_group_tool_reply`.
+    """
+    function = wanted.func if isinstance(wanted, functools.partial) else wanted
+    if ReplyResult is None or not inspect.isroutine(function):
+        return wanted
+    try:
+        signature = inspect.signature(wanted)
+    except (TypeError, ValueError):  # a builtin; whoever makes a plugin of it says so
+        return wanted
+    names = list(signature.parameters)
+    place = names.index(_CONTEXT) if _CONTEXT in names else None
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if place is not None:
+            variables = chain()[-1].agent.context_variables
+            if len(args) > place:
+                args = (*args[:place], variables, *args[place:])
+            else:
+                kwargs[_CONTEXT] = variables
+        result = wanted(*args, **kwargs)
+        return _later(result) if inspect.isawaitable(result) else _worded(result)
+
+    parameters = [one for one in signature.parameters.values() if one.name != _CONTEXT]
+    returns = str if _is_reply_result(signature.return_annotation) else signature.return_annotation
+    call.__signature__ = signature.replace(  # type: ignore[attr-defined]  # functions take attributes
+        parameters=parameters, return_annotation=returns
+    )
+    return call
+
+
+def all_with_context(wanted: Iterable[Any]) -> tuple[Any, ...]:
+    """Return several things that are wanted as plugins, each as `with_context` does."""
+    return tuple(map(with_context, wanted))
+
+
+def hand_on(group: Any, targets: list[Any]) -> None:
+    """Choose the last target as the next speaker of a group, as the host does after a tool that returned it.
+
+    Args:
+        group: The host's group chat; None: there is none, and targets mean nothing.
+        targets: Those that functions have returned during the reply.
+    """
+    executor = next((one for one in getattr(group, "agents", ()) if hasattr(one, "set_next_target")), None)
+    if executor is not None and targets:
+        executor.set_next_target(targets[-1])
+
+
+def _is_reply_result(annotation: Any) -> bool:
+    return annotation is ReplyResult or isinstance(annotation, str) and annotation.split(".")[-1] == "ReplyResult"
+
+
+async def _later(result: Awaitable[Any]) -> Any:
+    return _worded(await result)
+
+
+def _worded(result: Any) -> Any:
+    """Return what code gets of a function's result, and note the rest where the host would."""
+    target = None
+    if isinstance(result, ReplyResult):
+        if result.context_variables is not None:
+            chain()[-1].agent.context_variables.update(result.context_variables.to_dict())
+        target, result = result.target, result.message
+    elif isinstance(result, TransitionTarget):
+        target, result = result, str(result)
+    if target is not None and (targets := TARGETS.get()) is not None:
+        targets.append(target)
+    return result
