@@ -30,6 +30,7 @@ class Setting:
         passed_over: Where a role doesn't know it, that is no error but named in the log, as TaskWeaver's keys are.
         file: The file of a folder in which it stands; None: the user has said it.
         base: Where a relative path in it begins, the folder of whatever file it stands in; None: the current folder.
+        trusted: The user has said it, or trusts the folder of `file` in full.
     """
 
     value: Any
@@ -38,6 +39,7 @@ class Setting:
     passed_over: bool = False
     file: Path | None = None
     base: Path | None = None
+    trusted: bool = True
 
 
 def _parse_list(key: str, text: str, origin: str) -> list[Any]:

@@ -20,7 +20,8 @@ A field with the metadata `server` goes to a server: it is withheld from one tha
 stands in the same file (`Settings.withheld`).
 
 A role's settings, `role.<role>.<key>`, come from the same places; they are declared by the role, and checked when it is
-loaded. There, too, a field's metadata says what it is: `path`, and `server`, the name of the field that it goes to.
+loaded. There, too, a field's metadata says what it is: `path`, `server`, the name of the field that it goes to, and
+`folder`: `trusted` for what a folder's file sets only if it is trusted; else it counts where the caller wrote its path.
 """
 
 from __future__ import annotations
@@ -98,6 +99,8 @@ class Settings:
             were then. Written to.
         files: The files of `project` as they were when they were compared with what the user trusts; None: they were
             not, or are not trusted.
+        rule_of_role: Returns what a role's setting says with its metadata `folder`; called with the role's name and the
+            key, and only for what the file of a named folder sets.
 
     Attributes:
         project: As given.
@@ -129,7 +132,9 @@ class Settings:
         trust: Trust = Trust.none,
         texts: dict[Path, bytes | None] | None = None,
         files: TrustedFiles | None = None,
+        rule_of_role: Callable[[str, str], str] = lambda role, key: "named",
     ) -> None:
+        self._rule_of_role = rule_of_role
         self.project, self.trust, self.files = project, trust, files
         self.texts: dict[Path, bytes | None] = {} if texts is None else texts
         self.left_out: tuple[LeftOut, ...] = ()
@@ -168,7 +173,8 @@ class Settings:
             if setting.file and not self._may_count(key, setting, own.get(key), paired):
                 self.left_out += (LeftOut(key, setting),)
             elif of_role:
-                self._take_role(key, setting)
+                trusted = setting.file is None or self._trust_of(setting) is Trust.full
+                self._take_role(key, dataclasses.replace(setting, trusted=trusted))
             else:
                 self._found[key] = setting = self._bounded(key, setting)
                 senders.setdefault(key, []).append(setting)
@@ -189,12 +195,13 @@ class Settings:
             SettingsError: the value is of the wrong type.
         """
         of_role = key.startswith(f"{ROLE_ROOM}.")
-        of_named = "" if key.endswith(VARIABLE_SUFFIX) else "named"
-        rule = of_named if of_role else str(self._fields[key].metadata.get("folder", ""))
-        trust = self.trust if _lies_in(setting.file.parent if setting.file else None, self.project) else Trust.none
+        trust = self._trust_of(setting)
+        if of_role:
+            return trust is Trust.full or trust is Trust.named and self._rule_of(key) == "named"
+        rule = str(self._fields[key].metadata.get("folder", ""))
         if rule == "paired" and setting.file in paired:
             rule = "named"
-        if of_role or trust is Trust.full or rule in ("", "named", "paired"):
+        if trust is Trust.full or rule in ("", "named", "paired"):
             return may_set(rule, None, None, own=own is not None, trust=trust)
         one, hint = self._fields[key], self._hints[key]
         base = fit_setting(key, own, hint) if own else _default(one)
@@ -207,9 +214,21 @@ class Settings:
             self.prompts += (LeftOut(key, setting),)
         return True
 
+    def _trust_of(self, setting: Setting) -> Trust:
+        """Return how far the folder is trusted in whose file a setting stands."""
+        return self.trust if _lies_in(setting.file.parent if setting.file else None, self.project) else Trust.none
+
+    def _rule_of(self, key: str) -> str:
+        """Return what counts of a role's setting, by its dotted key."""
+        _, role, *rest = key.split(".", 2)
+        return "trusted" if key.endswith(VARIABLE_SUFFIX) or not rest else self._rule_of_role(role, rest[0])
+
     def beyond_named(self, keys: Iterable[str]) -> list[str]:
-        """Return those of some keys, set here, that a folder can't set which the user has only named; none of roles."""
-        beyond = []
+        """Return those of some keys, set here, that a folder can't set which the user has only named."""
+        keys = list(keys)
+        roles = {key.split(".", 2)[1] for key in keys if key.startswith(f"{ROLE_ROOM}.")}
+        dotted = [f"{ROLE_ROOM}.{role}.{key}" for role in sorted(roles) for key in self._roles.get(role, ())]
+        beyond = [key for key in dotted if self._rule_of(key) != "named"]
         for key in (one for one in keys if one in self._fields):
             one, value = self._fields[key], fit_setting(key, self._found[key], self._hints[key])
             if not may_set(one.metadata.get("folder", ""), value, _default(one), own=False, trust=Trust.named):

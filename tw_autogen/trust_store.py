@@ -244,7 +244,11 @@ def _too_large(limit_bytes: int) -> OSError:
 
 
 def code_files(
-    folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES, most: int = 100_000
+    folders: Iterable[Path],
+    *,
+    suffixes: tuple[str, ...] = CODE_SUFFIXES,
+    caches: bool = False,
+    most: int = 100_000,
 ) -> Iterator[Path]:
     """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
@@ -256,6 +260,7 @@ def code_files(
     Args:
         folders: Where they are looked for.
         suffixes: What their names end with.
+        caches: Python's own caches too.
         most: How many files and folders there may be in all.
 
     Raises:
@@ -273,7 +278,7 @@ def code_files(
                 raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
-                if name.endswith(suffixes) and not (name.endswith(".pyc") and not _replaces_source(path)):
+                if name.endswith(suffixes) and (caches or not name.endswith(".pyc") or _replaces_source(path)):
                     yield path
 
 

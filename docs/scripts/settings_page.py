@@ -14,8 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import docstring_parser
 import yaml
 
-from tw_autogen.session import ROOMS
-from tw_autogen.settings import VARIABLE_SUFFIX
+from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.shipped_folders import shipped_folder
 
 PAGE = Path(__file__).parent.parent / "settings-reference.md"
@@ -43,6 +42,7 @@ Settings of the ready-made roles, `role.<name>.<setting>`; what each role does: 
 """
 _TRUST = {
     "": "no",
+    "trusted": "no",
     "named": "path",
     "paired": "path, key",
     "lower": "lower",
@@ -92,7 +92,7 @@ def _section(prefix: str, kind: ast.ClassDef, loaded: type | None = None, *, lev
     Args:
         prefix: What its keys begin with.
         kind: The class as it is written.
-        loaded: The class itself, which knows each field's metadata; None: that of a role, which has none.
+        loaded: The class itself, which knows each field's metadata; None: that of a role, read as it is written.
         level: Of the heading.
     """
     metadata: Mapping[str, Mapping[str, Any]] = (
@@ -108,13 +108,20 @@ def _section(prefix: str, kind: ast.ClassDef, loaded: type | None = None, *, lev
     for one in kind.body:
         if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
             name = one.target.id
-            rules = metadata.get(name, {} if name.endswith(VARIABLE_SUFFIX) else {"folder": "named"})
+            rules = metadata[name] if loaded else _metadata(one.value)
             environment = " and ".join(f"`{variable}`" for variable in rules.get("env", ()))
             words = meaning.get(name, "") + (f" Also read from {environment}." if environment else "")
             shape = f"`{_type(one.annotation, hints.get(name))}`, {_default(one.value)}"
             cells = [f"`{prefix}.{name}`", shape, words, _TRUST[rules.get("folder", "")]]
             lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join([*lines, ""])
+
+
+def _metadata(value: ast.expr | None) -> Mapping[str, Any]:
+    """Return the metadata of a role's field as it is written; what says nothing of folders counts by path."""
+    given = {one.arg: one.value for one in value.keywords} if isinstance(value, ast.Call) else {}
+    said = ast.literal_eval(given["metadata"]) if "metadata" in given else {}
+    return {"folder": "named", **said}
 
 
 def _type(written: ast.expr, hint: Any) -> str:

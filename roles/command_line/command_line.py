@@ -1,7 +1,7 @@
 """CommandLine: one shell command for a task, approved by a person, run behind the wall that stands around code."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +41,7 @@ class CommandLineSettings:
         limit_chars: How much of the output is shown: its beginning and its end.
     """
 
-    approval: Literal["ask", "always"] = "ask"
+    approval: Literal["ask", "always"] = field(default="ask", metadata={"folder": "trusted"})
     model: str = ""
     seconds: float = 120.0
     limit_chars: int = 6000

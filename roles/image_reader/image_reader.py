@@ -3,7 +3,7 @@
 import base64
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import EFBIG
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class ImageReaderSettings:
     model: str = ""
     max_images: int = 4
     max_mb: float = 10.0
-    urls: bool = False
+    urls: bool = field(default=False, metadata={"folder": "trusted"})
 
 
 class ImageReader(Role):

@@ -39,9 +39,9 @@ class WebExplorerSettings:
     """
 
     model: str = ""
-    executable: str = field(default="", metadata={"path": True})
-    no_sandbox: bool = False
-    private: bool = False
+    executable: str = field(default="", metadata={"path": True, "folder": "trusted"})
+    no_sandbox: bool = field(default=False, metadata={"folder": "trusted"})
+    private: bool = field(default=False, metadata={"folder": "trusted"})
     steps: int = 10
     step_seconds: float = 20.0
     page_chars: int = 6000

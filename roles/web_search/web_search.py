@@ -35,7 +35,7 @@ class WebSearchSettings:
 
     url: str
     kind: Literal["searxng", "brave"] = "searxng"
-    key_env: str = field(default="", metadata={"server": "url"})
+    key_env: str = field(default="", metadata={"server": "url", "folder": "trusted"})
     results: int = 5
     seconds: float = 15.0
     max_mb: float = 4.0

@@ -208,7 +208,15 @@ def test_what_is_wrong_is_said_before_anything_runs(tw, greeting, args, words):
 @pytest.mark.parametrize("args", [("run",), ("record",), ("show", "--prompts")])
 @pytest.mark.parametrize(
     "wants",
-    ['settings: {kernel.sandbox: "off"}', "settings: {model.base_url: http://x/v1}", "environment: {PATH: ./bin}"],
+    [
+        'settings: {kernel.sandbox: "off"}',
+        "settings: {model.base_url: http://x/v1}",
+        "environment: {PATH: ./bin}",
+        "settings: {role.web_search.key_env: OPENAI_API_KEY}",
+        "settings: {role.web_search: {key_env: OPENAI_API_KEY}}",
+        "settings: {role.command_line.approval: always}",
+        "settings: {role.web_explorer.private: true}",
+    ],
 )
 def test_a_scenario_that_is_not_trusted_sets_nothing_that_a_folder_can_not_set(tw, greeting, args, wants):
     with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from tw_autogen import open_session
+from tw_autogen.errors import ConfigError
 from tw_autogen.role import find_role
 from tw_autogen.session import read_settings, review_folder, trust_lines
 from tw_autogen.settings_trust import Trust
@@ -115,9 +116,139 @@ def test_the_browser_that_a_project_names_is_the_one_that_was_looked_at(here, tm
     pytest.importorskip("playwright", reason="needs the extra `web`")
     project = tmp_path / "project"
     write(project, {SETTINGS: {"role.web_explorer.executable": "./chrome"}, "chrome": "1"})
-    settings = read_settings(project=project)
-    assert settings.trust is Trust.named
+    settings = read_settings(project=project, trust=True)
+    assert settings.trust is Trust.full
     spec = find_role("web_explorer", shipped=shipped_folder("roles"))
     role = spec.make(lambda: ScriptedModel([]), given=lambda keys: settings.of_role("web_explorer", keys))
 
     assert role._settings.executable == str(project / "chrome")
+
+
+TRUSTED = {
+    "command_line": {"approval": "always"},
+    "image_reader": {"urls": True},
+    "web_explorer": {"executable": "./chrome", "no_sandbox": True, "private": True},
+    "web_search": {"url": "https://x.example/search", "key_env": "OPENAI_API_KEY"},
+}
+
+
+@pytest.mark.parametrize("role", TRUSTED)
+@pytest.mark.parametrize("dotted", [False, True])
+def test_what_lifts_approval_starts_a_program_or_widens_reach_needs_trust_of_a_folder_that_is_named(
+    here, tmp_path, role, dotted
+):
+    project, wanted = tmp_path / "project", TRUSTED[role]
+    write(project, {SETTINGS: {f"role.{role}": wanted} if dotted else {"role": {role: wanted}}})
+    withheld = [f"role.{role}.{key}" for key in wanted if key != "url"]
+
+    settings = read_settings(project=project)
+
+    (line,) = trust_lines(settings, "--trust")
+    assert all(key in line for key in withheld)
+    assert [one.name for one in review_folder(project=project).wants] == withheld
+    assert set(settings.of_role(role, [])) == set(wanted) & {"url"}
+    assert set(read_settings(project=project, trust=True).of_role(role, [])) == set(wanted)
+    assert read_settings({f"role.{role}.{key}": value for key, value in wanted.items()}).left_out == ()
+
+
+def test_a_command_that_a_named_folder_lets_run_unasked_is_refused_with_nobody_there(here, tmp_path):
+    project = tmp_path / "project"
+    write(project, {SETTINGS: {"session.roles": ["command_line"], "role.command_line.approval": "always"}})
+    with open_session(ScriptedModel([]), project=project, folder=tmp_path / "sessions") as session:
+        assert "nobody is here" in session.ask("$ echo hi > ran").text
+    with open_session(ScriptedModel([]), project=project, trust=True, folder=tmp_path / "sessions") as session:
+        assert "nobody is here" not in session.ask("$ echo hi > ran").text
+
+
+OWN = """
+from dataclasses import dataclass, field
+
+from tw_autogen import Role
+
+
+@dataclass(frozen=True)
+class OpenerSettings:
+    door: str = field(default="shut", metadata={"folder": "trusted"})
+    words: str = ""
+
+
+class Opener(Role):
+    def __init__(self, settings: OpenerSettings):
+        self._settings = settings
+
+    def reply(self, memory, **kwargs):
+        return self.post(memory, f"{self._settings.door}{self._settings.words}", "User")
+"""
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_role_of_the_users_own_says_what_a_named_folder_may_not_set(here, tmp_path, caplog, trust):
+    project = tmp_path / "project"
+    write(tmp_path, {"opener/opener.py": OWN, "opener/role.yaml": "alias: Opener\nintro: Opens.\n"})
+    write(project, {SETTINGS: {"role.opener": {"door": "open", "words": "!"}}})
+
+    spec = find_role(tmp_path / "opener", shipped=shipped_folder("roles"))
+    settings = read_settings(project=project, trust=trust)
+    role = spec.make(lambda: ScriptedModel([]), given=lambda keys: settings.of_role("opener", keys))
+
+    assert (role._settings.door, role._settings.words) == ("open" if trust else "shut", "!")
+    assert ("role.opener.door of" in caplog.text) is not trust
+
+
+def reading(tmp_path, **more):
+    """Return what the model would be told of a manual."""
+    with open_session(ScriptedModel([]), roles=["manual_reader"], folder=tmp_path / "sessions", **more) as session:
+        session.open_round("read how.md")
+        said = session.step(session.next_role())
+        return f"{said.message}{session.rounds[-1].board}"
+
+
+@pytest.fixture
+def linked(here, tmp_path):
+    """Make a folder of manuals, a link `manuals` to it in the current folder, and manuals that lie here."""
+    write(tmp_path, {"private/how.md": "# Private\n", "here/own/how.md": "# Own\n"})
+    (here / "manuals").symlink_to(tmp_path / "private")
+    return here
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("where", ["a keyword", "the environment", "the user's file"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_roles_folder_is_reached_over_no_link_out_of_a_folder_that_is_not_trusted(
+    linked, tmp_path, monkeypatch, where, whole
+):
+    name = "role.manual_reader.folder"
+    path = str(linked / "manuals") if whole or where == "the user's file" else "manuals"
+    more = {"settings": {name: path}} if where == "a keyword" else {}
+    if where == "the environment":
+        monkeypatch.setenv("TW_AUTOGEN_ROLE_MANUAL_READER_FOLDER", path)
+    if where == "the user's file":
+        write(tmp_path / "home" / ".config" / "tw-autogen", {"config.yaml": {name: path}})
+
+    words = rf"{name}.*manuals: a link out of {linked}, which is not trusted, to {tmp_path / 'private'}"
+    with pytest.raises(ConfigError, match=words):
+        reading(tmp_path, **more)
+    with pytest.raises(ConfigError, match=r"role\.document_retriever\.index.*a link out of"):
+        open_session(
+            ScriptedModel([]),
+            roles=["document_retriever"],
+            folder=tmp_path / "sessions",
+            settings={"role.document_retriever.index": str(linked / "manuals")},
+        )
+    if more:
+        assert "Own" in reading(tmp_path, settings={name: "own"})
+        assert "Private" in reading(tmp_path, settings={name: "../private"})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("named", ["manuals", "../private", "{private}"])
+def test_a_named_folders_file_leads_a_role_to_nothing_outside_until_it_is_trusted(linked, tmp_path, named):
+    text = named.format(private=tmp_path / "private")
+    write(linked, {SETTINGS: {"role.manual_reader.folder": text}})
+
+    with pytest.raises(ConfigError, match=r"role\.manual_reader\.folder .*lies outside of .*or trust that folder"):
+        reading(tmp_path, project=tmp_path / "here")
+    assert "Private" in reading(tmp_path, project=tmp_path / "here", trust=True)
+
+    write(linked, {SETTINGS: {"role.manual_reader.folder": "own"}})
+    assert "Own" in reading(tmp_path, project=tmp_path / "here")

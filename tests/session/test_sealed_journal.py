@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tw_autogen.cli import main
 from tw_autogen.errors import ConfigError
-from tw_autogen.session import AnswerFiles, open_session, read_events
+from tw_autogen.session import AnswerFiles, fork_session, open_session, read_events
 from tw_autogen.testing import ScriptedModel
 
 SECRET = "canary of a file that code can't read"
@@ -132,9 +132,9 @@ def test_whoever_trusts_such_a_session_gives_its_journal_no_file(place, past):
     ran = CliRunner().invoke(main, ["rerun", "--trust", str(past.parent)])
     assert "FileNotFoundError" in ran.output
     assert SECRET not in ran.output
-    copied = CliRunner().invoke(main, ["sessions", "fork", "--trust", str(past.parent)])
-    with pytest.raises(ConfigError, match=FOREIGN):
-        opened(place, resume=place / "work" / copied.stdout.strip())
+    for words in (True, False):
+        with pytest.raises(ConfigError, match=FOREIGN):
+            opened(place, resume=fork_session(past.parent, words=words, trust=True))
     assert SECRET not in "".join(
         path.read_text(encoding="utf-8", errors="replace")
         for folder in ("work", "here")

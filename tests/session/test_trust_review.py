@@ -21,8 +21,9 @@ from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, ModelError, NoModelError, RoleSpecError
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, OpenAIModel, resolve_model
-from tw_autogen.session import ROOMS, Review, read_project, read_settings, review_folder, trust_lines
+from tw_autogen.session import Review, read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.role_seats import Seat, policy_of
+from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel

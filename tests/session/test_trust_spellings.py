@@ -9,8 +9,9 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import read_mcp_servers
-from tw_autogen.session import ROOMS, read_project, read_settings, review_folder, trust_lines
+from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.named_places import server_files
+from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel
 
@@ -33,6 +34,11 @@ SPELLINGS = {
     "a package of an interpreter": (
         "kernel.python: ./env/bin/python",
         "env/lib/python3.11/site-packages/sitecustomize/__init__.py",
+        "kernel.python",
+    ),
+    "what an interpreter has compiled": (
+        "kernel.python: ./env/bin/python",
+        "env/lib/python3.11/site-packages/__pycache__/sitecustomize.cpython-311.pyc",
         "kernel.python",
     ),
     "a settings file beside an interpreter": ("kernel.python: ./env/bin/python", "env/bin/pyvenv.cfg", "kernel.python"),

@@ -17,7 +17,8 @@ from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, PluginLoadError, TwAutogenError
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import read_spec
-from tw_autogen.session import ROOMS, read_settings, review_folder
+from tw_autogen.session import read_settings, review_folder
+from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel

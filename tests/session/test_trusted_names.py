@@ -12,8 +12,9 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.plugin import write_plugin
-from tw_autogen.session import ROOMS, read_project, read_settings, review_folder
+from tw_autogen.session import read_project, read_settings, review_folder
 from tw_autogen.session.request_inputs import checked_inputs, copy_in, place_inputs
+from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel

@@ -75,8 +75,9 @@ def too_broad_reason(folder: Path) -> str:
         kept = asked[len(home.rstrip(os.sep)) + 1 :].replace(os.sep, "/") if is_below(asked, home) else ""
         if kept in _HOLD_KEYS or any(kept == one or kept.startswith(one + "/") for one in _KEYS):
             return "where programs keep keys and settings of yours"
-    if own := next((one for one in _own_folders() if is_below(asked, one)), ""):
-        return f"{own} or in it, {_OWN}"
+    if own := _own_folder_at(folder):
+        where = "" if asked == own else "above " if is_below(own, asked) else "in "
+        return f"{where}{own}, {_OWN}"
     if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
     system = asked in _SYSTEM or any(is_below(asked, one) for one in _CLOSED_BELOW)
@@ -90,17 +91,22 @@ def _own_folders() -> list[str]:
     return [os.path.realpath(one) for one in (config_folder(), state_folder()) if one is not None]
 
 
-def _trusted_place_reason(folder: Path, *, write: bool) -> str:
-    """Return the reason why code may not have a folder: what lies there decides what the user trusts; empty if it may.
+def _own_folder_at(folder: Path) -> str:
+    """Return the one of these folders in which a folder lies, or that lies in it; empty if there is none."""
+    asked = str(folder)
+    return next((one for one in _own_folders() if is_below(asked, one) or is_below(one, asked)), "")
+
+
+def _trusted_place_reason(folder: Path) -> str:
+    """Return the reason why code may not have a folder; empty if it may.
+
+    What lies there decides what the user trusts, and has the key of the marks and seals that say what the user made.
 
     Args:
         folder: Absolute, links resolved.
-        write: Code was to write there, so that nothing of it may lie deeper either.
     """
-    for own in _own_folders():
-        if is_below(str(folder), own) or write and is_below(own, str(folder)):
-            return f"{own} {'lies in it or ' * write}is it, {_OWN}; choose another folder"
-    return ""
+    own = _own_folder_at(folder)
+    return f"{own} lies in it or is it, {_OWN}; choose another folder" if own else ""
 
 
 def _holds_temporary_files(folder: Path) -> bool:
@@ -130,7 +136,7 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
         )
     if settings.sandbox != OFF and _holds_temporary_files(folder):
         raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
-    if settings.sandbox != OFF and (why := _trusted_place_reason(folder, write=True)):
+    if settings.sandbox != OFF and (why := _trusted_place_reason(folder)):
         raise ConfigError(f"{folder}: no kernel works here: {why}")
     return folder
 
@@ -228,7 +234,7 @@ def check_granted(
                     "name the folder that you mean, or remove the link"
                 )
             real = Path(one).expanduser().resolve()
-            if settings.sandbox != OFF and (why := _trusted_place_reason(real, write=key == "write")):
+            if settings.sandbox != OFF and (why := _trusted_place_reason(real)):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
             if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +13,15 @@ from typing import Any, get_type_hints
 
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.model import ChatModel
+from tw_autogen.named_folders import named_folder
 from tw_autogen.role.role import Role
 from tw_autogen.role.role_source import as_role, line_in, load_source
 from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings import ROLE_ROOM
 
 _log = logging.getLogger(__name__)
+
+_TRUST_IT = "trust that folder (--trust, trust=True)"
 
 Given = Callable[[Iterable[str]], Mapping[str, Setting]]
 """Returns what a user has set for a role; called with the keys that the role declares."""
@@ -52,6 +56,7 @@ class RoleSpec:
         *,
         given: Given | None = None,
         more: Mapping[str, Callable[[], Any]] | None = None,
+        distrusted: Path | None = None,
     ) -> Role:
         """Load the class and make one role.
 
@@ -59,15 +64,18 @@ class RoleSpec:
             model: Gives the role's model; called only if the constructor takes `model`.
             given: Gives the settings that replace the YAML's, when it is told which keys the role declares.
             more: Gives whatever else a constructor may take, by the argument's name; called only if it does.
+            distrusted: The current folder, if somebody else may have made it: a setting that is a path leads over none
+                of its links out of it.
 
         Raises:
             RoleSpecError: the Python doesn't load, or holds no class, or more than one, that has `reply`; a setting is
                 unknown, missing or of the wrong type; the constructor raised something.
             SettingsError: as above, for a setting out of `given`; says where it stands.
+            ConfigError: a setting leads out of a folder that is not trusted.
         """
         kind = self.kind or self._load()
         takes = inspect.signature(kind).parameters
-        settings = self._settings(kind, given or (lambda known: {}), wanted="settings" in takes)
+        settings = self._settings(kind, given or (lambda known: {}), distrusted, wanted="settings" in takes)
         offered: dict[str, Callable[[], Any]] = {**(more or {}), "model": model, "settings": lambda: settings}
         for key, value in takes.items():
             needed = value.default is value.empty and value.kind not in (value.VAR_POSITIONAL, value.VAR_KEYWORD)
@@ -103,7 +111,20 @@ class RoleSpec:
             )
         return found[0]
 
-    def _settings(self, kind: Callable[..., Any], give: Given, *, wanted: bool) -> Any:
+    def rule_of(self, key: str) -> str:
+        """Return how far a folder must be trusted for a setting that its file says: `named` or `trusted`.
+
+        Args:
+            key: The setting's, without the role's name; one that the role doesn't know is `named`.
+
+        Raises:
+            RoleSpecError: the Python doesn't load.
+        """
+        hint = hints_of(self.kind or self._load()).get("settings")
+        found = dataclasses.fields(hint) if dataclasses.is_dataclass(hint) else ()
+        return next((str(one.metadata.get("folder", "named")) for one in found if one.name == key), "named")
+
+    def _settings(self, kind: Callable[..., Any], give: Given, distrusted: Path | None, *, wanted: bool) -> Any:
         """Return the settings for the constructor, each of its declared type."""
         hint = hints_of(kind).get("settings") if wanted else None
         declared: dict[str, Any]
@@ -116,8 +137,11 @@ class RoleSpec:
         given = dict(give(declared))
         self._refuse_unknown(declared, given)
         for one in dataclasses.fields(hint) if hint is not None else ():
+            if one.name in given and one.metadata.get("folder") == "trusted" and not given[one.name].trusted:
+                words = f"left out, since the folder is not trusted; {_TRUST_IT}"
+                _log.warning(f"%s of %s: {words}", self._key(one.name), given.pop(one.name).origin)
             if one.name in given and one.metadata.get("path"):
-                given[one.name] = _beside(given[one.name])
+                given[one.name] = self._placed(one.name, _beside(given[one.name]), distrusted)
             if one.name in given and "server" in one.metadata:
                 self._withhold(given, one.name, one.metadata["server"])
         values: dict[str, Any] = {}
@@ -136,6 +160,25 @@ class RoleSpec:
                 problem = f"the setting {self._key(one.name)!r} is missing; {what}"
                 raise RoleSpecError(problem, path=self.path)
         return hint(**values)
+
+    def _placed(self, key: str, setting: Setting, distrusted: Path | None) -> Setting:
+        """Return a setting that is a path; one in a folder that somebody else may have made leads over no link.
+
+        Raises:
+            ConfigError: it leads out of that folder, or out of the one whose file names it and that is not trusted.
+        """
+        if not isinstance(setting.value, str) or not setting.value:
+            return setting
+        path = Path(setting.value).expanduser()
+        try:
+            real = named_folder(path, distrusted=distrusted)
+            of_folder = setting.file.parent.resolve() if setting.file and not setting.trusted else None
+            if of_folder is not None and not real.is_relative_to(of_folder):
+                raise ConfigError(f"{path} lies outside of {of_folder}; name it yourself, or {_TRUST_IT}")
+        except ConfigError as error:
+            raise ConfigError(f"{self._key(key)} ({setting.origin}): {error}") from error
+        here = distrusted is not None and Path(os.path.abspath(path)).is_relative_to(distrusted)
+        return dataclasses.replace(setting, value=str(real)) if here or of_folder is not None else setting
 
     def _withhold(self, given: dict[str, Setting], key: str, server: str) -> None:
         """Leave out what goes to a server, unless both stand in the same file, or the user has said both.

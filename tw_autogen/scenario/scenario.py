@@ -14,8 +14,7 @@ from pydantic import PositiveFloat, PositiveInt
 from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
-from tw_autogen.session import ROOMS
-from tw_autogen.settings import Settings
+from tw_autogen.session import keyword_settings
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.yaml_files import read_mapping
 
@@ -198,9 +197,7 @@ def _is_installed(module: str) -> bool:
 
 def _check_settings(plain: Mapping[str, Any]) -> None:
     try:
-        read = Settings(ROOMS, plain)
-        for room, kind in ROOMS.items():
-            read.read(room, kind)
+        keyword_settings(plain)
     except ConfigError as error:
         raise ValueError(f"settings: {error}") from error
 
@@ -281,7 +278,7 @@ def _check_trust(scenario: Scenario) -> None:
     """
     if scenario.folder.parent == shipped_folder("scenarios").resolve():
         return
-    wanted = Settings(ROOMS, scenario.settings).beyond_named(scenario.settings)
+    wanted = keyword_settings(scenario.settings).beyond_named(scenario.settings)
     wanted += [f"environment.{name}" for name in scenario.environment]
     if wanted:
         raise ScenarioError(

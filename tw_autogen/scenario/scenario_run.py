@@ -18,8 +18,7 @@ from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.reply_rules import take_rule
 from tw_autogen.scenario.scenario import Scenario
 from tw_autogen.scenario.spy_model import Call, SpyModel
-from tw_autogen.session import ROOMS, Session, open_session, role_name
-from tw_autogen.settings import Settings
+from tw_autogen.session import Session, keyword_settings, open_session, role_name
 
 PATIENCE = 3600.0
 """How long a live model's reply, and a round with it, may take: its own speed is no property of the task."""
@@ -112,7 +111,7 @@ def run_scenario(
             plugins=scenario.plugins,
             folder=workspace,
             handlers=[events.append, *handlers],
-            settings=Settings(ROOMS, keywords),
+            settings=keyword_settings(keywords),
         ) as session,
     ):
         talk = _Talk(session)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tw_autogen.session.session import Session
     from tw_autogen.session.session_fork import fork_session
     from tw_autogen.session.settings import SessionSettings
-    from tw_autogen.session.settings_sources import ROOMS, read_logged, read_settings, review_folder
+    from tw_autogen.session.settings_sources import keyword_settings, read_logged, read_settings, review_folder
     from tw_autogen.session.trust_review import Review, distrusted_folder, refuse_link, trust_lines
     from tw_autogen.session.workspace import (
         PastSession,
@@ -66,7 +66,6 @@ __all__ = [
     "PolicyWanted",
     "Program",
     "Project",
-    "ROOMS",
     "Review",
     "RoleWanted",
     "RolesWanted",
@@ -87,6 +86,7 @@ __all__ = [
     "files_not_made",
     "fork_session",
     "is_project",
+    "keyword_settings",
     "open_kernel",
     "open_session",
     "open_team",
@@ -149,7 +149,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "session": ("Session",),
             "session_fork": ("fork_session",),
             "settings": ("SessionSettings",),
-            "settings_sources": ("ROOMS", "read_logged", "read_settings", "review_folder"),
+            "settings_sources": ("keyword_settings", "read_logged", "read_settings", "review_folder"),
             "trust_review": ("Review", "distrusted_folder", "refuse_link", "trust_lines"),
             "workspace": (
                 "PastSession",

@@ -498,6 +498,7 @@ def _worker(
                 "kernel": lambda: kernels.pick(seat),
                 "ranker": lambda: models.ranker,
             },
+            distrusted=distrusted_folder(read),
         )
     else:
         made = seat.role() if callable(seat.role) and not hasattr(seat.role, "reply") else seat.role

@@ -15,10 +15,12 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
+from tw_autogen.private_files import make_private_folder
 from tw_autogen.session.named_places import server_files
 from tw_autogen.session.role_seats import Seat, runs_code
 from tw_autogen.session.trust_review import distrusted_folder
 from tw_autogen.settings import Settings
+from tw_autogen.trust_store import state_folder
 from tw_autogen.trusted_files import TrustedFiles, compared_with
 
 if TYPE_CHECKING:
@@ -66,8 +68,10 @@ def start_mcp_servers(
         servers = tuple(map(_without_modules_of_here, servers))
     start = Path.cwd() if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)
-    if from_folder and read.files is not None:
-        _compare_programs(servers, read.files, start)
+    if from_folder:
+        if read.files is not None:
+            _compare_programs(servers, read.files, start)
+        servers = tuple(_without_caches_of_folder(one, logs) for one in servers)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
         servers,
         folder=logs,
@@ -89,6 +93,18 @@ def _without_modules_of_here(server: McpServer) -> McpServer:
     if os.path.isabs(server.cwd) or _runs_script(server.args):
         return server
     return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
+
+
+def _without_caches_of_folder(server: McpServer, logs: Path) -> McpServer:
+    """Return a server whose Python neither reads nor writes compiled files beside the folder's code.
+
+    A compiled file counts for Python when it names its source's time and size, whatever it holds; whoever may write to
+    the folder can say these. It keeps its own in the user's state folder instead, where no kernel writes.
+    """
+    state = state_folder()
+    kept = logs / "pycache" if state is None else state / "pycache"
+    make_private_folder(kept)
+    return replace(server, env={"PYTHONPYCACHEPREFIX": str(kept), **server.env})
 
 
 def _runs_script(args: Sequence[str]) -> bool:

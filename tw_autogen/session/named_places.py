@@ -14,6 +14,8 @@ from tw_autogen.settings import LeftOut, texts_of
 from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, code_files
 
 _BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
+_WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*|-|-i|--ignore-environment|unset")
+"""Words by which a program gets no variables of ours, so that its Python reads a folder's caches: `-E`, `env -i`."""
 _MOST_WORDS = 10
 """Of a server's arguments, those that may be the name of a program which another one runs: `uv run notes`."""
 _PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
@@ -27,7 +29,7 @@ class NamedPlaces:
 
     def __init__(self) -> None:
         self._files: set[Path] = set()
-        self._folders: dict[tuple[str, ...], set[Path]] = {}
+        self._folders: dict[tuple[tuple[str, ...], bool], set[Path]] = {}
 
     def files(self) -> Iterator[Path]:
         """Return all files.
@@ -36,17 +38,20 @@ class NamedPlaces:
             ConfigError: they are too many.
         """
         yield from self._files
-        for suffixes, folders in self._folders.items():
-            yield from code_files(folders, suffixes=suffixes)
+        for (suffixes, caches), folders in self._folders.items():
+            yield from code_files(folders, suffixes=suffixes, caches=caches)
 
-    def add_code(self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES) -> None:
+    def add_code(
+        self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES, caches: bool = False
+    ) -> None:
         """Add the code below folders.
 
         Args:
             folders: Where to look, at any depth.
             suffixes: What the names of the files end with; by default those of code and of what describes it.
+            caches: Python's own caches too.
         """
-        self._folders.setdefault(suffixes, set()).update(folders)
+        self._folders.setdefault((suffixes, caches), set()).update(folders)
 
     def add_setting(self, one: LeftOut, folder: Path) -> None:
         """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file.
@@ -88,9 +93,10 @@ class NamedPlaces:
         words = [server.command, *server.args, *searched, *found]
         parts = {part for word in words for part in _parts(word)}
         modules = {part.replace(".", "/") for part in parts if all(map(str.isidentifier, part.split(".")))}
-        self._add_words([*parts, *modules, *(f"{one}.py" for one in modules)], start, folder, inner=True)
+        caches = any(map(_WITHOUT_ENVIRONMENT.fullmatch, parts)) or "PYTHONPYCACHEPREFIX" in server.env
+        self._add_words([*parts, *modules, *(f"{one}.py" for one in modules)], start, folder, inner=True, caches=caches)
         if not _runs_installed(server) and start.is_dir() and lies_in(start, folder):
-            self.add_code([start], suffixes=PROGRAM_SUFFIXES)
+            self.add_code([start], suffixes=PROGRAM_SUFFIXES, caches=caches)
 
     def _add_words(
         self,
@@ -100,6 +106,7 @@ class NamedPlaces:
         *,
         inner: bool,
         suffixes: tuple[str, ...] = CODE_SUFFIXES,
+        caches: bool = False,
     ) -> None:
         """Add the files that words name.
 
@@ -109,6 +116,7 @@ class NamedPlaces:
             folder: The project's.
             inner: Of a folder in the project that is named, or in which a named file lies, add the code too.
             suffixes: What code ends with.
+            caches: Of such a folder Python's own caches too.
         """
         for path in {path for text in words for path in _meant(text, base)}:
             with contextlib.suppress(OSError, ValueError, RuntimeError):
@@ -116,7 +124,7 @@ class NamedPlaces:
                     self._files.add(path)
                     path = path.parent
                 if inner and path.is_dir() and lies_in(path, folder):
-                    self.add_code([path], suffixes=suffixes)
+                    self.add_code([path], suffixes=suffixes, caches=caches)
 
     def _add_interpreter(self, python: str, folder: Path) -> None:
         """Add what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
@@ -124,10 +132,10 @@ class NamedPlaces:
             home = path.parent.parent
             self._files.update((home / "pyvenv.cfg", path.parent / "pyvenv.cfg"))
             for place in ("lib*/python*/*-packages", "Lib/site-packages"):
-                for pattern in ("*.pth", "sitecustomize*", "usercustomize*"):
+                for pattern in ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*"):
                     for found in home.glob(f"{place}/{pattern}"):
                         if found.is_dir():
-                            self.add_code([found])
+                            self.add_code([found], caches=True)
                         else:
                             self._files.add(found)
 

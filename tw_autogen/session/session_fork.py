@@ -16,8 +16,8 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.owner_marks import unsealed
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
-from tw_autogen.session.event_journal import JOURNAL, LARGEST_BYTES, is_sealed, sealed_lines, whole_lines
+from tw_autogen.session.earlier_session import FILES, EarlierSession, is_own_session, mark_own_session
+from tw_autogen.session.event_journal import JOURNAL, LARGEST_BYTES, sealed_lines, whole_lines
 
 _MOST_LEVELS = 100
 _COPIED = f'"event": "{FileCopied.__name__}"'.encode()
@@ -48,23 +48,23 @@ def fork_session(
     root = folder.parent / name
     try:
         with SafeFolder(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
-            journal = whole_lines(source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES)) if words else b""
+            said = whole_lines(source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
+            own, journal = is_own_session(source, said), said if words else b""
             lines = [
                 unsealed(line).replace(earlier.id.encode(), name.encode())
                 for line in io.BytesIO(journal)
                 if _COPIED not in line
             ]
-            if is_sealed(source, journal):
-                journal = sealed_lines(target, lines)
-            else:  # a copy is no more this user's own than the first one
-                journal = b"".join(line + b"\n" for line in lines)
+            # a copy is no more this user's own than the first one
+            journal = sealed_lines(target, lines) if own else b"".join(line + b"\n" for line in lines)
             target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
             target.make_folder(FILES)
             if source.has_entry(FILES):
                 with source.open_folder(FILES) as files, target.open_folder(FILES) as copies:
                     _copy_files(files, copies, limit_mb)
-        mark_own_session(root)
-        LocalKernel.adopt(root / FILES)
+        if own:
+            mark_own_session(root)
+            LocalKernel.adopt(root / FILES)
     except OSError as error:
         with contextlib.suppress(OSError), SafeFolder(folder.parent) as workspace:
             workspace.remove_tree(name)

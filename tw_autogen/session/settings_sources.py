@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.code_interpreter import CodeInterpreterSettings
+from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.model import EmbeddingSettings, ModelSettings
 from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session.project import project_folder
+from tw_autogen.session.role_seats import role_spec
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import Review, trust_lines
 from tw_autogen.settings import Settings
@@ -36,6 +38,18 @@ ROOMS: Mapping[str, type] = {
     "session": SessionSettings,
 }
 """Every room that has settings."""
+
+
+def keyword_settings(keywords: Mapping[str, Any]) -> Settings:
+    """Return settings of keywords alone; no file and no variable of the environment is read.
+
+    Args:
+        keywords: Dotted keys.
+
+    Raises:
+        SettingsError: an unknown key or a wrong value.
+    """
+    return Settings(ROOMS, keywords, rule_of_role=_rule_of_role)
 
 
 def read_settings(
@@ -114,4 +128,30 @@ def _reader(
     environ = os.environ if environ is None else environ
     config = config_folder(environ)
     user_file = config / "config.yaml" if config else None
-    return functools.partial(Settings, ROOMS, keywords, environ=environ, project=place, user_file=user_file, texts={})
+    return functools.partial(
+        Settings,
+        ROOMS,
+        keywords,
+        environ=environ,
+        project=place,
+        user_file=user_file,
+        texts={},
+        rule_of_role=_rule_of_role,
+    )
+
+
+def _rule_of_role(name: str, key: str) -> str:
+    """Return how far a folder must be trusted for a setting of a role: `named` or `trusted`.
+
+    Args:
+        name: The role's. One that is neither shipped nor installed is the folder's own, or a path that the user names.
+        key: The setting's, without the role's name.
+    """
+    try:
+        spec = role_spec(name)
+    except ConfigError:
+        return "named"
+    try:
+        return spec.rule_of(key)
+    except ConfigError:  # it doesn't load, for want of an extra
+        return "trusted"

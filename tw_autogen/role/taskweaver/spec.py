@@ -105,6 +105,7 @@ class TaskWeaverRoleSpec(RoleSpec):
         *,
         given: Given | None = None,
         more: Mapping[str, Callable[[], Any]] | None = None,
+        distrusted: Path | None = None,
     ) -> Role:
         """Load the class and create a role.
 
@@ -112,6 +113,7 @@ class TaskWeaverRoleSpec(RoleSpec):
             model: As of `RoleSpec.make`.
             given: As of `RoleSpec.make`.
             more: Not used: the classes of TaskWeaver that a constructor may take are known.
+            distrusted: Not used: none of their settings says that it is a path.
 
         Raises:
             RoleSpecError: the Python doesn't load, lacks the class, or needs a part of TaskWeaver that isn't here.

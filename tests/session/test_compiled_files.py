@@ -1,0 +1,87 @@
+"""Compiled files beside a trusted folder's code are no way around its trust."""
+
+import json
+import sys
+from importlib import _bootstrap_external, util
+from pathlib import Path
+
+import pytest
+
+from tw_autogen import open_session
+from tw_autogen.session import read_settings, review_folder
+from tw_autogen.settings_trust import Trust
+from tw_autogen.testing import ScriptedModel
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+PROGRAM = Path(__file__).parents[1] / "plugin" / "mcp" / "notes.py"
+STARTS = {
+    "a script": {"args": ["server.py"]},
+    "a module": {"args": ["-m", "server"]},
+    "a shell": {"command": "sh", "args": ["-c", f"exec {sys.executable} server.py"]},
+}
+WITHOUT_ENVIRONMENT = {
+    "Python without its environment": {"args": ["-E", "server.py"]},
+    "several options": {"args": ["-uE", "server.py"]},
+    "no environment": {"command": "env", "args": ["-i", sys.executable, "server.py"]},
+    "a prefix of the server's own": {"args": ["server.py"], "env": {"PYTHONPYCACHEPREFIX": ""}},
+}
+
+
+def plant(folder, words):
+    """Put a compiled file beside `helper.py` that names its time and size, and holds other code."""
+    source = folder / "helper.py"
+    about = source.stat()
+    cache = Path(util.cache_from_source(str(source)))
+    cache.parent.mkdir(exist_ok=True)
+    code = compile(words, str(source), "exec")
+    cache.write_bytes(_bootstrap_external._code_to_timestamp_pyc(code, int(about.st_mtime), about.st_size))
+    return cache
+
+
+@pytest.fixture
+def trusted(here, tmp_path):
+    """Return a function that makes the current folder one with a server of this kind, trusted; and where it writes."""
+
+    def make(server):
+        ran = tmp_path / "ran"
+        words = f"open({str(ran)!r}, 'a').write('%s\\n')"
+        (here / "helper.py").write_text(words % "source")
+        program = PROGRAM.read_text(encoding="utf-8")
+        (here / "server.py").write_text(f"import helper, sys\nsys.argv.append({str(tmp_path / 'pid')!r})\n{program}")
+        servers = {"m": {"command": sys.executable, **server}}
+        (here / "tw_autogen.yaml").write_text(json.dumps({"plugin": {"mcp_servers": servers}}))
+        review = review_folder()
+        assert review.remember(review.sha256()) == ""
+        return ran, words
+
+    return make
+
+
+def start(tmp_path):
+    with open_session(ScriptedModel([]), settings=read_settings(), folder=tmp_path / "sessions"):
+        pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="one of the servers is started by a shell")
+@pytest.mark.parametrize("way", STARTS)
+def test_a_server_of_a_trusted_folder_runs_its_source_whatever_is_compiled_beside_it(here, tmp_path, trusted, way):
+    ran, words = trusted(STARTS[way])
+    planted = plant(here, words % "other code")
+
+    start(tmp_path)
+    start(tmp_path)
+
+    assert ran.read_text() == "source\nsource\n"
+    assert [one for one in here.rglob("*.pyc")] == [planted]
+    assert read_settings().trust is Trust.full
+
+
+@pytest.mark.parametrize("way", WITHOUT_ENVIRONMENT)
+def test_where_a_server_reads_the_compiled_files_of_its_folder_a_change_of_one_ends_trust(here, tmp_path, trusted, way):
+    ran, words = trusted(WITHOUT_ENVIRONMENT[way])
+    assert read_settings().trust is Trust.full
+
+    plant(here, words % "other code")
+
+    assert read_settings().trust is Trust.none
