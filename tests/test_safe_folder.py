@@ -30,6 +30,7 @@ from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder_ownership import USERS, FolderOwnership, hand_over
 from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
+from tw_autogen.recall.documents import DocumentIndex
 from tw_autogen.safe_folder import SafeFolder, open_unlinked, read_unlinked, remove_folder
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import _picture
@@ -281,7 +282,12 @@ RACED = {
     "unlinked": lambda folder: read_unlinked_path(folder, "sub/secret.txt"),
     "agent's link": lambda folder: read_link_of_agent(folder, "it.txt"),
     "transfer": lambda folder: read_transferred(folder, "sub/secret.txt"),
+    "index": lambda folder: b"".join(sorted({one.text.encode() for one in indexed(folder).passages})),
 }
+
+
+def indexed(folder):
+    return DocumentIndex.build(folder, globs=["*.txt"])
 
 
 @pytest.mark.parametrize("way", RACED)

@@ -50,7 +50,7 @@ def test_a_pipe_is_left_out_and_never_waited_for(command, environ, tmp_path):
     ran = run(command, environ, tmp_path, ".")
 
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr.startswith("left out: pipe.md: it is no plain file")
+    assert ran.stderr.startswith("left out: pipe.md: not a regular file but a FIFO")
 
 
 def test_no_link_in_the_current_folder_is_followed(command, environ, tmp_path):

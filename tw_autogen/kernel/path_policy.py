@@ -75,14 +75,14 @@ def too_broad_reason(folder: Path) -> str:
         kept = asked[len(home.rstrip(os.sep)) + 1 :].replace(os.sep, "/") if is_below(asked, home) else ""
         if kept in _HOLD_KEYS or any(kept == one or kept.startswith(one + "/") for one in _KEYS):
             return "where programs keep keys and settings of yours"
-    if own := _own_folder_at(folder):
-        where = "" if asked == own else "above " if is_below(own, asked) else "in "
-        return f"{where}{own}, {_OWN}"
     if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
     system = asked in _SYSTEM or any(is_below(asked, one) for one in _CLOSED_BELOW)
     if system or asked == os.path.realpath(tempfile.gettempdir()):
         return "one of the system's folders"
+    if own := _own_folder_at(folder):
+        where = "" if asked == own else "above " if is_below(own, asked) else "in "
+        return f"{where}{own}, {_OWN}"
     return ""
 
 

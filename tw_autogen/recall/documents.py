@@ -7,6 +7,7 @@ import hmac
 import io
 import json
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -84,7 +85,7 @@ class DocumentIndex:
     def build(
         cls, folder: Path | str, *, globs: Sequence[str] = GLOBS, passage_chars: int = 1000, hidden: bool = False
     ) -> DocumentIndex:
-        """Read a folder of texts, with the folders in it.
+        """Read a folder of texts, with the folders in it; links are not followed.
 
         Args:
             folder: Where they lie.
@@ -101,18 +102,22 @@ class DocumentIndex:
         files: dict[str, str] = {}
         passages: list[Passage] = []
         skipped: list[str] = []
-        for path in sorted(root.rglob("*")):
-            name = path.relative_to(root).as_posix()
-            if not hidden and any(part.startswith(".") for part in path.relative_to(root).parts):
-                continue
-            if path.is_dir() or path.name == INDEX_FILE or not any(fnmatch(path.name, glob) for glob in globs):
-                continue
-            text = _text(path, root)
-            if isinstance(text, Exception):
-                skipped.append(f"{name}: {text}")
-                continue
-            files[name] = _hash(text)
-            passages += _cut(name, text, passage_chars)
+        with SafeFolder(root) as opened:  # code may be able to write there, and to exchange folders for links
+            found = [one.name for one in opened.walk(enter=lambda name: hidden or name[0] != ".") if not one.is_folder]
+            for name in sorted(found, key=lambda name: name.split("/")):
+                last = name.rpartition("/")[2]
+                if (
+                    (last[0] == "." and not hidden)
+                    or last == INDEX_FILE
+                    or not any(fnmatch(last, one) for one in globs)
+                ):
+                    continue
+                text = _text(opened, name)
+                if isinstance(text, Exception):
+                    skipped.append(f"{name}: {text}")
+                    continue
+                files[name] = _hash(text)
+                passages += _cut(name, text, passage_chars)
         if not passages:
             because = f" ({'; '.join(skipped)})" if skipped else ""
             raise ConfigError(f"{folder}: no text in files named {', '.join(globs)}{because}")
@@ -204,15 +209,22 @@ class DocumentIndex:
         """Name the documents that have changed or gone since the index was made; none of one that is not compared."""
         if not self.is_compared:
             return []
-        texts = ((name, _text(self.folder / name, self.folder)) for name in self.files)
+        try:
+            with SafeFolder(self.folder) as opened:
+                texts = [(name, _text(opened, name)) for name in self.files]
+        except OSError:
+            return list(self.files)
         return [name for name, text in texts if isinstance(text, Exception) or _hash(text) != self.files[name]]
 
     def gone(self) -> list[str]:
         """Name the documents that are no longer there; none of one that is not compared."""
         if not self.is_compared:
             return []
-        paths = ((name, self.folder / name) for name in self.files)
-        return [name for name, path in paths if not (path.resolve().is_relative_to(self.folder) and path.is_file())]
+        try:
+            with SafeFolder(self.folder) as opened:
+                return [name for name in self.files if not opened.has_file(name)]
+        except OSError:
+            return list(self.files)
 
     def _texts(self) -> tuple[str, ...]:
         return tuple(f"{Path(one.file).stem} {one.heading}\n{one.text}" for one in self.passages)
@@ -246,15 +258,17 @@ def _replace(file: Path, text: str) -> None:
         folder.write_file(file.name, text.encode("utf-8"))
 
 
-def _text(path: Path, root: Path) -> str | Exception:
+def _text(opened: SafeFolder, name: str) -> str | Exception:
     try:
-        if not path.resolve().is_relative_to(root):
-            return ValueError("a link out of the folder")
-        content = read_regular(path, limit_bytes=_MOST_BYTES)  # never waits for a pipe
+        if stat.S_ISLNK(opened.info(name).st_mode):
+            return ValueError("a link; links are not followed")
+        content = opened.read_file(name, limit_bytes=_MOST_BYTES)
         return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig").read()
     except UnicodeDecodeError:
         return ValueError("not UTF-8; save it as UTF-8")
     except OSError as error:
+        return ValueError(error.strerror or str(error))
+    except ValueError as error:
         return error
 
 
