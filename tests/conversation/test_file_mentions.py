@@ -81,3 +81,10 @@ def test_a_folder_of_many_files_is_looked_through_at_once():
 
     assert not any(is_mentioned(f"f{number:06}.csv", "f000.csv of an agent " * 400) for number in range(30_000))
     assert time.process_time() - began < 2  # a regular expression for each took 11
+
+
+def test_names_in_a_long_text_take_linear_time():
+    began = time.process_time()
+
+    assert file_names("，请看a.csv 和 words, words " * 20_000) == ["a.csv"]
+    assert time.process_time() - began < 5

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from tw_autogen.safe_folder import is_protected
 
@@ -18,17 +20,27 @@ _MOST_CHARS = 200
 _PACKED = (".bz2", ".gz", ".xz", ".zst")
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 """Letters that stand beside a name without a blank: Thai, Lao, Burmese, Khmer, kana, Han, and Hangul's particles."""
-_LETTER = rf"[^\W{_UNSPACED}]"
-_BEFORE = rf"(?<!{_LETTER})(?<![.\\/-])"
-_AFTER = rf"(?!{_LETTER}|[\\/]|-(?![^\W\d_]{{3}})|\.\w)"
+_MARK = "\x01"
+"""What stands for one of them while names are looked for: no letter, and no blank."""
+_BEFORE = r"(?<![\w.\\/-])"
+_AFTER = r"(?!\w|[\\/]|-(?![^\W\d_]{3})|\.\w)"
 """What stands at the ends of a name, as lookarounds: `a.csv-Datei` and `读取a.csv的` name `a.csv`."""
 _QUOTED = re.compile(
-    rf"""(?<!{_LETTER})(?<!\.)(["'`])(?P<name>[^"'`\n]{{1,200}}\.\w{{1,10}})\1"""
+    r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1"""
     r"""|[„“”«»‚‘「『《](?P<set>[^"`\n„“”«»‚‘’「」『』《》]{1,200}\.\w{1,10})[“”«»‘’」』》]"""
 )
 _RUN = re.compile(r"""[^\s"'`<>|*?:;,()\[\]{}=，。？！：；、（）„“”«»‚‘’「」『』《》【】،؟]+""")
-_SUFFIX = re.compile(rf"\.{_LETTER}{{2,10}}{_AFTER}")
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_SUFFIX = re.compile(rf"\.\w{{2,10}}{_AFTER}")
+
+
+@functools.cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")  # takes 2 ms, which most texts need not
+
+
+def _marked(text: str) -> str:
+    """Return a text of the same length, in which a mark stands for each letter that needs no blank beside a name."""
+    return text if text.isascii() else _unspaced().sub(_MARK, text)
 
 
 def is_document(name: str) -> bool:
@@ -65,28 +77,32 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
         >>> file_names("请问销售.csv和klein.csv里有几行？", {"销售.csv"}.__contains__)
         ['销售.csv', 'klein.csv']
     """
-    spans = [(found.start(found.lastgroup or 0), found["name"] or found["set"]) for found in _QUOTED.finditer(text)]
+    marked = _marked(text)
+    spans = [
+        (found.start(group), text[slice(*found.span(group))])
+        for found in _QUOTED.finditer(marked)
+        for group in [found.lastgroup or 0]
+    ]
     quoted = {place for at, name in spans for place in range(at, at + len(name))}
-    for run in _RUN.finditer(text):
+    for run in _RUN.finditer(marked):
         if run.start() in quoted or run[0].startswith("//") or text.endswith("://", 0, run.start()):
             continue
-        blank = not text[: run.start()][-1:].strip()
-        for at, name in _names_of(run[0]):
-            if found := _begun(
-                name.lstrip("@").removeprefix("./"), exists, blank=blank and run.start() > 0 and at == 0
-            ):
-                spans.append((run.start() + at, found))
+        blank = text[max(0, run.start() - 1) : run.start()].isspace()
+        for first, end in _ends_of_names(run[0]):
+            name = text[run.start() + first : run.start() + end].lstrip("@").removeprefix("./")
+            if found := _begun(name, exists, blank=blank and first == 0):
+                spans.append((run.start() + first, found))
     names = dict.fromkeys(name for _, name in sorted(spans))
     return [name for name in names if is_document(re.split(r"[/\\]", name)[-1])]
 
 
-def _names_of(run: str) -> list[tuple[int, str]]:
-    """Return what may be names in a text without blanks, each with its place: up to the last suffix before a word."""
-    found, start = list[tuple[int, str]](), 0
+def _ends_of_names(run: str) -> list[tuple[int, int]]:
+    """Return where what may be names begin and end in a marked text without blanks: at suffixes before a word."""
+    found, start = list[tuple[int, int]](), 0
     ends = [suffix.end() for suffix in _SUFFIX.finditer(run, 1)]
     for at, end in enumerate(ends):
-        if at + 1 == len(ends) or _IS_UNSPACED.match(run, end):
-            found.append((start, run[start:end]))
+        if at + 1 == len(ends) or run.startswith(_MARK, end):
+            found.append((start, end))
             start = end
     return found
 
@@ -99,14 +115,15 @@ def _begun(name: str, exists: Callable[[str], bool], *, blank: bool) -> str:
         exists: As for `file_names`.
         blank: Whether a blank stands before it.
     """
-    breaks = [at.end() for at in _IS_UNSPACED.finditer(name[-_MOST_CHARS:])]
+    marked = _marked(name[-_MOST_CHARS:])
+    breaks = [at for at, before in enumerate(marked, 1) if before == _MARK]
     if not breaks:
         return name
     name = name[-_MOST_CHARS:]
     for at in (0, *breaks):
         if exists(name[at:]):
             return name[at:]
-    if blank or not _IS_UNSPACED.match(name):
+    if blank or marked[0] != _MARK:
         return name
     latin = name[breaks[-1] :]
     return latin if latin[0].isalpha() else ""
@@ -147,10 +164,20 @@ def folders_named(name: str, text: str) -> list[str]:
     """
     if not is_document(name):
         return []
-    plain = re.search(rf"{_BEFORE}(?:\./)?{re.escape(name)}{_AFTER}", text, re.IGNORECASE)
-    below = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w-][\w.-]*/)+){re.escape(name)}{_AFTER}"
-    return [""] * bool(plain) + [found[1] for found in re.finditer(below, text, re.IGNORECASE)]
+    marked, ends = _marked(text), f"{re.escape(_marked(name))}{_AFTER}"
+    plain = rf"{_BEFORE}(?:\./)?()"
+    below = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w{_MARK}-][\w.{_MARK}-]*/)+)"
+    return [
+        text[slice(*found.span(1))]
+        for pattern, most in ((plain, 1), (below, None))
+        for found in itertools.islice(_of_name(name, text, re.finditer(pattern + ends, marked, re.IGNORECASE)), most)
+    ]
+
+
+def _of_name(name: str, text: str, matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
+    """Yield those of matches in a marked text that end with a name in the text."""
+    return (one for one in matches if text[one.end() - len(name) : one.end()].casefold() == name.casefold())
 
 
 def _is_word(character: str) -> bool:
-    return (character.isalnum() and not _IS_UNSPACED.match(character)) or character == "_"
+    return _marked(character).isalnum() or character == "_"

@@ -20,7 +20,8 @@ from typing import Any, NoReturn
 
 from .column_profile import Column
 from .file_description import MOST_CHARS, describe_file, kind_of
-from .folder_listing import listing, size_words
+from .file_size import size_words
+from .folder_listing import listing
 from .join_keys import join_lines
 
 NAME = "describe"

@@ -28,7 +28,7 @@ from .csv_dialect import (
     read_start,
     table_separator,
 )
-from .folder_listing import size_words
+from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_blocks import find_blocks, find_side_blocks

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .file_size import size_words
 from .index_terms import IndexTerms, index_terms, years_in
 
 MOST_ENTRIES = 20_000
@@ -96,26 +97,6 @@ class Family:
             "values": _bounded([one.values for one in self.terms]),
             "years": sorted([*spans, *((year, year) for year in years)])[:_MOST_SPANS],
         }
-
-
-def size_words(size: int, *, brief: bool = False) -> str:
-    """Return a size in bytes in words.
-
-    Args:
-        size: In bytes.
-        brief: With fewer digits and letters.
-
-    Example:
-        >>> size_words(812), size_words(45_678), size_words(45_678, brief=True)
-        ('812 bytes', '45.7 kB', '46 kB')
-    """
-    if size < 1000:
-        return f"{size} {'B' if brief else 'bytes'}"
-    whole_from = 9.95 if brief else 99.95
-    for unit, many in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
-        if size < many * 999.5 or unit == "GB":
-            return f"{size / many:.1f} {unit}" if size < many * whole_from else f"{size / many:.0f} {unit}"
-    return ""
 
 
 def _runs(years: Sequence[int]) -> list[str]:
