@@ -40,7 +40,6 @@ TABLE = {
     "roles/manual_reader/manual_reader.py": "checks that the folder which the user has set exists",
     "tw_autogen/cli/file_arguments.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/ask.py": "files that the user names, before a session takes them",
-    "tw_autogen/cli/index.py": "asks whether a folder that the user names exists, before it is opened without links",
     "tw_autogen/cli/demo.py": "replaces what an earlier demo left in the user's folder",
     "tw_autogen/cli/mcp_server.py": "files that a client names, before a session takes them",
     "tw_autogen/cli/piped_input.py": "writes standard input to a temporary folder of the host's own",
