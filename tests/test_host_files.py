@@ -123,7 +123,7 @@ WRITTEN = {
     "tw_autogen/safe_folder/directory_calls.py": "is SafeFolder",
     "tw_autogen/safe_folder/open_without_links.py": "makes what is above a folder outside of the current one",
     "tw_autogen/safe_folder/safe_folder.py": "is SafeFolder; copies out of it, where code can't write",
-    "tw_autogen/safe_folder/temporary_folders.py": "temporary folders, and this user's own record of them, closed to others",
+    "tw_autogen/safe_folder/temporary_folders.py": "temporary folders, and this user's own record of them",
     "tw_autogen/testing/role_checks.py": "folders of its own, in checks that run code of their own",
     "tw_autogen/trust_store.py": "the user's state folder",
     "tw_autogen/trusted_files.py": "a copy in a temporary folder of its own",

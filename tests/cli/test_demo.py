@@ -18,7 +18,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_before_anything_runs(tmp_path,
 
     ran = CliRunner().invoke(main, ["demo", "--folder", "file/demo"])
 
-    said = "tw-autogen: file/demo: a file is in the way; name a folder that you can write to with --folder\n"
+    said = "tw-autogen: file/demo: a file is in the way; say where files go with --folder\n"
     assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", said)
 
 

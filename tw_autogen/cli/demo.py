@@ -99,7 +99,7 @@ def _errors_of(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConfigError(f"{folder}: {error.strerror}; name a folder that you can write to with --folder") from error
+        raise ConfigError(f"{folder}: {error.strerror}; say where files go with --folder") from error
 
 
 def _keep(session_folder: Path, target: SafeFolder) -> list[str]:
