@@ -330,6 +330,8 @@ class Kernels:
                 )
             )
             kernel = self.shared if isinstance(self.shared, LocalKernel) else None
+            for one in kernel.granted.difference(options.read, options.write) if kernel else ():
+                raise ConfigError(f"a link to {one} came in place of what is granted while the session was opened")
             self.grants = Grants(options, kernel)
         return self.shared
 
