@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import yaml
 
     from tw_autogen import bounded_yaml
+    from tw_autogen.safe_folder import SafeFolder
 else:
     yaml = LazyModule("yaml")
     bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
@@ -24,7 +25,12 @@ _BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks;
 
 
 def read_yaml(
-    path: Path, error: type[FileError], *, missing: str = "there is no such file", limit_bytes: int = MOST_BYTES
+    path: Path,
+    error: type[FileError],
+    *,
+    missing: str = "there is no such file",
+    limit_bytes: int = MOST_BYTES,
+    folder: SafeFolder | None = None,
 ) -> Any:
     """Read a YAML file (JSON is YAML too).
 
@@ -33,12 +39,17 @@ def read_yaml(
         error: What is raised if it can't be read.
         missing: What to say where there is none.
         limit_bytes: How large it may be.
+        folder: The folder in which it lies, where that is open already; None: it is found by its path.
 
     Raises:
         FileError: of the kind `error`; names the file, the line where it is known, and what is wrong.
     """
     try:
-        return bounded_yaml.load(read_content(path, limit_bytes=limit_bytes).decode("utf-8"), limit=False)
+        if folder is None:
+            content = read_content(path, limit_bytes=limit_bytes)
+        else:
+            content = folder.read_file(path.name, limit_bytes=limit_bytes)
+        return bounded_yaml.load(content.decode("utf-8"), limit=False)
     except FileNotFoundError:
         raise error(f"{missing}{nearest_path(path)}", path=path) from None
     except OSError as problem:

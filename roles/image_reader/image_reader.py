@@ -61,7 +61,7 @@ class ImageReader(Role):
         asked, turn = memory.last_post, kwargs.get("turn")
         if turn is None:
             return Post(self.name, asked.send_from, "There is no session here whose pictures could be looked at.")
-        with SafeFolder(turn.folder.resolve()) as folder:
+        with SafeFolder(turn.folder) as folder:
             seen, problems = self._pictures(asked.message, folder)
             listed = _listed(folder)
         if not seen:

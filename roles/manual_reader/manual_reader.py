@@ -1,6 +1,7 @@
 """ManualReader: reads instructions from files and pins them on the board."""
 
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,7 +9,8 @@ from errno import EFBIG
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tw_autogen import Memory, Post, Role, SafeFolder, Turn
+from tw_autogen import Memory, Post, Role, Turn
+from tw_autogen.safe_folder import open_unlinked_folder
 
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
@@ -74,9 +76,12 @@ class ManualReader(Role):
 
     def __init__(self, settings: ManualReaderSettings) -> None:
         self._settings = settings
-        self._folder = Path(settings.folder).expanduser().resolve() if settings.folder else None
-        if self._folder is not None and not self._folder.is_dir():
-            raise ValueError(f"folder: {self._folder} is no folder")
+        self._folder = Path(os.path.abspath(Path(settings.folder).expanduser())) if settings.folder else None
+        if self._folder is not None:
+            try:
+                open_unlinked_folder(self._folder).close()
+            except OSError as error:
+                raise ValueError(f"folder: {self._folder} is no folder ({error.strerror})") from error
 
     def offer(self, request: str) -> str:
         """Name the manuals; those of the session are described to the Planner anyway."""
@@ -86,7 +91,7 @@ class ManualReader(Role):
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Read what the newest post names."""
         asked, turn = memory.last_post, kwargs.get("turn")
-        folder = self._folder or (turn.folder.resolve() if turn is not None else None)
+        folder = self._folder or (turn.folder if turn is not None else None)
         manuals = self._manuals(folder) if folder else []
         request, missing = _told_apart(asked.message, manuals, folder, self._settings.suffixes)
         wanted = _named(request, manuals)
@@ -107,7 +112,7 @@ class ManualReader(Role):
     def _manuals(self, folder: Path) -> list[str]:
         """Return the manuals' names; nothing hidden, and no links."""
         names: list[str] = []
-        with SafeFolder(folder) as opened:
+        with open_unlinked_folder(folder) as opened:  # a link on the way to it has come since it was named
             for one in itertools.islice(opened.walk(enter=lambda name: not name.startswith(".")), _MOST_ENTRIES):
                 if len(one.name) > _LONGEST_NAME:
                     continue
@@ -126,7 +131,7 @@ class ManualReader(Role):
                 said.append(f"{name} and what comes after it were not read: the time is over.")
                 break
             try:
-                with SafeFolder(folder) as opened:
+                with open_unlinked_folder(folder) as opened:
                     text = opened.read_file(name, limit_bytes=left).decode("utf-8-sig").replace("\r\n", "\n")
             except UnicodeDecodeError:
                 said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")

@@ -2,6 +2,7 @@ import csv
 import os
 import re
 import subprocess
+import time
 from importlib.util import find_spec
 
 import nbformat
@@ -17,8 +18,8 @@ def test_a_folder_that_cannot_be_made_is_an_error_before_anything_runs(tmp_path,
 
     ran = CliRunner().invoke(main, ["demo", "--folder", "file/demo"])
 
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == "tw-autogen: file/demo: Not a directory; name a folder that you can write to with --folder\n"
+    said = "tw-autogen: file/demo: a file is in the way; say where files go with --folder\n"
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", said)
 
 
 def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_place_of_earlier_ones(
@@ -59,6 +60,27 @@ def test_the_demo_shows_plan_code_output_and_answer_and_leaves_its_files_in_plac
     (folder / "anomalies.csv").unlink()
     assert run_all(made, folder) == []
     assert (folder / "anomalies.csv").read_bytes() == rows
+
+
+def test_what_code_of_another_process_puts_in_the_way_is_not_followed(command, environ, tmp_path):
+    private, folder = tmp_path / "private", tmp_path / "here" / "tw-demo"
+    for one in (private, folder.parent):
+        one.mkdir()
+    for name in ("chart.svg", "anomalies.csv", "plant.db", "session.ipynb"):
+        (private / name).write_text("precious")
+    with subprocess.Popen(
+        [*command, "demo"], env=environ, cwd=folder.parent, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True,
+    ) as demo:  # fmt: skip
+        while not folder.is_dir() and demo.poll() is None:
+            time.sleep(0.01)
+        folder.rename(tmp_path / "gone")
+        folder.symlink_to(private)
+        said = demo.communicate(timeout=90)[1]
+
+    assert demo.returncode == 2
+    assert f"tw-demo: {folder} is a link, which code may have made; name the folder that it leads to" in said
+    assert [one.read_text() for one in private.iterdir()] == ["precious"] * 4
 
 
 def run_all(made, folder):

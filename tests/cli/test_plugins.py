@@ -289,8 +289,19 @@ def test_new_writes_through_no_link(run, tmp_path):
     ran = run("plugins", "new", "--from", "tools2.py:price")
 
     assert ran.exit_code == 2
-    assert f"plugins: is a link to {tmp_path / 'elsewhere'}; name that folder if you mean it" in ran.stderr
+    assert f"{tmp_path / 'plugins'} is a link, which code may have made; name the folder that it leads to" in ran.stderr
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_new_writes_over_no_link_to_a_file_that_is_not_there(run, tmp_path):
+    (tmp_path / "tools3.py").write_text("def cost(name: str) -> float:\n    'Look up a cost.'\n    return 1.5\n")
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "cost.yaml").symlink_to(tmp_path / "elsewhere")
+
+    ran = run("plugins", "new", "--from", "tools3.py:cost")
+
+    assert (ran.exit_code, "cost.yaml: is there already" in ran.stderr) == (2, True)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 NESTED = "nested more than 300 deep; write it in more statements"

@@ -237,3 +237,15 @@ def test_replies_are_written_over_no_link(tw, greeting, tmp_path):
 
     assert (ran.exit_code, "a link; replies are written to no file elsewhere" in ran.stderr) == (2, True)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_table_is_written_over_no_link(tw, greeting, tmp_path):
+    (tmp_path / "README.md").symlink_to(tmp_path / "precious.md")
+    mark = "<!-- calls and tokens: written by `tw-autogen scenario table --write`, not by hand -->"
+    text = f"{mark}\n<!-- end of calls and tokens -->\n"
+    (tmp_path / "precious.md").write_text(text, encoding="utf-8")
+
+    ran = tw("table", "./greeting", "--write", "README.md")
+
+    assert (ran.exit_code, "README.md: a link; name the file that it leads to" in ran.stderr) == (2, True)
+    assert (tmp_path / "precious.md").read_text(encoding="utf-8") == text

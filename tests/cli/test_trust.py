@@ -312,7 +312,7 @@ def test_a_demo_writes_through_no_link_that_lies_here(run, here, tmp_path):
     ran = run("demo")
 
     assert ran.exit_code == 2, ran.output
-    assert "tw-demo is a link out of this folder" in ran.stderr
+    assert "tw-demo is a link, which code may have made; name the folder that it leads to" in ran.stderr
     assert (tmp_path / "mine" / "plant.db").read_text() == "mine"
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.events import ModelCalled
+from tw_autogen.safe_folder import KeptFolder
 from tw_autogen.testing import ScriptedModel, check_role, plans
 
 
@@ -123,3 +124,15 @@ def test_names_that_no_request_holds_cost_nothing(stage):
     assert said.startswith("Nothing was looked at. Name a picture. There are: eee")
     assert "ddd" not in said
     assert time.process_time() - began < 1
+
+
+def test_a_session_whose_folder_code_of_another_process_exchanges_stays_the_same(pictures, tmp_path):
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "secret.png").write_bytes(png())
+    with ScriptedModel(["It is red."]) as model, KeptFolder(pictures.folder):
+        role = pictures.make("image_reader", model)
+        pictures.folder.rename(tmp_path / "gone")
+        pictures.folder.symlink_to(tmp_path / "private")
+
+        assert "secret.png was" not in pictures.ask(role, "Look at secret.png").message
+        assert pictures.ask(role, "Look at red.png").message == "Looked at red.png.\n\nIt is red."

@@ -224,3 +224,16 @@ def test_files_of_one_reply_are_bounded_together(stage):
 
     assert said.count("is too long to be read at once") == 2
     assert said.count("larger than the 20 MB that one reply reads") == 3
+
+
+def test_a_link_that_comes_later_is_not_followed(stage, tmp_path, monkeypatch):
+    for folder in ("here/sub/books", "private/books"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "private/books/setup.md").write_text("the key is AB12")
+    monkeypatch.chdir(tmp_path / "here")
+    role = stage.make("manual_reader", folder="sub/books")
+    (tmp_path / "here/sub").rename(tmp_path / "gone")
+    (tmp_path / "here/sub").symlink_to(tmp_path / "private")
+
+    with pytest.raises(PermissionError, match="a link or a file is in the way at 'sub'"):
+        stage.ask(role, "setup.md")

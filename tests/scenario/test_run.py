@@ -296,6 +296,22 @@ def test_a_try_that_is_stopped_in_the_middle_keeps_what_it_was_told(broken, tmp_
     assert sorted(one.name for one in broken.folder.glob("replies*")) == ["replies.yaml"]
 
 
+def test_replies_are_written_over_no_link_that_comes_while_the_model_is_asked(write, tmp_path):
+    scenario = write(SECRET)
+    (tmp_path / "precious").write_text("mine")
+
+    class Linking(ScriptedModel):
+        def complete(self, messages, **options):
+            (scenario.folder / "replies.under_way.yaml").symlink_to(tmp_path / "precious")
+            return super().complete(messages, **options)
+
+    with Linking([told("I can't know.")]) as model:
+        outcome = record_scenario(scenario, model, workspace=tmp_path / "work")
+
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert "replies can't be written there: a link" in outcome.problems[0]
+
+
 def test_a_changed_prompt_is_stale_and_a_problem_only_if_strict(write, tmp_path):
     scenario = write(SECRET)
     with ScriptedModel([told("I can't know.")]) as model:

@@ -6,7 +6,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
-from tw_autogen.session import read_settings
+from tw_autogen.session import read_settings, role_seats
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -49,3 +49,18 @@ def test_a_file_of_servers_over_such_a_link_is_an_error_and_starts_nothing(linke
         open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "sessions", **given)
 
     assert not (linked / "ran").exists()
+
+
+@pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])
+def test_what_is_granted_is_what_was_checked(linked, tmp_path, monkeypatch, key):
+    checked = role_seats.named_folder
+
+    def exchanging(path, **options):
+        real = checked(path, **options)
+        (linked / "mine").rename(tmp_path / "gone")
+        (linked / "mine").symlink_to(tmp_path / "private")
+        return real
+
+    monkeypatch.setattr(role_seats, "named_folder", exchanging)
+    with pytest.raises(ConfigError, match="a link to .*private came in place of what is granted while"):
+        open_session(ScriptedModel([]), settings={key: "way"}, folder=tmp_path / "sessions")

@@ -144,3 +144,15 @@ def test_without_a_folder_of_the_users_nothing_is_looked_for(tmp_path, users, mo
 
         assert list(opened.folder.iterdir()) == []
     assert "revenue" not in str(model.calls[0][1:])
+
+
+def test_a_link_to_another_folder_that_comes_later_is_not_followed(session, users, tmp_path):
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "sales.csv").write_text("a,b\n1,AB12\n")
+    users.rename(tmp_path / "gone")
+    users.symlink_to(tmp_path / "private")
+
+    for name in ("sales.csv", "sale.csv"):
+        session.ask(f"sum of revenue in {name}?")
+        assert "similar" not in session.told()
+    assert not (session.folder / "sales.csv").exists()

@@ -358,7 +358,7 @@ class Chat:
         An SVG is written anew, without what a browser would run or load.
         """
         try:
-            with SafeFolder(self._session.folder.resolve()) as folder, folder.open_file(folder.name_of(path)) as file:
+            with SafeFolder(self._session.folder) as folder, folder.open_file(folder.name_of(path)) as file:
                 source = BytesIO(picture_of(path)[1]) if path.suffix.lower() == ".svg" else file
                 self._copies.append(temporary_folder())
                 with SafeFolder(self._copies[-1]) as private:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,7 +17,7 @@ from tw_autogen.cli.terminal import link, marks, stdout_console
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
-from tw_autogen.safe_folder import SafeFolder, private_folder
+from tw_autogen.safe_folder import SafeFolder, held_folder, private_folder
 from tw_autogen.scenario import Outcome, Scenario, read_scenario, run_scenario
 from tw_autogen.session import write_notebook
 from tw_autogen.shipped_folders import shipped_folder
@@ -26,6 +27,7 @@ _FILES = ("chart.png", "chart.svg", "anomalies.csv", "plant.db")
 """What stays: the last one is the data, with which the notebook can be run again."""
 _FOLDER = Path("tw-demo")
 _NOTEBOOK = "session.ipynb"
+_TRIAL = ".tw-demo"
 _READING_SECONDS = 3.0
 _PIECE_CHARS = 24
 _OWN = (
@@ -49,19 +51,19 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
 
     A model's replies are recorded; the plan, the checks, the kernel, the plugins, the data and the files are real.
     """
-    if folder == _FOLDER and folder.is_symlink():
-        raise ConfigError(f"{folder} is a link out of this folder, to {folder.resolve()}; say where files go: --folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise ConfigError(f"{folder}: {error.strerror}; name a folder that you can write to with --folder") from error
     console = stdout_console(color=not no_color)
     scenario = read_scenario(shipped_folder("scenarios") / _SCENARIO)
     started = time.monotonic()
-    with private_folder("tw-demo-") as workspace:
+    with _errors_of(folder):
+        target = held_folder(folder)
+    with target, private_folder("tw-demo-") as workspace:
+        with _errors_of(folder):
+            target.write_file(_TRIAL, b"")
+            target.remove(_TRIAL)
         outcome, events = _replay(scenario, console, workspace)
-        made = _keep(outcome.session_folder, events, folder)
+        with _errors_of(folder):
+            made = [folder / name for name in _keep(outcome.session_folder, target)]
+            made.append(write_notebook(events, folder / _NOTEBOOK))
     console.print()
     for path in made:
         console.print(Text.assemble("  ", link(path)), soft_wrap=True)
@@ -92,14 +94,23 @@ def _replay(scenario: Scenario, console: Console, workspace: Path) -> tuple[Outc
         show.stop()
 
 
-def _keep(session_folder: Path, events: list[Event], folder: Path) -> list[Path]:
-    """Bring what was made to where it stays, in place of what an earlier demo left there."""
-    (folder / _NOTEBOOK).unlink(missing_ok=True)  # a link that lies there is not followed
+@contextlib.contextmanager
+def _errors_of(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror}; say where files go with --folder") from error
+
+
+def _keep(session_folder: Path, target: SafeFolder) -> list[str]:
+    """Bring what was made to where it stays, in place of what an earlier demo left there; return the names."""
     kept = []
     with SafeFolder(session_folder) as made:
         for name in _FILES:
-            (folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                target.remove(name)
             if made.has_file(name):
-                made.copy_out(name, folder / name)
-                kept.append(folder / name)
-    return [*kept, write_notebook(events, folder / _NOTEBOOK)]
+                with made.open_file(name) as source:
+                    target.copy_in(source, name)
+                kept.append(name)
+    return kept

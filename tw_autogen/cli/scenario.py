@@ -20,7 +20,7 @@ from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
-from tw_autogen.safe_folder import private_folder
+from tw_autogen.safe_folder import held_folder, private_folder
 from tw_autogen.scenario import (
     PATIENCE,
     Outcome,
@@ -207,13 +207,28 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
     """Print calls and tokens of each recording as a Markdown table."""
     made = costs_table(find_named(names, trust=True))
     if write:
-        write.write_text(put_table(write, made), encoding="utf-8", newline="\n")
+        _replace(write, put_table(write, made))
     elif check:
         if check.read_text(encoding="utf-8") != put_table(check, made):
             click.echo(f"{check}: the table is not that of the recordings; --write {check} mends it", err=True)
             ctx.exit(Exit.failed)
     else:
         click.echo(made)
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file anew, over no link.
+
+    Raises:
+        ScenarioError: it is one, or can't be written.
+    """
+    try:
+        with held_folder(file.parent) as folder:
+            if not folder.has_file(file.name):
+                raise ScenarioError("a link; name the file that it leads to", path=file)
+            folder.write_file(file.name, text.encode())
+    except OSError as error:
+        raise ScenarioError(f"not written: {error.strerror or error}", path=file) from error
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:

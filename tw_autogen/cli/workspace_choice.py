@@ -9,6 +9,7 @@ from tw_autogen.cli.options import Options
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.errors import ConfigError
 from tw_autogen.private_files import cache_folder
+from tw_autogen.safe_folder import held_folder
 from tw_autogen.session import SessionSettings, refuse_link
 from tw_autogen.settings import Settings
 
@@ -29,8 +30,9 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
     wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
-    refuse_link(settings, (wanted / "session").resolve())
-    if not (why := _refused(wanted)):
+    real = (wanted / "session").resolve()
+    refuse_link(settings, real)
+    if not (why := _refused(real.parent)):
         return None, ""
     instead = cache_folder(os.environ) / "sessions"
     if also := _refused(instead):
@@ -55,7 +57,7 @@ def workspace_of(options: Options, settings: Settings) -> Path:
 def _refused(folder: Path) -> str:
     """Return in one line why a folder can't be made or written to; empty if it can."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        held_folder(folder).close()
     except OSError as error:
-        return words_of_os_error(error).partition(";")[0]
+        return words_of_os_error(OSError(error.errno, error.strerror, str(folder))).partition(";")[0]
     return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder}: it can't be written to"

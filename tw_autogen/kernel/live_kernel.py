@@ -54,7 +54,6 @@ class LiveKernel(Closing):
         else:
             confined = self._settings.sandbox != OFF
             self.folder = named_folder(folder, writable=self._settings.write) if confined else real_path(folder)
-            self.folder.mkdir(parents=True, exist_ok=True)
         self._owns_folder = folder is None
         self._pinned = PinnedPaths(self.folder, self._settings)
         KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))

@@ -155,6 +155,12 @@ class LocalKernel(LiveKernel):
         words = self._on_refused(str(place))
         return replace(ran, error=ran.error.replace(line, words)) if words else ran
 
+    @property
+    def granted(self) -> frozenset[str]:
+        """The paths of `kernel.read` and `kernel.write` that are there, as they were resolved first."""
+        settings = self._pinned.granted()
+        return frozenset((*settings.read, *settings.write))
+
     def show(self, path: Path) -> bool:
         """Allow code to read a file at its own place; False if a cell has run and code can't read it already.
 

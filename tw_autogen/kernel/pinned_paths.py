@@ -37,6 +37,7 @@ class PinnedPaths:
         self._real: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}
         self._kept: KeptFolder | None = None
+        _make_missing(str(folder))
         self._keep()
         self.add((str(folder), *settings.read, *settings.write))
         kept = self._kept.identity if self._kept is not None else None
@@ -100,9 +101,7 @@ class PinnedPaths:
         """Check all, and make the kernel's folder again if somebody has removed it. Errors as of `check`."""
         self.check()
         path = str(self.folder)
-        if _identity(path) is None:
-            with SafeFolder(self.folder.anchor) as root:
-                root.make_folder(_name(path), parents=True)
+        if _make_missing(path):
             found = _identity(path)
             if found is not None:
                 self._known[path] = found
@@ -143,6 +142,15 @@ def folder_identity(folder: Path) -> tuple[int, int] | None:
         OSError: a link is in the way.
     """
     return _identity(str(folder))
+
+
+def _make_missing(path: str) -> bool:
+    """Make a folder, and those above it, if nothing is there; return whether that was so. Errors as of `_identity`."""
+    if _identity(path) is not None:
+        return False
+    with SafeFolder(_anchor(path)) as root:
+        root.make_folder(_name(path), parents=True)
+    return True
 
 
 def _identity(path: str) -> tuple[int, int] | None:

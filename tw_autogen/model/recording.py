@@ -18,6 +18,7 @@ replies:
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,8 @@ from tw_autogen.errors import ScenarioError, unknown_key
 from tw_autogen.model.chat_model import ChatModel, Completion, ToolCall, Usage
 from tw_autogen.model.model_request import ModelRequest, RequestModel, complete, objects_only
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
-from tw_autogen.private_files import touch_private
+from tw_autogen.private_files import FILE_MODE
+from tw_autogen.safe_folder import SafeFolder, held_folder
 from tw_autogen.yaml_files import Block, OneLineMapping, read_yaml, readable_yaml
 
 FORMAT = 1
@@ -120,14 +122,19 @@ class Recording:
         return cls(tuple(map(RecordedReply, whole)), "recording")
 
     @classmethod
-    def read(cls, path: Path | str) -> Recording:
+    def read(cls, path: Path | str, *, folder: SafeFolder | None = None) -> Recording:
         """Read a file.
+
+        Args:
+            path: The file.
+            folder: The folder in which it lies, where that is open already.
 
         Raises:
             ScenarioError: naming the file and what is wrong in it.
         """
         path = Path(path)
-        plain = read_yaml(path, ScenarioError, missing="there is no such recording", limit_bytes=_MOST_BYTES)
+        missing = "there is no such recording"
+        plain = read_yaml(path, ScenarioError, missing=missing, limit_bytes=_MOST_BYTES, folder=folder)
         if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)
@@ -142,15 +149,19 @@ class Recording:
         head = str(plain.get("model", "")), str(plain.get("date", "")), path, plain.get("objects_only") is True
         return cls(tuple(replies), *head)
 
-    def write(self, path: Path) -> None:
-        """Write a file in place of the one that is there, which stays whole until the new one is."""
-        new = path.with_name(f"{path.name}.new")
+    def write(self, path: Path, *, folder: SafeFolder | None = None) -> None:
+        """Write a file in place of the file or link that is there, which stays whole until the new one is.
+
+        Args:
+            path: The file.
+            folder: The folder in which it lies, where that is open already; None: it is opened as `held_folder` does.
+        """
         whole = [
             _head(self.model, self.date, self.objects_only),
             *(readable_yaml([one.to_dict()], width=_WIDTH) for one in self.replies),
         ]
-        new.write_text("".join(whole), encoding="utf-8", newline="\n")
-        new.replace(path)
+        with contextlib.nullcontext(folder) if folder else held_folder(path.parent) as opened:
+            opened.write_file(path.name, "".join(whole).encode())
 
 
 class RecordingModel(RequestModel):
@@ -160,7 +171,8 @@ class RecordingModel(RequestModel):
 
     Args:
         model: Answers.
-        path: The file; made anew with the first reply, so that what was there survives if there is none.
+        path: The file; made anew with the first reply, so that what was there survives if there is none. Its folder is
+            opened as `held_folder` does, and the file must be no link either: a call is a `ScenarioError` then.
         hide: Paths that differ from run to run; see `prompt_hash`.
         known: Replies of an earlier attempt; a prompt that one of them answers for the same role is not sent again.
     """
@@ -203,15 +215,19 @@ class RecordingModel(RequestModel):
 
     def _keep(self, reply: RecordedReply) -> None:
         with self._lock:
-            if not self._begun:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                self._append(reply)
+            except OSError as error:
+                raise ScenarioError(f"replies can't be written there: {error.strerror}", path=self.path) from error
+
+    def _append(self, reply: RecordedReply) -> None:
+        with held_folder(self.path.parent) as folder, folder.append_file(self.path.name, mode=FILE_MODE) as file:
+            if not self._begun:  # one that is shared already stays so
+                file.truncate(0)
                 head = _head(reply.completion.model, datetime.date.today().isoformat(), self._objects_only)
-                if not self.path.exists():  # one that is shared already stays so
-                    touch_private(self.path)
-                self.path.write_text(head, encoding="utf-8", newline="\n")
+                file.write(head.encode())
                 self._begun = True
-            with self.path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(readable_yaml([reply.to_dict()], width=_WIDTH))
+            file.write(readable_yaml([reply.to_dict()], width=_WIDTH).encode())
 
 
 def _head(model: str, date: str, only: bool) -> str:

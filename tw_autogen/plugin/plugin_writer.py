@@ -14,6 +14,7 @@ from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.plugin.callable_plugins import callable_plugin
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
+from tw_autogen.safe_folder import held_folder
 from tw_autogen.yaml_files import readable_yaml
 
 _PYTHON = '''"""`{module}.{name}` as a plugin."""
@@ -43,7 +44,7 @@ def write_plugin(
 
     Args:
         function: On the top level of a module that can be imported.
-        folder: Where the files go; made if it isn't there. What is there is never overwritten.
+        folder: Where the files go; opened as `held_folder` does. What is there is never overwritten.
         name: The plugin's; None: the function's.
         runs_in: `kernel` or `host`; None: what `@plugin` says, else the kernel if the function's module is installed
             or lies in that folder, else the host, since a kernel can't read it where it lies.
@@ -52,18 +53,12 @@ def write_plugin(
         The plugin as it is read from there, and the files.
 
     Raises:
-        ConfigError: a file is there already, or the function can't be a plugin.
+        ConfigError: a file is there already, a link is in the way, or the function can't be a plugin.
     """
     if not inspect.isroutine(function) or "." in function.__qualname__:
         raise ConfigError(f"{function!r}: expected a function on the top level of a module")
     spec = callable_plugin(function, name=name)
-    here = Path.cwd()
-    full = Path(os.path.abspath(folder))
-    below = [one for one in full.parents if one != here and one.is_relative_to(here)]
-    for one in (full, *below):
-        if one.is_symlink():
-            raise ConfigError(f"{one}: is a link to {os.path.realpath(one)}; name that folder if you mean it")
-    file, folder = _file(function), folder.resolve()
+    named, file, folder = folder, _file(function), folder.resolve()
     root = file.parents[function.__module__.count(".") + (file.name == "__init__.py")]
     options = plugin_options(function)
     decorated = options is not None or hasattr(function, "_tw_registered")
@@ -80,13 +75,16 @@ def write_plugin(
             name=spec.name,
             place=inserted.format(relative=os.path.relpath(root, folder), module=function.__module__),
         )
-    there = next((one for one in files if one.exists()), None)
-    if there is not None:
-        raise ConfigError(f"{there}: is there already, and is not overwritten; name another folder or name")
-    folder.mkdir(parents=True, exist_ok=True)
-    for one, text in files.items():
-        with one.open("x", encoding="utf-8") as opened:
-            opened.write(text)
+    try:
+        with held_folder(named) as opened:
+            there = next((one for one in files if opened.has_entry(one.name)), None)
+            if there is not None:
+                raise ConfigError(f"{there}: is there already, and is not overwritten; name another folder or name")
+            for one, text in files.items():
+                with opened.create_file(one.name) as made:
+                    made.write(text.encode())
+    except OSError as error:
+        raise ConfigError(f"{named}: not written: {error.strerror or error}") from error
     return check_source(read_spec(path)), tuple(files)
 
 

@@ -136,7 +136,9 @@ class RoleSpec:
             declared = {key: Any if value is None else type(value) for key, value in plain.items()}
         given = dict(give(declared))
         self._refuse_unknown(declared, given)
+        paths: set[str] = set()
         for one in dataclasses.fields(hint) if hint is not None else ():
+            paths |= {one.name} if one.metadata.get("path") else set()
             if one.name in given and one.metadata.get("folder") == "trusted" and not given[one.name].trusted:
                 words = f"left out, since the folder is not trusted; {_TRUST_IT}"
                 _log.warning(f"%s of %s: {words}", self._key(one.name), given.pop(one.name).origin)
@@ -146,8 +148,10 @@ class RoleSpec:
                 self._withhold(given, one.name, one.metadata["server"])
         values: dict[str, Any] = {}
         for key, value in self.settings.items():
+            own = Setting(value, str(self.path))
             try:
-                values[key] = fit_setting(self._key(key), Setting(value, str(self.path)), declared[key])
+                own = self._placed(key, own, None) if key in paths else own
+                values[key] = fit_setting(self._key(key), own, declared[key])
             except SettingsError as error:
                 raise RoleSpecError(str(error).removeprefix(f"{self.path}: "), path=self.path) from error
         known = {key: setting for key, setting in given.items() if key in declared}
@@ -178,7 +182,9 @@ class RoleSpec:
         except ConfigError as error:
             raise ConfigError(f"{self._key(key)} ({setting.origin}): {error}") from error
         here = distrusted is not None and Path(os.path.abspath(path)).is_relative_to(distrusted)
-        return dataclasses.replace(setting, value=str(real)) if here or of_folder is not None else setting
+        if here or of_folder is not None or real.is_dir():  # a program keeps its name: it may go by that
+            return dataclasses.replace(setting, value=str(real))
+        return setting
 
     def _withhold(self, given: dict[str, Setting], key: str, server: str) -> None:
         """Leave out what goes to a server, unless both stand in the same file, or the user has said both.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
 from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.safe_folder import SafeFolder, held_folder
 from tw_autogen.scenario.scenario import Scenario
 from tw_autogen.scenario.scenario_run import PATIENCE, Outcome, run_live, run_scenario
 
-_UNDER_WAY = "replies.under_way.yaml"
+_UNDER_WAY, _FAILED = "replies.under_way.yaml", Scenario.FAILED_REPLIES
 
 
 def replay_scenario(
@@ -83,37 +85,48 @@ def record_scenario(
         ConfigError: a role or a plugin is wrong; nothing has run.
         ScenarioError: what the earlier try has left can't be read, or a link stands where replies are written.
     """
-    under_way, failed = scenario.folder / _UNDER_WAY, scenario.folder / scenario.FAILED_REPLIES
-    for one in (under_way, failed, failed.with_name(f"{failed.name}.new")):
-        if one.is_symlink():
-            raise ScenarioError("a link; replies are written to no file elsewhere", path=one)
-    _keep(under_way, failed, _known(failed))  # of a try that was killed
-    recorder = RecordingModel(model, under_way, hide=_hidden(workspace), known=_known(failed) if resume else ())
     try:
-        outcome = run_live(scenario, recorder, workspace=workspace, seconds=seconds)
-        if outcome.ok:
-            under_way.replace(scenario.replies)
-            failed.unlink(missing_ok=True)
-    finally:
-        _keep(under_way, failed, recorder.left)
-    if outcome.ok and outcome.lesson:
-        scenario.kept_lesson.unlink(missing_ok=True)
-        write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
+        folder = held_folder(scenario.folder)
+    except OSError as error:
+        raise ScenarioError(f"no replies can be written there: {error.strerror}", path=scenario.folder) from error
+    with folder:
+        for one in (_UNDER_WAY, _FAILED):
+            if folder.has_entry(one) and not folder.has_file(one):
+                raise ScenarioError("a link; replies are written to no file elsewhere", path=scenario.folder / one)
+        _keep(folder, _known(folder))  # of a try that was killed
+        known = _known(folder) if resume else ()
+        recorder = RecordingModel(model, scenario.folder / _UNDER_WAY, hide=_hidden(workspace), known=known)
+        try:
+            outcome = run_live(scenario, recorder, workspace=workspace, seconds=seconds)
+            if outcome.ok:
+                folder.move(_UNDER_WAY, scenario.replies.name)
+                _remove(folder, _FAILED)
+        finally:
+            _keep(folder, recorder.left)
+        if outcome.ok and outcome.lesson:
+            _remove(folder, scenario.kept_lesson.relative_to(scenario.folder).as_posix())
+            write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
     return outcome
 
 
-def _known(failed: Path) -> tuple[RecordedReply, ...]:
+def _remove(folder: SafeFolder, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        folder.remove(name)
+
+
+def _known(folder: SafeFolder) -> tuple[RecordedReply, ...]:
     """Return what earlier tries were told; nothing if there were none."""
-    return Recording.read(failed).replies if failed.is_file() else ()
+    return Recording.read(folder.path / _FAILED, folder=folder).replies if folder.has_file(_FAILED) else ()
 
 
-def _keep(under_way: Path, failed: Path, left: Sequence[RecordedReply]) -> None:
+def _keep(folder: SafeFolder, left: Sequence[RecordedReply]) -> None:
     """Keep the replies of a try that didn't pass, and behind them what is left of those before; if it had any."""
-    if not under_way.is_file():
+    if not folder.has_file(_UNDER_WAY):
         return
-    told = Recording.read(under_way)
-    replace(told, replies=(*told.replies, *(one for one in left if one not in told.replies))).write(failed)
-    under_way.unlink()
+    told = Recording.read(folder.path / _UNDER_WAY, folder=folder)
+    together = replace(told, replies=(*told.replies, *(one for one in left if one not in told.replies)))
+    together.write(folder.path / _FAILED, folder=folder)
+    folder.remove(_UNDER_WAY)
 
 
 def _otherwise_kept(scenario: Scenario, lesson: Experience | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from tw_autogen.conversation import folders_named, split_suffix
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
-from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked
+from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked, open_unlinked_folder
 
 _Stamp = tuple[int, ...]
 _MOST_OF_A_NAME = 1000
@@ -235,10 +235,7 @@ class AnswerFiles:
     def _open(self) -> SafeFolder:
         if self._out:
             return held_folder(self._out, below=self._distrusted)
-        if self.folder == self.folder.parent:
-            return SafeFolder(self.folder)
-        with SafeFolder(self.folder.anchor) as root:  # it was resolved at first: a link in it now has come since
-            return root.open_folder(self.folder.relative_to(self.folder.anchor).as_posix())
+        return open_unlinked_folder(self.folder)  # it was resolved at first: a link in it now has come since
 
     def saved_as(self, path: Path) -> Path | None:
         """Return where a file of the session's folder was copied to last; None if it was not."""

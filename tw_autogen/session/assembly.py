@@ -246,7 +246,7 @@ def open_team(
         session = Session(
             [*planners, *workers],
             folder=root,
-            settings=options if kernels.shared else replace(options, user_folder=""),
+            settings=replace(options, user_folder=kernels.user_folder if kernels.shared else ""),
             handlers=handlers,
             owned=[*kernels.made, *([servers] if servers else [])],
             session_id=session_id,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import itertools
 import os
 import re
@@ -12,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from tw_autogen.conversation import file_names, is_document
 from tw_autogen.errors import near_files
-from tw_autogen.safe_folder import SafeFolder, is_protected
+from tw_autogen.safe_folder import SafeFolder, is_protected, open_unlinked_folder
 from tw_autogen.secret_masking import is_secret_name
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
@@ -50,13 +52,13 @@ class NamedFiles:
     Dotfiles, settings and hooks, names of secrets, links and what lies outside the folder are left alone.
 
     Args:
-        users: The user's folder; empty: there is none.
+        users: The user's folder, without links: one that comes later is not followed; empty: there is none.
         folder: The session's.
         show: Lets code read a large file at its own place, and returns whether it can.
     """
 
     def __init__(self, users: str, folder: Path, show: Callable[[Path], bool]) -> None:
-        self._users = Path(users).expanduser().resolve() if users else None
+        self._users = Path(os.path.abspath(Path(users).expanduser())) if users else None
         self._folder = folder
         self._show = show
         self._brought: dict[str, tuple[Stamp, Stamp]] = {}
@@ -95,7 +97,7 @@ class NamedFiles:
         try:
             for folder, one in ((self._folder, PurePosixPath(name).name), (self._users, self._relative(name))):
                 if folder is not None and one is not None:
-                    with SafeFolder(folder) as opened:
+                    with open_unlinked_folder(folder) as opened:
                         if opened.has_file(one):
                             return True
         except (OSError, ValueError, RuntimeError):  # no text that a path can be
@@ -114,7 +116,7 @@ class NamedFiles:
                 if here is None and relative is not None:
                     raise FileNotFoundError(name)
                 return None
-            with SafeFolder(self._users) as users:
+            with open_unlinked_folder(self._users) as users:
                 info = users.info(relative)
                 if not stat.S_ISREG(info.st_mode):
                     return None
@@ -141,15 +143,19 @@ class NamedFiles:
     def _note(self, missing: Collection[str]) -> str:
         if self._users is None or not missing:
             return ""
+        there: list[str] = []
+        with contextlib.suppress(OSError), open_unlinked_folder(self._users) as users:
+            found = itertools.islice(users.walk(enter=lambda name: False), _MOST_LOOKS)
+            there = [one.name for one in found if _is_data(one.name)]
         words = []
         for name in missing:
-            near = near_files(self._users, name, _is_data, cutoff=0.6)
+            near = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
             words.append(f"{name} (similar: {', '.join(near)})" if near else name)
         return f"Not in the User's folder {self._users}: {', '.join(words)}."
 
 
-def _is_data(entry: os.DirEntry[str]) -> bool:
-    return is_document(entry.name) and not _is_secret(entry.name)
+def _is_data(name: str) -> bool:
+    return is_document(name) and not _is_secret(name)
 
 
 def _is_secret(name: str) -> bool:
@@ -193,6 +199,7 @@ def files_not_made(missing: Sequence[str], answer: Answer, landing: AnswerFiles 
 
 def _near(name: str, landing: AnswerFiles | None) -> str:
     for folder in landing.places if landing else ():
-        if near := near_files((folder / name).parent, PurePath(name).name, _is_data, cutoff=0.8):
+        path = folder / name
+        if near := near_files(path.parent, path.name, lambda entry: _is_data(entry.name), cutoff=0.8):
             return f"; did you mean {near[0]!r}?"
     return ""

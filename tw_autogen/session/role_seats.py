@@ -293,7 +293,7 @@ class Kernels:
         self.grants = Grants()
         self._folder = folder
         self._read = read
-        self._user_folder = user_folder
+        self.user_folder = user_folder
         self._approve = approve
         self._undo = undo
         self.shared: Kernel | None = None
@@ -307,12 +307,12 @@ class Kernels:
             return self._own(seat.kernel)
         if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
-            self._refuse_links(options)
+            options = self._resolved(options)
             self._refuse_root(options)
-            if self._user_folder:
-                if not Path(self._user_folder).expanduser().is_dir():
-                    raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
-                options = replace(options, read=(*options.read, self._user_folder))
+            if self.user_folder:
+                if not Path(self.user_folder).is_dir():
+                    raise ConfigError(f"session.user_folder: there is no folder {self.user_folder}")
+                options = replace(options, read=(*options.read, self.user_folder))
             LocalKernel.check_settings(options, self._folder)  # what is wrong is said before any model is asked
             resume = self._resume
             if resume is not None and self._read.origin("kernel.checkpoint_seconds") == Settings.DEFAULT:
@@ -330,22 +330,27 @@ class Kernels:
                 )
             )
             kernel = self.shared if isinstance(self.shared, LocalKernel) else None
+            for one in kernel.granted.difference(options.read, options.write) if kernel else ():
+                raise ConfigError(f"a link to {one} came in place of what is granted while the session was opened")
             self.grants = Grants(options, kernel)
         return self.shared
 
-    def _refuse_links(self, options: KernelSettings) -> None:
-        """Refuse to grant what a link in a folder that nobody trusts leads to: whoever made the folder chose it.
+    def _resolved(self, options: KernelSettings) -> KernelSettings:
+        """Return settings whose grants are paths without links, and make the user's folder one.
 
         Raises:
-            ConfigError: names the setting, the link, and what to do.
+            ConfigError: what a link in a folder that nobody trusts leads to is not granted: whoever made the folder
+                chose it. Names the setting, the link, and what to do.
         """
-        granted = {"kernel.read": options.read, "kernel.write": options.write}
-        for key, paths in {**granted, "session.user_folder": tuple(filter(None, [self._user_folder]))}.items():
-            for one in paths:
-                try:
-                    named_folder(Path(one).expanduser(), distrusted=self._distrusted)
-                except ConfigError as error:
-                    raise ConfigError(f"{key}: {error}") from error
+        self.user_folder = "".join(self._without_links("session.user_folder", filter(None, [self.user_folder])))
+        read = self._without_links("kernel.read", options.read)
+        return replace(options, read=read, write=self._without_links("kernel.write", options.write))
+
+    def _without_links(self, key: str, paths: Iterable[str]) -> tuple[str, ...]:
+        try:
+            return tuple(str(named_folder(Path(one).expanduser(), distrusted=self._distrusted)) for one in paths)
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from error
 
     def _refuse_root(self, options: KernelSettings) -> None:
         """Refuse to let code write the session's folder, unless it lies in one that stays read-only, such as `.tw`.

@@ -14,7 +14,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import named_folder
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import SafeFolder, held_folder
 from tw_autogen.session.earlier_session import FILES
 from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
@@ -291,10 +291,8 @@ def ignore_in_git(workspace: Path) -> None:
     above = workspace.parent
     if above.name != ".tw":
         return
-    with contextlib.suppress(OSError):
-        above.mkdir(exist_ok=True)
-        with SafeFolder(above) as opened, opened.create_file(".gitignore") as file:
-            file.write(_IGNORE_ALL.encode())
+    with contextlib.suppress(OSError), held_folder(above) as opened, opened.create_file(".gitignore") as file:
+        file.write(_IGNORE_ALL.encode())
 
 
 def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
