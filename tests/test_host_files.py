@@ -63,7 +63,6 @@ TABLE = {
     "tw_autogen/kernel/pinned_paths.py": "asks by lstat what a granted file is, once its folder was compared",
     "tw_autogen/kernel/path_policy.py": "folders that the user grants",
     "tw_autogen/kernel/package_installer.py": "the folder of packages, which code can't write",
-    "tw_autogen/kernel/cell_journal.py": "asks whether the kernel's folder exists",
     "tw_autogen/kernel/kernel.py": "makes the folder of a kernel of another kind, before a file in it",
     "tw_autogen/kernel/live_kernel.py": "makes the kernel's folder before a kernel runs there",
     "tw_autogen/kernel/kernel_folders.py": "the runtime folder, before the kernel starts; paths that the user grants",
