@@ -462,6 +462,9 @@ PROGRAMS = {
     "what uv takes": (["uv", "run", "x"], "uv.lock"),
     "a shell": (["sh", "-c", "cd deep && ./*.rb"], "deep/it.rb"),
     "npx": (["npx", "-y", "x"], "node_modules/x/index.js"),
+    "an environment elsewhere": (["uv", "--directory", "server", "run", "notes"], "server/.venv/bin/notes"),
+    "behind many options": (["uv", "run", *["--with", "a"] * 9, "notes"], ".venv/bin/notes"),
+    "a program without a suffix": (["make"], "tools/build"),
 }
 
 
@@ -469,6 +472,7 @@ PROGRAMS = {
 def test_programs_that_no_argument_names_end_trust_when_they_change(here, case):
     (command, *args), name = PROGRAMS[case]
     write(here, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": command, "args": args}}}, name: "1"})
+    (here / name).chmod(0o755)
     review = review_folder()
     assert review.remember(review.sha256()) == ""
     assert read_settings().trust is Trust.full
@@ -548,6 +552,8 @@ def test_trust_is_remembered_and_a_change_of_what_matters_ends_it(here, change):
         "m": {"command": "python", "args": ["server.py"]},
         "n": {"command": "${NO_SUCH:-./standin.sh}", "args": ["tools/main.py", "-m", "served"]},
     }
+    if change == "compiled":
+        servers.pop("n")  # a script may start Python that looks at them
     write(here, **{"tools/main.py": "0", "served/__init__.py": "0", "standin.sh": "0"})
     file = change == "the file of servers"
     if change in ("what a server's program imports", "a server's module"):
