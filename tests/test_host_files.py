@@ -56,7 +56,6 @@ READ = {
     "tw_autogen/kernel/gateway_client.py": "asks a gateway whether a kernel exists; no file",
     "tw_autogen/kernel/pinned_paths.py": "asks by lstat what a granted file is, once its folder was compared",
     "tw_autogen/kernel/path_policy.py": "folders that the user grants",
-    "tw_autogen/kernel/cell_journal.py": "asks whether the kernel's folder exists",
     "tw_autogen/kernel/provisioner.py": "a folder of the notebook's user",
     "tw_autogen/kernel/seatbelt.py": "folders of the system",
     "tw_autogen/model/embedding.py": "a model's files",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import types
+from collections.abc import Callable
+from typing import Any, Union, get_args, get_origin
 
 DEEPEST = 100
 MOST_BYTES = 256 << 20
 """What the values of one text may take in memory, by estimate; `[[],[],…]` takes 20 times its length."""
 
 _PER_CONTAINER, _PER_VALUE = 64, 32
+_PLAIN: dict[Any, type] = {bool: bool, str: str, type(None): type(None)}
+_NUMBERS: dict[Any, set[type]] = {int: {int}, float: {int, float}}
+_MOST = 1 << 64
 
 
 def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
@@ -81,3 +86,37 @@ def too_deep(value: Any) -> bool:
             return False
         level = [inner for one in holders for inner in (one.values() if isinstance(one, dict) else one)]
     return True
+
+
+def check_of(annotation: Any) -> Callable[[Any], bool]:
+    """Return a function that says whether a value of JSON is what an annotation says.
+
+    Args:
+        annotation: Of `bool`, `int`, `float`, `str`, `None`, `Any`, lists and dictionaries of these, and unions.
+            Numbers have 64 bits at most, and are finite.
+
+    Raises:
+        KeyError: it is another one.
+
+    Example:
+        >>> fits = check_of(list[float] | None)
+        >>> fits([1, 2.5]), fits(None), fits([True]), fits("12")
+        (True, True, False, False)
+    """
+    kind, parts = get_origin(annotation), get_args(annotation)
+    if annotation is Any:
+        return lambda value: True
+    if kind in (Union, types.UnionType):
+        any_of = [check_of(one) for one in parts]
+        return lambda value: any(fits(value) for fits in any_of)
+    if kind is list:
+        each = check_of(parts[0])
+        return lambda value: isinstance(value, list) and all(map(each, value))
+    if kind is dict:
+        key, each_value = map(check_of, parts)
+        return lambda value: isinstance(value, dict) and all(map(key, value)) and all(map(each_value, value.values()))
+    if annotation in _NUMBERS:
+        numbers = _NUMBERS[annotation]
+        return lambda value: type(value) in numbers and -_MOST < value < _MOST
+    known = _PLAIN[annotation]
+    return lambda value: type(value) is known

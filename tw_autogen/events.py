@@ -8,19 +8,27 @@ Posts and plain values only: every event becomes one line of JSON with `to_dict`
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
+import reprlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, TextIO
+from typing import Any, TextIO, get_type_hints
 
-from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round
+from tw_autogen import bounded_json
+from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round, RoundState
 from tw_autogen.errors import nearest
 from tw_autogen.secret_masking import redactor
 
 _OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
+
+
+def _keys(*names: str) -> dict[str, Any]:
+    """Return metadata of a field: what each dictionary of its list has."""
+    return {"keys": frozenset(names)}
 
 
 @dataclass(frozen=True)
@@ -229,7 +237,7 @@ class AnswerChecked(Event):
     """
 
     round_id: str
-    checks: list[dict[str, Any]]
+    checks: list[dict[str, Any]] = field(metadata=_keys("code", "passed", "why"))
     sent_back: bool
     calls: int
     tokens: int
@@ -298,7 +306,7 @@ class CellRan(Event):
     stdout: str
     stderr: str
     error: str
-    artifacts: list[dict[str, Any]]
+    artifacts: list[dict[str, str]] = field(metadata=_keys("name", "path"))
     variables: list[str]
     state_lost: bool
     seconds: float
@@ -363,7 +371,7 @@ class RoundClosed(Event):
     """
 
     round_id: str
-    state: str
+    state: str = field(metadata={"words": frozenset(RoundState)})
     stop: str
     answer: str
     error: str
@@ -421,20 +429,45 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     """Read what `to_dict` gave; keys that the event does not have (a journal's `at`, `seq`) are passed over.
 
     Raises:
-        ValueError: there is no such event.
+        ValueError: there is no such event, or a field is of a wrong type.
         TypeError: a field is missing.
     """
     kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
     name = str(plain.get("event"))
     if name not in kinds:
         raise ValueError(f"no event is called {name!r}{nearest(name, kinds)}")
-    kind = kinds[name]
-    values = {one.name: plain[one.name] for one in dataclasses.fields(kind) if one.name in plain}
-    if "post" in values:
-        values["post"] = Post.from_dict(values["post"]).with_stated_plan()
-    if kind is PlanChanged:
-        values["plan"] = Plan.from_dict(values["plan"])
-    return kind(**values)
+    values = {}
+    for one, read in _readers(kinds[name]):  # type: ignore[arg-type]  # a class is hashable
+        if one in plain:
+            values[one] = read(plain[one])
+    return kinds[name](**values)
+
+
+@functools.cache
+def _readers(kind: type[Event]) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """Return for each field of an event what reads its value; somebody else may have written it."""
+    types = get_type_hints(kind)
+    return tuple((one.name, _reader(one, types[one.name])) for one in dataclasses.fields(kind))
+
+
+def _reader(one: dataclasses.Field[Any], type_: Any) -> Callable[[Any], Any]:
+    if type_ is Post:
+        return lambda value: Post.from_dict(value).with_stated_plan()
+    if type_ is Plan:
+        return Plan.from_dict
+    fits = bounded_json.check_of(type_)
+    keys, words = one.metadata.get("keys"), one.metadata.get("words")
+
+    def read(value: Any) -> Any:
+        if not fits(value):
+            raise ValueError(f"{one.name}: expected {one.type}, got {reprlib.repr(value)}")
+        if keys and not all(keys <= part.keys() for part in value):
+            raise ValueError(f"{one.name}: each needs {', '.join(sorted(keys))}")
+        if words and value not in words:
+            raise ValueError(f"{one.name}: {reprlib.repr(value)} is none of {', '.join(sorted(words))}")
+        return value
+
+    return read
 
 
 def post_events(rounds: Sequence[Round], post: Post, before: Sequence[Post], *, post_id: str = "") -> Iterator[Event]:

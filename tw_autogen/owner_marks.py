@@ -10,11 +10,13 @@ import hashlib
 import hmac
 import io
 import json
+import secrets
 
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust_store import user_key
 
 _MARK_BYTES = 100
+_PROCESS_KEY = secrets.token_bytes(32)
 _SEAL_BYTES = 16
 _FIELD = b', "seal": "'
 _FIELD_BYTES = len(_FIELD) + 2 * _SEAL_BYTES + len(b'"}')
@@ -57,6 +59,16 @@ def _folder_hmac(folder: SafeFolder, key: bytes, purpose: str) -> str:
     return hmac.new(key, json.dumps(parts).encode(), hashlib.sha256).hexdigest()
 
 
+def folder_key(folder: SafeFolder, purpose: str) -> bytes:
+    """Return a key for this very folder that only this user can make; where no key can be kept, this process alone.
+
+    Args:
+        folder: The folder; for one that was moved or copied it is another key.
+        purpose: As for `write_owner_mark`.
+    """
+    return bytes.fromhex(_folder_hmac(folder, user_key() or _PROCESS_KEY, purpose))
+
+
 def owner_hash(purpose: str, text: str) -> str:
     """Return a hash of a text that only this user can make, with a key of theirs; empty where no key can be kept.
 
@@ -80,8 +92,7 @@ class LineSeals:
     """
 
     def __init__(self, folder: SafeFolder, purpose: str) -> None:
-        key = user_key()
-        self._key = None if key is None else bytes.fromhex(_folder_hmac(folder, key, purpose))
+        self._key = folder_key(folder, purpose)
         self._hash = hashlib.sha256()
         self._last = b""
 
@@ -92,9 +103,9 @@ class LineSeals:
 
     @property
     def holds(self) -> bool:
-        """Whether there is a key, and the last line is sealed, or there is none yet."""
-        if self._key is None or not self._last:
-            return self._key is not None
+        """Whether the last line is sealed, or there is none yet."""
+        if not self._last:
+            return True
         bare = unsealed(self._last)
         return hmac.compare_digest(_sealed(bare, self._seal_of(bare)), self._last)
 
@@ -111,7 +122,7 @@ class LineSeals:
     def _seal_of(self, bare: bytes) -> str:
         whole = self._hash.copy()
         whole.update(bare)
-        return hmac.digest(self._key or b"", whole.digest(), "sha256")[:_SEAL_BYTES].hex()
+        return hmac.digest(self._key, whole.digest(), "sha256")[:_SEAL_BYTES].hex()
 
 
 def unsealed(line: bytes) -> bytes:

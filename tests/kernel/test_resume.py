@@ -4,7 +4,9 @@ import contextlib
 import json
 import os
 import pickle
+import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from tw_autogen.kernel.guest.checkpoint import FOLDER
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.launcher.landlock import version
 from tw_autogen.kernel.recovery import resume
+from tw_autogen.trust_store import user_key
 
 ALWAYS = KernelSettings(checkpoint_seconds=0.001)
 ONCE = KernelSettings(checkpoint_seconds=1000.0)
@@ -421,11 +424,128 @@ def test_a_tampered_copy_can_do_no_more_than_a_cell(tmp_path):
     evil = pickle.dumps({"x": Evil(f"touch {outside}/by-pickle; touch ran-inside")})
     (folder / ".checkpoint" / "variables").write_bytes(evil + pickle.dumps({}) + last + struct.pack(">Q", len(last)))
 
-    with LocalKernel(folder, resume=True) as kernel:
+    with LocalKernel(folder, resume=True, trust=True) as kernel:
         execution = kernel.execute("x", seconds=30)
 
     assert (folder / "ran-inside").exists(), execution
     assert list(outside.iterdir()) == []
+
+
+def forged_copy(folder):
+    """Write a copy of variables as code of another kernel could, which may write to the folder."""
+    last = json.dumps({"position": 9, "python": sys.version_info[:2], "seconds": 0, "left": [], "classes": []}).encode()
+    evil = pickle.dumps({"x": Evil("touch forged")})
+    (folder / FOLDER / "variables").write_bytes(evil + pickle.dumps({}) + last + struct.pack(">Q", len(last)))
+
+
+def forged_seal(folder):
+    """Change one byte of a copy of variables, before its seal."""
+    path = folder / FOLDER / "variables"
+    path.write_bytes(path.read_bytes().replace(b'"left": []', b'"left":[] '))
+
+
+@pytest.mark.parametrize("forge", [forged_copy, forged_seal])
+def test_a_copy_that_this_kernel_did_not_write_counts_as_missing_and_the_cells_are_run_again(tmp_path, forge):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        kernel.execute("a = 1; import time; time.sleep(1)", seconds=30)
+    forge(tmp_path)
+
+    with LocalKernel(tmp_path, settings=ONCE, resume=True) as kernel:
+        execution = kernel.execute("(a, 'x' in globals())", seconds=30)
+
+    assert execution.result == "(1, False)"
+    assert not (tmp_path / "forged").exists()
+    assert said(execution).count("no kernel of this user has written it in this folder") == 1
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        assert "from a checkpoint" in said(kernel.execute("a", seconds=30))
+
+
+def another_line(path):
+    path.write_bytes(path.read_bytes() + b'{"code": "open(\'forged\', \'w\')", "seconds": 0}\n')
+
+
+def another_first_line(path):
+    path.write_bytes(b'{"code": "open(\'forged\', \'w\')", "seconds": 0}\n' + path.read_bytes())
+
+
+def a_changed_line(path):
+    path.write_bytes(path.read_bytes().replace(b"'a': 1", b"'a': 2"))
+
+
+def lines_of_another_folder(path):
+    with LocalKernel(path.parent.parent.parent / "other", settings=ONCE) as kernel:
+        kernel.execute("open('forged', 'w')", seconds=30)
+    path.write_bytes((path.parent.parent.parent / "other" / FOLDER / path.name).read_bytes())
+
+
+@pytest.mark.parametrize("forge", [another_line, another_first_line, a_changed_line, lines_of_another_folder])
+def test_cells_that_somebody_else_has_written_count_as_missing_until_they_are_trusted(tmp_path, forge, caplog):
+    folder = tmp_path / "session"
+    with LocalKernel(folder, settings=ONCE) as kernel:
+        kernel.execute("a = {'a': 1}", seconds=30)
+    forge(folder / FOLDER / "cells.jsonl")
+
+    with LocalKernel(folder, settings=ONCE, resume=True) as kernel:
+        assert kernel.variables() == ()
+    assert [one.message.partition(":")[0] for one in caplog.records] == [str(folder)]
+    with LocalKernel(folder, settings=ONCE, resume=True, trust=True) as kernel:
+        assert kernel.variables() or forge is lines_of_another_folder
+    (folder / "forged").unlink(missing_ok=True)
+    with LocalKernel(folder, settings=ONCE, resume=True) as kernel:
+        execution = kernel.execute("b = 3; 'a' in globals()", seconds=30)
+        assert execution.result == "False"
+        assert said(execution).startswith(f"warning: {folder}: saved variables and cells do not come back")
+        assert (folder / ".checkpoint.old" / "cells.jsonl").exists()
+    assert not (folder / "forged").exists()
+    with LocalKernel(folder, settings=ONCE, resume=True) as kernel:
+        assert kernel.execute("b", seconds=30).result == "3"
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own", "forged"])
+def test_variables_come_back_in_a_copy_of_a_folder_that_is_adopted(tmp_path, own):
+    first, copy = tmp_path / "first", tmp_path / "copy"
+    with LocalKernel(first, settings=ONCE) as kernel:
+        kernel.serve("send", lambda text: None)
+        kernel.execute("send('a letter'); sent = 1", seconds=30)
+    if not own:
+        forged_copy(first)
+    shutil.copytree(first, copy)
+    LocalKernel.adopt(copy, first)
+
+    with LocalKernel(copy, resume=True) as kernel:
+        assert [one.name for one in kernel.variables()] == ["sent"] * own
+    assert not (copy / "forged").exists()
+    assert stat.S_IMODE((copy / FOLDER / "variables").stat().st_mode) == 0o600
+
+
+def test_a_line_without_an_end_that_somebody_else_has_written_is_not_run(killed_host):
+    folder = killed_host("run('a = 1')")
+    with (folder / FOLDER / "cells.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"code": "open('forged', 'w')", "seconds": 0}))
+
+    with LocalKernel(folder, resume=True) as kernel:
+        assert kernel.execute("a", seconds=30).result == "1"
+    assert not (folder / "forged").exists()
+
+
+@pytest.mark.parametrize("code", ["shutil.rmtree('.checkpoint')", "open('.checkpoint/cells.jsonl', 'a').write('1')"])
+def test_cells_behind_one_that_has_spoiled_the_journal_come_back(tmp_path, code):
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        kernel.execute(f"import shutil; {code}", seconds=30)
+        kernel.execute("b = 2", seconds=30)
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        assert kernel.execute("b", seconds=30).result == "2"
+
+
+def test_where_no_key_can_be_kept_variables_come_back_in_the_same_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert user_key() is None
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        kernel.execute("a = 1", seconds=30)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        assert kernel.execute("a", seconds=30).result == "1"
 
 
 def test_a_link_in_the_journals_place_leads_the_host_nowhere(tmp_path):
@@ -456,7 +576,7 @@ def test_all_lines_of_a_journal_together_take_bounded_memory(tmp_path):
     lines = 2 + MOST_BYTES // estimate_parsed_bytes(line)
     (folder / "cells.jsonl").write_text(line * lines + json.dumps({"cell": "1"}) + "\n")
 
-    entries = CellJournal(tmp_path).open()
+    entries = CellJournal(tmp_path, trust=True).open()
 
     assert len(entries) == lines + 1
     assert entries[0]

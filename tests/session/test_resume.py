@@ -33,12 +33,14 @@ def test_a_later_session_has_the_rounds_and_the_variables_of_an_earlier_one(tmp_
     assert "42" in rounds[-1].posts[-2].message
 
 
-OPENED = b'{"event": "RoundOpened", "round_id": "r", "user_query": "hi", "files": [%b[]]}\n'
+CHANGED = (
+    b'{"event": "DefinitionsChanged", "round_id": "r", "role": "a", "changes": [%b{}], "in_force": [], "stale": []}\n'
+)
 
 
 def test_a_journal_whose_few_bytes_stand_for_gigabytes_is_not_read(tmp_path):
     path = tmp_path / "events.jsonl"
-    path.write_bytes(OPENED % b"" + OPENED % (b"[]," * 9_000_000) + OPENED % b"")
+    path.write_bytes(CHANGED % b"" + CHANGED % (b"{}," * 9_000_000) + CHANGED % b"")
 
     tracemalloc.start()
     try:
@@ -53,10 +55,10 @@ def test_a_journal_whose_few_bytes_stand_for_gigabytes_is_not_read(tmp_path):
 
 def test_values_of_all_lines_of_a_journal_count_together(tmp_path):
     path = tmp_path / "events.jsonl"
-    path.write_bytes((OPENED % (b"[]," * 200_000)) * 45)
+    path.write_bytes((CHANGED % (b"{}," * 200_000)) * 45)
     events = read_journal(path)
     read = [next(events) for _ in range(27)]
-    assert len(read[0].files) == 200_001
+    assert len(read[0].changes) == 200_001
 
     with pytest.raises(ValueError, match="line 28: it and those before it would take more than 1 GB"):
         next(events)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.conversation.plain_fields import read_text
 from tw_autogen.conversation.plan import Plan
 
@@ -56,6 +58,13 @@ def new_id(prefix: str) -> str:
 
 _TYPES = frozenset(one.value for one in AttachmentType)
 _OLD = frozenset({"python", "sample"})
+_FILE_KEYS = frozenset({"name", "kind", "path"})
+_EXTRAS = {
+    AttachmentType.artifact_paths: list[dict[str, str]],
+    AttachmentType.definitions: list[dict[str, Any]],
+    AttachmentType.execution_status: dict[str, Any],
+}
+_FITS = {kind: bounded_json.check_of(annotation | None) for kind, annotation in _EXTRAS.items()}
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,8 @@ class Attachment:
         """Read TaskWeaver's dictionary form.
 
         Raises:
-            ValueError: the type is unknown, or one of those that TaskWeaver gave up (`python`, `sample`).
+            ValueError: the type is unknown, or one of those that TaskWeaver gave up (`python`, `sample`), or `extra` is
+                not what it has.
             KeyError: `type` or `content` is missing.
         """
         content, kind = plain["content"], plain["type"]
@@ -93,10 +103,15 @@ class Attachment:
         if kind not in _TYPES:
             old = "a type that TaskWeaver gave up for `reply_type` and `reply_content`" if kind in _OLD else "unknown"
             raise ValueError(f"the attachment type {kind!r} is {old}; mend it, or say `enabled: false`")
+        extra, known = plain.get("extra"), AttachmentType(kind)
+        if known in _FITS and not _FITS[known](extra):
+            raise ValueError(f"extra of {kind}: expected {_EXTRAS[known]}, got {reprlib.repr(extra)}")
+        if known is AttachmentType.artifact_paths and not all(one.keys() >= _FILE_KEYS for one in extra or ()):
+            raise ValueError(f"extra of {kind}: each needs {', '.join(sorted(_FILE_KEYS))}")
         return cls(
-            AttachmentType(kind),
+            known,
             content if isinstance(content, str) else str(content),
-            plain.get("extra"),
+            extra,
             read_text(plain, "id") or new_id("atta"),
         )
 

@@ -6,38 +6,52 @@ import contextlib
 import io
 import itertools
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tw_autogen import bounded_json
 from tw_autogen.kernel.exchange_folder import make_hidden
-from tw_autogen.kernel.guest.checkpoint import FOLDER
+from tw_autogen.kernel.guest.checkpoint import FOLDER, seal_anew
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
-from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
+from tw_autogen.owner_marks import LineSeals, folder_key, unsealed
 from tw_autogen.safe_folder import SafeFolder
 
 _FILE = f"{FOLDER}/cells.jsonl"
 _COPY = f"{FOLDER}/variables"
-_MARK = f"{FOLDER}/made_here"
-_PURPOSE = "kernel"
+_OLD = f"{FOLDER}.old"
+_CELLS, _VARIABLES = "cells", "variables"
+"""What keys are for."""
 _MOST_FILE_BYTES = 64 << 20
 _MOST_LINES = 100_000
+_CUT_OFF = {"cut_off": True}
+
+_log = logging.getLogger(__name__)
 
 
 class CellJournal:
     """A file with a line of JSON for each cell that ran to its end, or left new names, and each variable put in.
 
-    It is only appended to; a last line that was cut off by a crash is passed over, and counts as a line. Code in the
-    kernel can write to it, as to all of the folder: what stands there is only ever run in a kernel.
+    It is only appended to, each line sealed by the host with the user's key; code in the kernel can write to it, as to
+    all of the folder, and code of another kernel perhaps too. One in which somebody else has written counts as missing,
+    with the copy of the variables beside it. A last line that was cut off by a crash is passed over, and counts as a
+    line.
 
     Args:
         folder: The kernel's.
+        trust: Read also what somebody else has written.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, trust: bool = False) -> None:
         self._folder = folder
+        self._trust = trust
+        self._uid = 0
+        self._seals: LineSeals | None = None
+        self._bytes = 0
         self.position = 0
+        self.refusal = ""
+        """Why what lies there counts as missing; empty if it does not."""
 
     def open(self, uid: int = 0) -> list[dict[str, Any]]:
         """Make the hidden folder if it isn't there, and give what the file holds.
@@ -49,75 +63,120 @@ class CellJournal:
             A dictionary for each line, of 100 000 at most; an empty one for a line that can't be read, or that would
             take too much memory with those before it.
         """
-        data = b""
+        data, whole, self._uid, self._seals = b"", b"", uid, None
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             make_hidden(folder, FOLDER, uid)
-            with folder.open_file(_FILE) as file:
+            with contextlib.suppress(OSError), folder.open_file(_FILE) as file:
                 data = file.read(_MOST_FILE_BYTES)
-        if data and not data.endswith(b"\n"):
-            with contextlib.suppress(OSError):
-                self._write(b"\n")
+            self._seals = LineSeals(folder, _CELLS)
+            whole = data[: data.rfind(b"\n") + 1]
+            for line in io.BytesIO(whole):
+                self._seals.take(line)
+            if not (self._seals.holds or self._trust):
+                self._refuse()
+                return []
+            if not data:  # a copy of the variables belongs to lines before it
+                with contextlib.suppress(FileNotFoundError):
+                    folder.remove(_COPY)
+            self._bytes, self.refusal = len(whole), ""
+            if len(whole) < len(data):
+                with folder.append_file(_FILE, mode=0o600) as file:
+                    file.truncate(len(whole))
         entries, held = [], 0
-        for line in itertools.islice(io.BytesIO(data), _MOST_LINES):
+        for line in itertools.islice(io.BytesIO(whole), _MOST_LINES):
             needed = estimate_parsed_bytes(line)
             fits = held + needed <= MOST_BYTES
             held += needed if fits else 0
             entries.append(_entry(line) if fits else {})
         self.position = len(entries)
-        self.mark_own()
+        if len(whole) < len(data) and self._write(_CUT_OFF):
+            entries.append({})
         return entries
 
-    def is_own(self) -> bool:
-        """Return whether this user keeps a journal in this very folder, or nothing is kept there.
+    def _refuse(self) -> None:
+        """Count what lies there as missing; it stays until something is written in its place."""
+        self.position = 0
+        if not self.refusal:
+            self.refusal = (
+                f"{self._folder}: saved variables and cells do not come back, as if there were none: this user did not "
+                "write all of them in this folder (it came from elsewhere, was moved or copied, code of another kernel "
+                "or session has written there, they are of a version that did not seal them, or there is no home "
+                "folder for the key). trust=True (--trust) brings them back; with the next cell they become "
+                f"{_OLD}"
+            )
+            _log.warning("%s", self.refusal)
 
-        That is shown by a keyed hash of the folder's path and inode; the key lies in the user's state folder. It says
-        who made the session and where, not that code has left the files alone: these are read in the kernel only.
+    def variables_key(self) -> str:
+        """Return the key, hexadecimal, with which copies of the variables in this folder are sealed."""
+        with SafeFolder(self._folder) as folder:
+            return folder_key(folder, _VARIABLES).hex()
+
+    def adopt(self, source: Path) -> None:
+        """Seal what was copied from another folder as written here, as far as this user has written it there.
+
+        Args:
+            source: The other folder.
         """
-        if not self._keeps_anything():
-            return True
-        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            return has_owner_mark(folder, _MARK, _PURPOSE)
-        return False
+        with contextlib.suppress(OSError), SafeFolder(source) as first, SafeFolder(self._folder) as folder:
+            data = first.read_file(_FILE, limit_bytes=_MOST_FILE_BYTES)
+            before, after = LineSeals(first, _CELLS), LineSeals(folder, _CELLS)
+            lines = [line for line in io.BytesIO(data) if line.endswith(b"\n")]
+            for line in lines:
+                before.take(line)
+            if not before.holds:
+                return
+            text = "".join(after.seal(unsealed(line).decode()) + "\n" for line in lines)
+            folder.copy_in(io.BytesIO(text.encode()), _FILE, mode=0o600)
+            folder.remove(_COPY)
+            with first.open_file(_COPY) as old, folder.create_file(_COPY, mode=0o600) as copy:
+                seal_anew(old, copy, folder_key(first, _VARIABLES), folder_key(folder, _VARIABLES))
 
-    def _keeps_anything(self) -> bool:
-        """Return whether something lies where cells or variables are kept."""
-        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            for name in (_FILE, _COPY):
-                with contextlib.suppress(FileNotFoundError):
-                    folder.info(name)
-                    return True
-            return False
-        return self._folder.exists()
-
-    def mark_own(self) -> None:
-        """Mark the folder as one in which this user keeps a journal; where no key can be kept, it stays unmarked."""
-        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            write_owner_mark(folder, _MARK, _PURPOSE)
+    def start_over(self) -> None:
+        """Move what counts as missing aside."""
+        if self.refusal:
+            self.set_aside()
+            self.open(self._uid)
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Add a line; code that has put something else in the file's place loses the journal, and breaks nothing."""
-        with contextlib.suppress(OSError):
-            self._write(json.dumps(entry).encode() + b"\n")
-        self.position += 1
+        self.start_over()
+        if not self._write(entry):
+            self.open(self._uid)
+            self.start_over()
+            self._write(entry)
 
     def clear(self) -> None:
         """Forget all, checkpoints too."""
-        self.position = 0
+        self._seals, self.position = None, 0
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.remove_tree(FOLDER)
 
     def set_aside(self) -> None:
         """Begin a new one; what there was stays beside it, for people."""
-        self.position = 0
-        old = f"{FOLDER}.old"
+        self._seals, self.position = None, 0
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             with contextlib.suppress(OSError):
-                folder.remove_tree(old)
-            folder.move(FOLDER, old)
+                folder.remove_tree(_OLD)
+            folder.move(FOLDER, _OLD)
 
-    def _write(self, data: bytes) -> None:
-        with SafeFolder(self._folder) as folder, folder.append_file(_FILE, mode=0o600) as file:
-            file.write(data)
+    def _write(self, entry: Mapping[str, Any]) -> bool:
+        """Add a line; return False if the file is not as this has left it, or can't be written."""
+        if self._seals is None:
+            return False
+        text = json.dumps(entry)
+        if self._bytes + 2 * len(text) > _MOST_FILE_BYTES or self.position >= _MOST_LINES:
+            return True  # none that would not be read
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            with folder.append_file(_FILE, mode=0o600) as file:
+                if file.tell() != self._bytes:
+                    return False
+                line = self._seals.seal(text).encode() + b"\n"
+                file.write(line)
+            self._bytes += len(line)
+            self.position += 1
+            return True
+        self._seals = None
+        return False
 
 
 def _entry(line: bytes) -> dict[str, Any]:

@@ -90,7 +90,8 @@ class KernelClient:
         handle: The kernel, just started; this owns it from now on.
         served: The functions that code may call.
         wakeup: Rung when another thread wants the running request stopped.
-        keeps: Its variables are to come back in a later process.
+        variables_key: Hexadecimal; with it copies of its variables are sealed, which are to come back in a later
+            process. Empty: they are not.
 
     Raises:
         KernelStartError: the process does not start.
@@ -104,12 +105,12 @@ class KernelClient:
         handle: KernelHandle,
         served: HostFunctions,
         wakeup: WakeupSocket,
-        keeps: bool = False,
+        variables_key: str = "",
     ) -> None:
         self._folder = folder
         self._settings = settings
         self._served = served
-        self._keeps = keeps
+        self._variables_key = variables_key
         self._owner = os.getpid()
         self._exchange = HostExchange(folder, handle.uid)
         self.codec = Codec(self._exchange, most_bytes=most_message_bytes(settings))
@@ -212,7 +213,7 @@ class KernelClient:
             "max_artifacts": self._settings.max_artifacts,
             "rollback": _rollback_limits(self._settings) if self._settings.rollback_on_error else None,
             "arrow": _has_arrow(),
-            "checkpoint": _checkpoint_limits(self._settings) if self._keeps else None,
+            "checkpoint": _checkpoint_options(self._settings, self._variables_key) if self._variables_key else None,
             "max_artifact_bytes": self._settings.max_artifact_mb << 20,
             **self._handle.options,
         }
@@ -314,8 +315,9 @@ def _has_arrow() -> bool:
         return False
 
 
-def _checkpoint_limits(settings: KernelSettings) -> dict[str, float]:
+def _checkpoint_options(settings: KernelSettings, key: str) -> dict[str, Any]:
     return {
+        "key": key,
         "every_seconds": settings.checkpoint_seconds,
         "most_bytes": settings.checkpoint_mb << 20,
         "most_seconds": settings.load_seconds / 2,

@@ -373,7 +373,7 @@ class LiveKernel(Closing):
             handle=self._open(),
             served=self._served,
             wakeup=self._wakeup,
-            keeps=self._recovery.keeps,
+            variables_key=self._recovery.variables_key(),
         )
         self._live, self._fresh = live, True
         self._end_live = weakref.finalize(self, live.end)

@@ -71,11 +71,13 @@ class LocalKernel(LiveKernel):
             `get`, `put` or `variables()`: load plugins and serve functions before.
         rerun: Whether cells may be run again that no checkpoint covers, where `resume`: always, never, or what a
             function decides that is given their code. Those of a kernel that ends in this process's time are.
-        trust: Resume also what this user did not make in this folder: it came from elsewhere, or was moved or copied.
+        trust: Resume also what this user did not write in this folder: it came from elsewhere, or was moved or copied,
+            or code of another kernel has written there. Without it that counts as missing, which the log of the first
+            `Execution` says; it stays there until a cell has run, and then beside it as `.checkpoint.old`.
 
     Raises:
-        ConfigError: `resume` without a sandbox, or of what this user did not make here, or a folder that holds more
-            than code may have: the home folder, keys, the system's.
+        ConfigError: `resume` without a sandbox, or a folder that holds more than code may have: the home folder, keys,
+            the system's.
 
     What resuming means: variables come from the last checkpoint, and the cells behind it are run again; without one,
     or if that is quicker, all cells are. A cell that is run again does again all it did, with the clock, the random
@@ -84,13 +86,15 @@ class LocalKernel(LiveKernel):
     these a checkpoint is written at once, if they are on at all. Cells that failed are not run again; a checkpoint
     holds what they left. All that did not come back is named in the log of the next `Execution`: names, and cells.
 
-    Journal and checkpoint lie in the folder, where code can change them. They are read in the kernel only, so they can
-    do what a cell there can do and no more; for this reason there is no resuming with `sandbox="off"`, and a folder
-    whose code was not trusted must not be resumed behind a weaker wall than it had.
+    Journal and checkpoint lie in the folder, where code can change them. Lines of the journal are sealed by the host
+    with this user's key, for this folder, and a checkpoint by the kernel that writes it, with a key for this folder
+    that it is given: what code of other kernels writes there has no seal, and counts as missing. What this kernel's own
+    code has put into its checkpoint is read in the kernel only, so it can do what a cell there can do and no more; for
+    this reason there is no resuming with `sandbox="off"`, and a folder whose code was not trusted must not be resumed
+    behind a weaker wall than it had.
 
     A session whose code ran in `folder` is resumed by giving `open_session` the argument
-    `kernel=lambda _: LocalKernel(folder, resume=True)`; its rounds, by `Session.remember`. A mark shows that this user
-    made it in this folder: a keyed hash of path and inode, with a key in the user's state folder.
+    `kernel=lambda _: LocalKernel(folder, resume=True)`; its rounds, by `Session.remember`.
 
     Example:
         >>> with LocalKernel() as kernel:
@@ -124,15 +128,9 @@ class LocalKernel(LiveKernel):
                 f"{self.folder}: no resuming without a sandbox, because code that ran here may have written what would "
                 "be run now; leave kernel.sandbox at 'auto', or begin afresh without `resume`"
             )
-        if resume and not trust and not CellJournal(self.folder).is_own():
-            raise ConfigError(
-                f"{self.folder}: what is kept here was not made by this user in this folder (it came from elsewhere, "
-                "was moved or copied, or there is no home folder for the key that would show it), so it is not "
-                "resumed unasked; say trust=True if you know where it comes from, or begin afresh without `resume`"
-            )
         if resume or self._settings.checkpoint_seconds:
             checkpoints = self._settings.checkpoint_seconds > 0
-            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints, rerun=rerun)
+            self._recovery = Recovery(self.folder, resumes=resume, checkpoints=checkpoints, rerun=rerun, trust=trust)
         self._start = start
         self._on_refused = on_refused
         self._pool = pool or default_pool()
@@ -259,9 +257,14 @@ class LocalKernel(LiveKernel):
         CellJournal(folder).clear()
 
     @staticmethod
-    def adopt(folder: Path) -> None:
-        """Mark a folder, a copy of one of this user's, as one in which this user keeps a journal of cells."""
-        CellJournal(folder).mark_own()
+    def adopt(folder: Path, source: Path) -> None:
+        """Seal checkpoints and the journal of cells in a copy of a folder, as far as this user has written them.
+
+        Args:
+            folder: The copy.
+            source: The folder that was copied.
+        """
+        CellJournal(folder).adopt(source)
 
     def _sandbox_line(self) -> str:
         """Describe in one line what will stand around the process."""

@@ -36,7 +36,7 @@ Rerun = bool | Callable[[Sequence[str]], bool]
 """Whether cells are run again: always, never, or what a function decides that is given their code."""
 
 
-def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True) -> list[Log]:
+def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True, trust: bool = False) -> list[Log]:
     """Bring back what can be had; say what could not.
 
     From the checkpoint, if there is one, and the later cells are run again; or all cells are run again, if together
@@ -47,6 +47,7 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True)
         entries: The journal.
         rerun: Run cells again; False: the checkpoint only, and cells that it doesn't cover are lost. A function is
             asked where there are such cells.
+        trust: Read also a checkpoint that no kernel of this user has written there.
 
     Raises:
         KernelError: the kernel ended over it.
@@ -55,10 +56,11 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True)
     header = live.ask("checkpointed").get("ok")
     start = 0
     if isinstance(header, dict) and not (rerun is True and _quicker(entries, header)):
-        answer = live.ask("read_checkpoint")
+        answer = live.ask("read_checkpoint", trust=trust)
         if "ok" in answer:
-            start = _position(header, entries)
-            said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in _pairs(answer["ok"])]
+            found = answer["ok"] if isinstance(answer["ok"], dict) else {}
+            start = _position(found, entries)
+            said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in _pairs(found.get("left"))]
         else:
             said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
     codes = [str(one["code"]) for one in entries[start:] if "code" in one and not one.get("called")]
@@ -165,12 +167,20 @@ class Recovery:
         checkpoints: Have copies of the variables written.
         rerun: Whether cells that an earlier kernel ran may be run again, where `resumes`; those of a kernel that this
             process has seen are.
+        trust: Bring back also what this user did not write in this folder.
     """
 
     def __init__(
-        self, folder: Path | None = None, *, resumes: bool = False, checkpoints: bool = False, rerun: Rerun = True
+        self,
+        folder: Path | None = None,
+        *,
+        resumes: bool = False,
+        checkpoints: bool = False,
+        rerun: Rerun = True,
+        trust: bool = False,
     ) -> None:
-        self._journal = None if folder is None else CellJournal(folder)
+        self._journal = None if folder is None else CellJournal(folder, trust=trust)
+        self._trust = trust
         self._checkpoints = checkpoints
         self._due = resumes
         self._rerun: Rerun = rerun if resumes else True
@@ -179,10 +189,9 @@ class Recovery:
         if self._journal and not resumes:
             self._journal.clear()
 
-    @property
-    def keeps(self) -> bool:
-        """Whether anything is kept."""
-        return self._journal is not None
+    def variables_key(self) -> str:
+        """Return the key with which a kernel seals copies of its variables; empty where nothing is kept."""
+        return self._journal.variables_key() if self._journal else ""
 
     @property
     def due(self) -> bool:
@@ -202,7 +211,10 @@ class Recovery:
     def begin(self, live: KernelClient) -> None:
         """Look what there is for a process that has just been started."""
         if self._journal:
+            told = self._journal.refusal
             self._due = bool(self._journal.open(live.uid))
+            if self._journal.refusal and not told:
+                self._said.append(_warning(self._journal.refusal))
 
     def forget(self) -> None:
         """Remove all that was kept: the next process begins afresh."""
@@ -234,7 +246,7 @@ class Recovery:
         allowed, self._rerun = self._rerun, True
         for rerun in (allowed, False):
             try:
-                self._said += resume(live, self._journal.open(live.uid), rerun=rerun)
+                self._said += resume(live, self._journal.open(live.uid), rerun=rerun, trust=self._trust)
                 told(live.ask("hello"))
                 self._checkpoint(live, urgent=False)
                 return live
@@ -267,6 +279,7 @@ class Recovery:
         """
         if self._journal is None or outcome.died:
             return
+        self._journal.start_over()
         called = outcome.host_seconds > 0
         if went_well(outcome):
             self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=variables))

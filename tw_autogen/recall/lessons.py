@@ -165,7 +165,8 @@ def _requests(rounds: Sequence[Round]) -> str:
 
 def _went_wrong(status: Any) -> list[str]:
     """Return the errors and refusals of a task of the CodeInterpreter, as its post lists them."""
-    return list((status.extra or {}).get("went_wrong", ())) if status is not None else []
+    found = (status.extra or {}).get("went_wrong") if status is not None else None
+    return list(map(str, found)) if isinstance(found, list) else []
 
 
 def _short(text: str) -> str:

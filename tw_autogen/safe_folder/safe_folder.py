@@ -132,14 +132,18 @@ class SafeFolder(Closing):
         """
         return os.fdopen(self._open(name, os.O_RDONLY), "rb")
 
-    def create_file(self, name: str) -> BinaryIO:
+    def create_file(self, name: str, *, mode: int = 0o644) -> BinaryIO:
         """Create a file that does not exist yet, for writing.
+
+        Args:
+            name: A path below the folder.
+            mode: Its permissions.
 
         Raises:
             FileExistsError: something has this name, even a dangling link.
             OSError: a link is in the way, or the system refuses.
         """
-        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")
+        return os.fdopen(self._open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode=mode), "wb")
 
     def append_file(self, name: str, *, mode: int = 0o644) -> BinaryIO:
         """Open a file for appending; errors as of `open_file`.

@@ -163,7 +163,7 @@ class _Notebook:
 
     @take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
-        self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=event.cell)
+        self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=max(event.cell, 0))
         self._written[event.cell] = []
         self._add(self._running[event.cell])
 
@@ -209,7 +209,9 @@ class _Notebook:
         outputs += [nbformat.v4.new_output("display_data", data=self._picture(one)) for one in event.artifacts]
         if event.result is not None:
             outputs.append(
-                nbformat.v4.new_output("execute_result", data={"text/plain": event.result}, execution_count=event.cell)
+                nbformat.v4.new_output(
+                    "execute_result", data={"text/plain": event.result}, execution_count=max(event.cell, 0)
+                )
             )
         if not event.ok:
             lines = event.error.splitlines()

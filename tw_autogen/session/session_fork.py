@@ -64,7 +64,7 @@ def fork_session(
                     _copy_files(files, copies, limit_mb)
         if own:
             mark_own_session(root)
-            LocalKernel.adopt(root / FILES)
+            LocalKernel.adopt(root / FILES, folder / FILES)
     except OSError as error:
         with contextlib.suppress(OSError), open_unlinked_folder(folder.parent) as workspace:
             workspace.remove_tree(name)

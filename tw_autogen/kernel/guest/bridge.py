@@ -71,7 +71,7 @@ class Bridge:
 
         Args:
             options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
-                `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (limits, see
+                `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (options, see
                 `Checkpoint`), where variables are to come back; `folder` and `environment`, where this process was made
                 before its session was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks
                 the host, who puts them there; empty: it never does; `remote`, where the host's folder is not seen from

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import gc
+import hmac
 import importlib
 import io
 import marshal
@@ -31,10 +32,39 @@ class TooLarge(Exception):
     """More bytes than were allowed."""
 
 
+class _Hashed:
+    """Writes to a file and hashes what it writes with a key: others may be able to write to the file meanwhile."""
+
+    def __init__(self, file: BinaryIO, key: bytes) -> None:
+        self._file = file
+        self._hash = hmac.new(key, digestmod="sha256")
+
+    def write(self, data: Any) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+
+    def mark(self) -> tuple[int, hmac.HMAC]:
+        """Return the place that `back` goes back to."""
+        return self._file.tell(), self._hash.copy()
+
+    def back(self, place: tuple[int, hmac.HMAC]) -> None:
+        """Take back what was written behind a place."""
+        self._file.seek(place[0])
+        self._file.truncate()
+        self._hash = place[1]
+
+    def seal(self, header: bytes) -> None:
+        """Write what stands at the end: a JSON object, with the hash as its last field, and its length."""
+        self.write(header[:-1])
+        size = _SIZE.pack(len(header) + _SEAL_BYTES)
+        self._hash.update(size)
+        self._file.write(_sealed_end(self._hash, size))
+
+
 class _Bounded(io.RawIOBase):
     """Takes bytes up to a limit, and hands them on; looks at each piece whether this may go on."""
 
-    def __init__(self, most_bytes: int, look: Callable[[], None], file: BinaryIO | None = None) -> None:
+    def __init__(self, most_bytes: int, look: Callable[[], None], file: _Hashed | None = None) -> None:
         self.left = most_bytes
         self._look = look
         self._file = file
@@ -81,7 +111,7 @@ class _Pickler(pickle.Pickler):
 
 def write(
     values: Mapping[str, Any],
-    file: BinaryIO,
+    file: _Hashed,
     *,
     most_bytes: int,
     look: Callable[[], None],
@@ -101,12 +131,11 @@ def write(
     Returns:
         What was left out, and why.
     """
-    place = file.tell()
+    place = file.mark()
     try:
         _Pickler(_Bounded(most_bytes, look, file), known, classes).dump(dict(values))
     except Exception:  # noqa: BLE001 - pickling runs the objects' own code; below it is told whose
-        file.seek(place)
-        file.truncate()
+        file.back(place)
     else:
         return {}
     mega = (most_bytes + (1 << 20) - 1) >> 20
@@ -195,6 +224,9 @@ _NICE = 10
 _BUSY_SECONDS = 0.1
 _POLL_SECONDS = 0.005
 _SIZE = struct.Struct(">Q")
+_SEAL = b', "seal": "'
+_SEAL_BYTES = len(_SEAL) + 64 + 1
+_END_BYTES = _SEAL_BYTES + 1 + _SIZE.size
 
 
 class Checkpoint:
@@ -207,6 +239,8 @@ class Checkpoint:
     Args:
         folder: The kernel's.
         namespace: The kernel's user namespace.
+        key: Hexadecimal; a copy that was not written with it is not read. Code in this kernel can find it, and code of
+            other kernels, which may be allowed to write to the folder, does not have it.
         later: Calls a function after some seconds, at a moment in which no code runs.
         every_seconds: How often it is made at most.
         most_bytes: How large it may get; what is larger is left out.
@@ -221,6 +255,7 @@ class Checkpoint:
         folder: Path,
         namespace: MutableMapping[str, Any],
         *,
+        key: str,
         later: Callable[[float, Callable[[], object]], object],
         every_seconds: float,
         most_bytes: int,
@@ -229,6 +264,7 @@ class Checkpoint:
     ) -> None:
         self._folder = folder / FOLDER
         self._namespace = namespace
+        self._key = bytes.fromhex(key)
         self._most_bytes = most_bytes
         self._most_seconds = most_seconds
         self._classes: dict[str, str] = {}
@@ -321,16 +357,27 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError, struct.error):
             return None
 
-    def read(self) -> list[tuple[str, str]]:
-        """Make the variables of the copy; give names of what could not be made, and why."""
-        with open(self._folder / _FILE, "rb") as file:
-            header = _header(file)
-            file.seek(0)
-            self._namespace.update(read(file))
-            self._classes = dict(header["classes"])
-            failed = define(self._classes.items(), self._namespace)
-            self._namespace.update(read(file))
-        return [*header["left"], *failed.items()]
+    def read(self, *, trust: bool = False) -> dict[str, Any]:
+        """Make the variables of the copy; give its `position`, and what was `left` out or could not be made, and why.
+
+        Args:
+            trust: Read also one that no kernel of this user has written in this folder.
+
+        Raises:
+            ValueError: it is such a one.
+        """
+        with open(self._folder / _FILE, "rb") as whole:
+            data = whole.read()  # at once: what is read is what was hashed
+        if not (trust or _is_sealed(data, self._key)):
+            raise ValueError("no kernel of this user has written it in this folder")
+        file = io.BytesIO(data)
+        header = _header(file)
+        file.seek(0)
+        self._namespace.update(read(file))
+        self._classes = dict(header["classes"])
+        failed = define(self._classes.items(), self._namespace)
+        self._namespace.update(read(file))
+        return {"position": header["position"], "left": [*header["left"], *failed.items()]}
 
     def _busy(self) -> bool:
         if self._child:
@@ -386,9 +433,10 @@ class Checkpoint:
         first = {name: value for name, value in values.items() if comes_first(value)}
         rest = {name: value for name, value in values.items() if name not in first and name not in classes}
         known = frozenset(id(value) for value in first.values())
-        with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
+        with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as whole:
+            file = _Hashed(whole, self._key)
             left = write(first, file, most_bytes=self._most_bytes, look=look)
-            spare = max(0, self._most_bytes - file.tell())
+            spare = max(0, self._most_bytes - whole.tell())
             left.update(write(rest, file, most_bytes=spare, look=look, known=known, classes=classes))
             header = {
                 "position": position,
@@ -397,10 +445,9 @@ class Checkpoint:
                 "left": list(left.items()),
                 "classes": list(classes.items()),
             }
-            text = dumps(header).encode()
-            file.write(text + _SIZE.pack(len(text)))
-            file.flush()
-            os.fsync(file.fileno())
+            file.seal(dumps(header).encode())
+            whole.flush()
+            os.fsync(whole.fileno())
 
 
 class _Pages:
@@ -427,6 +474,42 @@ def _header(file: BinaryIO) -> dict[str, Any]:
     size = _SIZE.unpack(file.read(_SIZE.size))[0]
     file.seek(-_SIZE.size - size, os.SEEK_END)
     return dict(loads(file.read(size)))
+
+
+def _sealed_end(whole: hmac.HMAC, size: bytes) -> bytes:
+    return b"".join((_SEAL, whole.hexdigest().encode("ascii"), b'"}', size))
+
+
+def _is_sealed(data: bytes, key: bytes) -> bool:
+    """Return whether a copy was written with a key."""
+    end = max(0, len(data) - _END_BYTES)
+    whole = hmac.new(key, memoryview(data)[:end], "sha256")
+    whole.update(data[-_SIZE.size :])
+    return hmac.compare_digest(_sealed_end(whole, data[-_SIZE.size :]), data[end:])
+
+
+def seal_anew(source: BinaryIO, target: BinaryIO, key: bytes, new_key: bytes) -> None:
+    """Copy a copy of variables, sealed with another key; one that was not sealed stays so.
+
+    Args:
+        source: Read from its beginning.
+        target: Written to.
+        key: With which it was sealed.
+        new_key: With which it is now.
+    """
+    before, after = hmac.new(key, digestmod="sha256"), hmac.new(new_key, digestmod="sha256")
+    end = b""
+    while piece := source.read(1 << 20):
+        end += piece
+        body, end = end[:-_END_BYTES], end[-_END_BYTES:]
+        before.update(body)
+        after.update(body)
+        target.write(body)
+    size = end[-_SIZE.size :]
+    before.update(size)
+    after.update(size)
+    held = hmac.compare_digest(_sealed_end(before, size), end)
+    target.write(_sealed_end(after, size) if held else end)
 
 
 def _names_of(node: ast.stmt) -> list[str]:

@@ -178,7 +178,7 @@ class Session:
     def _do_checkpointed(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
         return self.checkpoint.header() if self.checkpoint else None
 
-    def _do_read_checkpoint(self, asked: Mapping[str, Any]) -> list[tuple[str, str]]:
-        left = self.checkpoint.read() if self.checkpoint else []
+    def _do_read_checkpoint(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        found = self.checkpoint.read(trust=asked["trust"]) if self.checkpoint else {}
         self.restore()
-        return left
+        return found
