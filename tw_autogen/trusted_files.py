@@ -33,7 +33,10 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.python_source import python_lines
 from tw_autogen.trust_store import MODEL_SUFFIXES, MOST_BYTES, MOST_SETTINGS_BYTES, hash_regular, read_regular
 
-_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
+_BINARY_SUFFIXES = (
+    *(".so", ".pyd", ".dll", ".dylib", ".node", ".wasm", ".exe", ".jar", ".egg", ".whl", ".pyz"),
+    *MODEL_SUFFIXES,
+)
 """Of files that may be larger than code that people write."""
 _MOST_HASHED_BYTES = 1 << 30
 """Of all files of a folder together."""
