@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,19 @@ class LiveKernel(Closing):
     Args:
         folder: Where its files lie; None: a temporary one, removed by `close`.
         settings: Limits, interpreter, environment.
+        unlinked: Paths of the settings `read` and `write` that lead over no link.
 
     Raises:
-        ConfigError: a link that code could have made leads to the folder.
+        ConfigError: a link that code could have made leads to the folder, or one of `unlinked` leads over a link.
     """
 
-    def __init__(self, folder: Path | str | None = None, *, settings: KernelSettings | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        settings: KernelSettings | None = None,
+        unlinked: Collection[str] = (),
+    ) -> None:
         self._settings = settings or KernelSettings()
         if folder is None:
             self.folder = temporary_folder("tw-kernel-")
@@ -56,7 +63,7 @@ class LiveKernel(Closing):
             self.folder = named_folder(folder, writable=self._settings.write) if confined else real_path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
         self._owns_folder = folder is None
-        self._pinned = PinnedPaths(self.folder, self._settings)
+        self._pinned = PinnedPaths(self.folder, self._settings, unlinked=unlinked)
         KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
         check_open_files(self.folder)
         self._wakeup = WakeupSocket()

@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,10 +72,12 @@ class LocalKernel(LiveKernel):
         rerun: Whether cells may be run again that no checkpoint covers, where `resume`: always, never, or what a
             function decides that is given their code. Those of a kernel that ends in this process's time are.
         trust: Resume also what this user did not make in this folder: it came from elsewhere, or was moved or copied.
+        unlinked: Paths of the settings `read` and `write` that must lead over no link: their links were followed when
+            they were looked at.
 
     Raises:
         ConfigError: `resume` without a sandbox, or of what this user did not make here, or a folder that holds more
-            than code may have: the home folder, keys, the system's.
+            than code may have: the home folder, keys, the system's; or one of `unlinked` leads over a link.
 
     What resuming means: variables come from the last checkpoint, and the cells behind it are run again; without one,
     or if that is quicker, all cells are. A cell that is run again does again all it did, with the clock, the random
@@ -110,10 +112,11 @@ class LocalKernel(LiveKernel):
         resume: bool = False,
         rerun: Rerun = True,
         trust: bool = False,
+        unlinked: Collection[str] = (),
     ) -> None:
         if folder is not None and start is None:
             refuse_folder(Path(folder), settings or KernelSettings())
-        super().__init__(folder, settings=settings)
+        super().__init__(folder, settings=settings, unlinked=unlinked)
         self._installer = Installer(self._settings, self.folder, approve)
         install = self._installer
         self._served.add_unnamed(INSTALL, install, install.most_seconds, refusal=install.refusal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,29 +26,45 @@ class PinnedPaths:
     Args:
         folder: Where the kernel works, with links resolved.
         settings: `read` and `write` say what is granted besides.
+        unlinked: Those of these paths that lead over no link.
 
     Raises:
-        ConfigError: another kernel works in the folder that was at this path before.
+        ConfigError: another kernel works in the folder that was at this path before, or one of `unlinked` leads over a
+            link.
     """
 
-    def __init__(self, folder: Path, settings: KernelSettings) -> None:
+    def __init__(self, folder: Path, settings: KernelSettings, *, unlinked: Collection[str] = ()) -> None:
         self.folder = folder
         self._settings = settings
+        self._unlinked = frozenset(unlinked)
         self._real: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}
         self._kept: KeptFolder | None = None
         self._keep()
-        self.add((str(folder), *settings.read, *settings.write))
+        try:
+            self.add((str(folder), *settings.read, *settings.write))
+        except ConfigError:
+            self.close()
+            raise
         kept = self._kept.identity if self._kept is not None else None
         if kept is not None and self._known.get(str(folder)) != kept:
             self.close()
             raise ConfigError(f"{folder}: it was exchanged while a kernel was made for it, so none works there")
 
     def add(self, paths: Iterable[str]) -> None:
-        """Take down what is at paths now; one that is known, or leads to nothing, is passed over."""
+        """Take down what is at paths now; one that is known, or leads to nothing, is passed over.
+
+        Raises:
+            ConfigError: one of the paths that lead over no link does by now.
+        """
         for given in map(str, paths):  # settings made in Python may hold a `Path`
             if given not in self._real:
                 path = os.path.realpath(os.path.expanduser(given))
+                if given in self._unlinked and path != given:
+                    raise ConfigError(
+                        f"{given} leads over a link to {path} since the settings that grant it were read, so code is "
+                        "not granted it; look at who writes there, and start again"
+                    )
                 found = _identity(path)
                 if found is not None:
                     self._real[given] = f"{path}{LISTED}" if given.endswith(LISTED) else path

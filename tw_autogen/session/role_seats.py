@@ -309,6 +309,7 @@ class Kernels:
             options = self._read.read("kernel", KernelSettings)
             self._refuse_links(options)
             self._refuse_root(options)
+            unlinked = self._of_a_folders_file(options)
             if self._user_folder:
                 if not Path(self._user_folder).expanduser().is_dir():
                     raise ConfigError(f"session.user_folder: there is no folder {self._user_folder}")
@@ -327,6 +328,7 @@ class Kernels:
                     resume=resumes,
                     rerun=resume.rerun if resume else True,
                     trust=resume.trust if resume else False,
+                    unlinked=unlinked,
                 )
             )
             kernel = self.shared if isinstance(self.shared, LocalKernel) else None
@@ -346,6 +348,15 @@ class Kernels:
                     named_folder(Path(one).expanduser(), distrusted=self._distrusted)
                 except ConfigError as error:
                     raise ConfigError(f"{key}: {error}") from error
+
+    def _of_a_folders_file(self, options: KernelSettings) -> tuple[str, ...]:
+        """Return the paths that a folder's file grants: they were made real when it was read, and shown so."""
+        granted = {
+            "kernel.read": options.read,
+            "kernel.write": options.write,
+            "session.user_folder": (self._user_folder,),
+        }
+        return tuple(one for key, paths in granted.items() if self._read.folder_of(key) is not None for one in paths)
 
     def _refuse_root(self, options: KernelSettings) -> None:
         """Refuse to let code write the session's folder, unless it lies in one that stays read-only, such as `.tw`.
