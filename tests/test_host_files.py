@@ -74,7 +74,6 @@ TABLE = {
     "tw_autogen/kernel/kernel_start.py": "the kernel's runtime folder, before the kernel starts",
     "tw_autogen/model/embedding.py": "a model's files",
     "tw_autogen/model/recording.py": "recordings of the user's",
-    "tw_autogen/model/embedding_cache.py": "the host's cache of vectors",
     "tw_autogen/planner/answer_checks.py": "prompts of the package",
     "tw_autogen/recall/definition_prompt.py": "prompts of the package",
     "tw_autogen/planner/static_prompt.py": "prompts of the package",

@@ -14,6 +14,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
 from tw_autogen.safe_folder import held_folder
+from tw_autogen.session import distrusted_folder
 
 _GLOBS = " ".join(DocumentIndex.GLOBS)
 
@@ -32,7 +33,8 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     """
     options = Options(**shared)
     settings = read_settings_and_warn(options, partial(click.echo, err=True))
-    ranker = resolve_ranker(settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings))
+    embedding, model = settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings)
+    ranker = resolve_ranker(embedding, model, distrusted=distrusted_folder(settings))
     for one in (folder, out.parent if out else folder):
         if one.is_dir():
             _refuse_link(one)

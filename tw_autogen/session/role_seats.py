@@ -196,15 +196,17 @@ class Resume:
 class Models:
     """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
 
-    def __init__(self, read: Settings, examples: Sequence[Path]) -> None:
+    def __init__(self, read: Settings, examples: Sequence[Path], *, distrusted: Path | None = None) -> None:
         self._read = read
         self._examples = examples
+        self._distrusted = distrusted
         self._made: dict[str, ChatModel] = {}
 
     @cached_property
     def ranker(self) -> Ranker:
         """What finds the texts that fit a request."""
-        return resolve_ranker(self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings))
+        embedding, model = self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings)
+        return resolve_ranker(embedding, model, distrusted=self._distrusted)
 
     def recall_for(self, room: str) -> Recall:
         """Return what a role is reminded of.
