@@ -273,14 +273,14 @@ def code_files(
 
     Args:
         folders: Where they are looked for.
-        suffixes: What their names end with.
+        suffixes: What their names end with; with `PROGRAM_SUFFIXES` a file that may be executed counts too.
         caches: Python's own caches too.
         most: How many files and folders there may be in all.
 
     Raises:
         ConfigError: there are more than `most` files and folders, or links lead round in circles.
     """
-    count, imports = 0, suffixes == CODE_SUFFIXES
+    count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
     walked: set[str] = set()
     for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
         for place, inner, names in os.walk(folder, followlinks=True) if folder not in walked else ():
@@ -292,7 +292,8 @@ def code_files(
                 raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
-                if name.endswith(suffixes) and (caches or not name.endswith(".pyc") or _replaces_source(path)):
+                counts = name.endswith(suffixes) or programs and os.access(path, os.X_OK)
+                if counts and (caches or not name.endswith(".pyc") or _replaces_source(path)):
                     yield path
 
 

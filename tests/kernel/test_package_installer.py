@@ -141,6 +141,8 @@ def test_code_can_not_write_where_the_host_installs(sandbox):
 
 
 HARMFUL = [
+    "foo===/../../evil",
+    "foo===a\\b",
     "--index-url=http://localhost:1/",
     "-r requirements.txt",
     "./tw_lemon",

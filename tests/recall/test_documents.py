@@ -127,3 +127,20 @@ def test_an_index_is_written_through_no_link(tmp_path, there):
     assert not there or precious.read_text() == "precious"
     assert DocumentIndex.read(docs).passages
     assert sorted(one.name for one in docs.iterdir()) == ["tea.md", "tw-index.json"]
+
+
+def test_an_index_is_read_and_written_over_no_link_that_came_meanwhile(tmp_path, monkeypatch):
+    docs, private = tmp_path / "here" / "sub" / "docs", tmp_path / "private" / "docs"
+    for folder in (docs, private):
+        folder.mkdir(parents=True)
+        (folder / "tea.md").write_text("# Green tea\n")
+    monkeypatch.chdir(tmp_path / "here")
+    index = DocumentIndex.build("sub/docs")
+    (tmp_path / "here" / "sub").rename(tmp_path / "gone")
+    (tmp_path / "here" / "sub").symlink_to(private.parent)
+
+    with pytest.raises(ConfigError, match="sub is a link"):
+        index.write()
+    with pytest.raises(ConfigError, match="sub is a link"):
+        DocumentIndex.build("sub/docs")
+    assert [one.name for one in private.iterdir()] == ["tea.md"]

@@ -11,6 +11,7 @@ from tw_autogen import open_session
 from tw_autogen.session import read_settings, review_folder
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel
+from tw_autogen.trust_store import state_folder
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
@@ -18,13 +19,18 @@ PROGRAM = Path(__file__).parents[1] / "plugin" / "mcp" / "notes.py"
 STARTS = {
     "a script": {"args": ["server.py"]},
     "a module": {"args": ["-m", "server"]},
-    "a shell": {"command": "sh", "args": ["-c", f"exec {sys.executable} server.py"]},
 }
 WITHOUT_ENVIRONMENT = {
     "Python without its environment": {"args": ["-E", "server.py"]},
     "several options": {"args": ["-uE", "server.py"]},
     "no environment": {"command": "env", "args": ["-i", sys.executable, "server.py"]},
     "a prefix of the server's own": {"args": ["server.py"], "env": {"PYTHONPYCACHEPREFIX": ""}},
+    "a prefix of an option": {"args": ["-X", "pycache_prefix=", "server.py"]},
+    "a first line of its own": {"command": "./server.py"},
+    "a variable taken away": {"command": "env", "args": ["-u", "PYTHONPYCACHEPREFIX", sys.executable, "server.py"]},
+    "a shell": {"command": "sh", "args": ["-c", "PYTHONPYCACHEPREFIX= exec python3 server.py"]},
+    "another program": {"command": "uv", "args": ["run", "serve"]},
+    "another Python": {"command": "python3", "args": ["server.py"], "env": {"PATH": "bin"}},
 }
 
 
@@ -63,7 +69,6 @@ def start(tmp_path):
         pass
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="one of the servers is started by a shell")
 @pytest.mark.parametrize("way", STARTS)
 def test_a_server_of_a_trusted_folder_runs_its_source_whatever_is_compiled_beside_it(here, tmp_path, trusted, way):
     ran, words = trusted(STARTS[way])
@@ -85,3 +90,18 @@ def test_where_a_server_reads_the_compiled_files_of_its_folder_a_change_of_one_e
     plant(here, words % "other code")
 
     assert read_settings().trust is Trust.none
+
+
+def test_what_a_server_ran_once_is_not_run_again_from_its_caches(here, tmp_path, trusted):
+    ran, words = trusted(STARTS["a script"])
+    source = here / "helper.py"
+    before, about = source.read_text(), source.stat()
+    caches = state_folder() / "pycache" / str(here.resolve())[1:]
+    start(tmp_path)
+    cache = next(caches.rglob("helper*.pyc"))
+    code = compile(words % "other code", str(source), "exec")
+    cache.write_bytes(_bootstrap_external._code_to_timestamp_pyc(code, int(about.st_mtime), about.st_size))
+
+    start(tmp_path)
+
+    assert (source.read_text(), ran.read_text()) == (before, "source\nsource\n")

@@ -160,6 +160,16 @@ def test_a_command_that_a_named_folder_lets_run_unasked_is_refused_with_nobody_t
         assert "nobody is here" not in session.ask("$ echo hi > ran").text
 
 
+def test_a_role_that_settings_name_by_a_path_is_not_loaded_to_read_them(here, tmp_path):
+    write(tmp_path, {"evil/evil.py": f"open({str(tmp_path / 'ran')!r}, 'w')", "evil/role.yaml": "name: evil"})
+    write(here, {SETTINGS: {"role": {str(tmp_path / "evil"): {"x": 1}}}})
+
+    settings = read_settings(project=here)
+
+    assert f"role.{tmp_path / 'evil'}.x" in "".join(trust_lines(settings, "--trust"))
+    assert not (tmp_path / "ran").exists()
+
+
 OWN = """
 from dataclasses import dataclass, field
 

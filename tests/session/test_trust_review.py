@@ -470,6 +470,9 @@ PROGRAMS = {
     "nix": (["nix", "run"], "flake.nix"),
     "which Python uv takes": (["uv", "run", "x"], ".python-version"),
     "which program yarn is": (["yarn", "start"], ".yarnrc.yml"),
+    "an environment elsewhere": (["uv", "--directory", "server", "run", "notes"], "server/.venv/bin/notes"),
+    "behind many options": (["uv", "run", *["--with", "a"] * 9, "notes"], ".venv/bin/notes"),
+    "a program without a suffix": (["make"], "tools/build"),
 }
 
 
@@ -477,6 +480,7 @@ PROGRAMS = {
 def test_programs_that_no_argument_names_end_trust_when_they_change(here, case):
     (command, *args), name = PROGRAMS[case]
     write(here, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": command, "args": args}}}, name: "1"})
+    (here / name).chmod(0o755)
     review = review_folder()
     assert review.remember(review.sha256()) == ""
     assert read_settings().trust is Trust.full
@@ -488,14 +492,19 @@ def test_programs_that_no_argument_names_end_trust_when_they_change(here, case):
     assert read_settings().trust is Trust.none
 
 
-def test_a_large_archive_of_programs_ends_trust_when_it_changes(here):
+@pytest.mark.parametrize("name", ["x.jar", "dist/server.js", "server.py", "bin/server"])
+def test_a_large_program_ends_trust_when_it_changes(here, name):
     write(here, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": "make", "args": ["serve"]}}}})
-    write(here, **{"x.jar": "1" * 5_000_000})
+    write(here, **{name: "1" * 5_000_000, "data.csv": "1" * 5_000_000})
+    (here / name).chmod(0o755)
     review = review_folder()
     assert review.remember(review.sha256()) == ""
     assert read_settings().trust is Trust.full
 
-    write(here, **{"x.jar": "2" * 5_000_000})
+    write(here, **{"data.csv": "2" * 5_000_000})
+    assert read_settings().trust is Trust.full
+
+    write(here, **{name: "2" * 5_000_000})
 
     assert read_settings().trust is Trust.none
 
@@ -568,6 +577,8 @@ def test_trust_is_remembered_and_a_change_of_what_matters_ends_it(here, change):
         "m": {"command": "python", "args": ["server.py"]},
         "n": {"command": "${NO_SUCH:-./standin.sh}", "args": ["tools/main.py", "-m", "served"]},
     }
+    if change == "compiled":
+        servers.pop("n")  # a script may start Python that looks at them
     write(here, **{"tools/main.py": "0", "served/__init__.py": "0", "standin.sh": "0"})
     file = change == "the file of servers"
     if change in ("what a server's program imports", "a server's module"):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.session import Answer, Session, files_not_made
+from tw_autogen.session import files_not_made
+
+if TYPE_CHECKING:
+    from tw_autogen.session import Answer, Session
 
 _MOST_NUMBERS = 5
 

@@ -10,10 +10,8 @@ import click
 
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
-from tw_autogen.errors import ConfigError
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
-from tw_autogen.safe_folder import held_folder
 from tw_autogen.session import distrusted_folder
 
 _GLOBS = " ".join(DocumentIndex.GLOBS)
@@ -35,9 +33,6 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     settings = read_settings_and_warn(options, partial(click.echo, err=True))
     embedding, model = settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings)
     ranker = resolve_ranker(embedding, model, distrusted=distrusted_folder(settings))
-    for one in (folder, out.parent if out else folder):
-        if one.is_dir():
-            _refuse_link(one)
     index = DocumentIndex.build(folder, globs=globs or DocumentIndex.GLOBS, passage_chars=chars)
     index.prepare(ranker)
     file = index.write(out)
@@ -47,16 +42,3 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     made = f"{passages} passage{'s' * (passages != 1)} of {files} file{'s' * (files != 1)}"
     click.echo(f"{made} {'is' if passages == 1 else 'are'} in {file}")
     click.echo(f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={file}")
-
-
-def _refuse_link(folder: Path) -> None:
-    """Refuse a folder over a link below the current one, of which nobody says where it leads.
-
-    Raises:
-        ConfigError: names the link.
-    """
-    try:
-        with held_folder(folder):
-            pass
-    except PermissionError as error:
-        raise ConfigError(f"{folder}: {error.strerror or error}; name the folder itself") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import tempfile
@@ -29,6 +30,8 @@ _SECONDS_TO_REFUSE = 30.0
 _MOST = 20
 _LONGEST = 500
 _SAID_CHARS = 1500
+_VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
+"""Has no slash: pip takes a requirement with one for a folder, if there is such a folder, and runs what lies there."""
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
 
@@ -129,5 +132,7 @@ def _checked(text: Any) -> str:
     found = requirements.Requirement(text)
     if found.url or found.marker:
         raise ValueError(f"{text!r} has an address or a condition")
+    if not all(_VERSION.fullmatch(one.version) for one in found.specifier):  # behind `===` anything may stand
+        raise ValueError(f"{text!r} has a version that is none")
     extras = f"[{','.join(sorted(found.extras))}]" if found.extras else ""
     return f"{found.name}{extras}{found.specifier}"

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import io
 import json
+import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
 from tw_autogen.owner_marks import owner_hash
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import SafeFolder, held_folder
 from tw_autogen.trust_store import read_regular
 
 INDEX_FILE = "tw-index.json"
@@ -88,21 +89,21 @@ class DocumentIndex:
         """Read a folder of texts, with the folders in it; links are not followed.
 
         Args:
-            folder: Where they lie.
+            folder: Where they lie; as for `tw-autogen index`, links below the current folder are not followed.
             globs: Which files count, by name.
             passage_chars: How long a passage may be; a paragraph is parted only if it is longer by itself.
             hidden: Files and folders whose names begin with a dot count too.
 
         Raises:
-            ConfigError: there is no such folder, or no such file in it.
+            ConfigError: there is no such folder, it is reached over a link, or there is no such file in it.
         """
-        root = Path(folder).expanduser().resolve()
-        if not root.is_dir():
+        named = Path(folder).expanduser()
+        if not named.is_dir():
             raise ConfigError(f"{folder}: there is no such folder")
         files: dict[str, str] = {}
         passages: list[Passage] = []
         skipped: list[str] = []
-        with SafeFolder(root) as opened:  # code may be able to write there, and to exchange folders for links
+        with _held(named) as opened:  # code may be able to write there, and to exchange folders for links
             found = [one.name for one in opened.walk(enter=lambda name: hidden or name[0] != ".") if not one.is_folder]
             for name in sorted(found, key=lambda name: name.split("/")):
                 last = name.rpartition("/")[2]
@@ -121,7 +122,7 @@ class DocumentIndex:
         if not passages:
             because = f" ({'; '.join(skipped)})" if skipped else ""
             raise ConfigError(f"{folder}: no text in files named {', '.join(globs)}{because}")
-        return cls(root, files, tuple(passages), tuple(skipped))
+        return cls(opened.path, files, tuple(passages), tuple(skipped))
 
     @classmethod
     def read(cls, path: Path | str) -> DocumentIndex:
@@ -163,16 +164,19 @@ class DocumentIndex:
 
         Returns:
             The file.
+
+        Raises:
+            ConfigError: its folder is reached over a link, or can't be made.
         """
         file = Path(path).expanduser() if path else self.folder / INDEX_FILE
-        file.parent.mkdir(parents=True, exist_ok=True)
-        at = "." if file.parent.resolve() == self.folder else str(self.folder)
+        at = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
         head: dict[str, Any] = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
         if at != ".":
             head["made_here"] = _vouched(at, self.files)
         lines = ",\n".join(json.dumps(_plain(one), ensure_ascii=False) for one in self.passages)
         start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
-        _replace(file, f'{start},\n "passages": [\n{lines}\n]}}\n')
+        with _held(file.parent) as opened:
+            opened.write_file(file.name, f'{start},\n "passages": [\n{lines}\n]}}\n'.encode())
         return file
 
     def prepare(self, ranker: Ranker) -> None:
@@ -253,9 +257,18 @@ class DocumentIndex:
         return Passage(parts[0].file, parts[0].first, parts[-1].last, text, parts[0].heading)
 
 
-def _replace(file: Path, text: str) -> None:
-    with SafeFolder(file.parent.resolve()) as folder:
-        folder.write_file(file.name, text.encode("utf-8"))
+def _held(folder: Path) -> SafeFolder:
+    """Open a folder, made if it is missing, that is reached over no link below the current one.
+
+    Raises:
+        ConfigError: names the link, or says why it can't be opened.
+    """
+    try:
+        return held_folder(folder)
+    except PermissionError as error:
+        raise ConfigError(f"{folder}: {error.strerror or error}; name the folder itself") from error
+    except OSError as error:
+        raise ConfigError(f"{folder}: {error.strerror or error}") from error
 
 
 def _text(opened: SafeFolder, name: str) -> str | Exception:

@@ -16,6 +16,7 @@ from tw_autogen.named_folders import named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import make_private_folder
+from tw_autogen.safe_folder import remove_folder
 from tw_autogen.session.named_places import server_files
 from tw_autogen.session.role_seats import Seat, runs_code
 from tw_autogen.session.trust_review import distrusted_folder
@@ -71,7 +72,8 @@ def start_mcp_servers(
     if from_folder:
         if read.files is not None:
             _compare_programs(servers, read.files, start)
-        servers = tuple(_without_caches_of_folder(one, logs) for one in servers)
+        caches = _own_caches(logs, start)
+        servers = tuple(replace(one, env={"PYTHONPYCACHEPREFIX": str(caches), **one.env}) for one in servers)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
         servers,
         folder=logs,
@@ -95,16 +97,24 @@ def _without_modules_of_here(server: McpServer) -> McpServer:
     return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
 
 
-def _without_caches_of_folder(server: McpServer, logs: Path) -> McpServer:
-    """Return a server whose Python neither reads nor writes compiled files beside the folder's code.
+def _own_caches(logs: Path, folder: Path) -> Path:
+    """Return where Python of a folder's servers keeps compiled files: none beside the folder's code, and no old ones.
 
     A compiled file counts for Python when it names its source's time and size, whatever it holds; whoever may write to
-    the folder can say these. It keeps its own in the user's state folder instead, where no kernel writes.
+    the folder can say these, or have had other code there for a moment. So all of the folder's code is compiled anew.
+
+    Args:
+        logs: The servers'; used if the user has no state folder.
+        folder: The project's, its links followed.
     """
     state = state_folder()
-    kept = logs / "pycache" if state is None else state / "pycache"
+    kept = (logs if state is None else state) / "pycache"
     make_private_folder(kept)
-    return replace(server, env={"PYTHONPYCACHEPREFIX": str(kept), **server.env})
+    for place, inner, _ in os.walk(kept):
+        if Path(os.sep, os.path.relpath(place, kept)).resolve().is_relative_to(folder):  # Python repeats the path there
+            remove_folder(place)
+            inner.clear()
+    return kept
 
 
 def _runs_script(args: Sequence[str]) -> bool:

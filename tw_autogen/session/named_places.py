@@ -14,12 +14,9 @@ from tw_autogen.settings import LeftOut, texts_of
 from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, code_files
 
 _BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
-_WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*|-|-i|--ignore-environment|unset")
-"""Words by which a program gets no variables of ours, so that its Python reads a folder's caches: `-E`, `env -i`."""
-_MOST_WORDS = 10
-"""Of a server's arguments, those that may be the name of a program which another one runs: `uv run notes`."""
-_PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Where `uv run`, `poetry run`, `npx` and the like find a project's programs."""
+_PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
+_WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
+"""Words by which Python passes over the variables that it gets."""
 _MOST_SHORT_OPTIONS = 4
 """Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
 
@@ -77,7 +74,7 @@ class NamedPlaces:
                         self.add_server(server.started_in(folder), folder)
 
     def add_server(self, server: McpServer, folder: Path) -> None:
-        """Add the files that a server's command names, and the programs of the folder in which it starts.
+        """Add the files that a server's command names, and all programs of the project, if it starts there.
 
         Args:
             server: `cwd` is absolute.
@@ -86,17 +83,15 @@ class NamedPlaces:
         if server.transport != "stdio":
             return
         start = Path(server.cwd)
-        searched = [part for text in server.env.values() for part in text.split(os.pathsep) if part]
         here = [part for part in os.get_exec_path() if os.path.isabs(part) and lies_in(Path(part), folder)]
-        searched += [*here, *(str(start / one) for one in _PROGRAMS)]
-        found = [os.path.join(part, word) for part in searched for word in (server.command, *server.args[:_MOST_WORDS])]
-        words = [server.command, *server.args, *searched, *found]
-        parts = {part for word in words for part in _parts(word)}
-        modules = {part.replace(".", "/") for part in parts if all(map(str.isidentifier, part.split(".")))}
-        caches = any(map(_WITHOUT_ENVIRONMENT.fullmatch, parts)) or "PYTHONPYCACHEPREFIX" in server.env
-        self._add_words([*parts, *modules, *(f"{one}.py" for one in modules)], start, folder, inner=True, caches=caches)
+        found = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
+        named = [part for text in server.env.values() for part in text.split(os.pathsep)]
+        parts = {part for word in (server.command, *server.args, *named, *found) for part in _parts(word)}
+        caches = not _keeps_caches_elsewhere(server, parts)
+        for suffixes in (CODE_SUFFIXES, PROGRAM_SUFFIXES):
+            self._add_words(parts, start, folder, inner=True, suffixes=suffixes, caches=caches)
         if not _runs_installed(server) and start.is_dir() and lies_in(start, folder):
-            self.add_code([start], suffixes=PROGRAM_SUFFIXES, caches=caches)
+            self.add_code([folder, start], suffixes=PROGRAM_SUFFIXES, caches=caches)
 
     def _add_words(
         self,
@@ -141,10 +136,11 @@ class NamedPlaces:
 
 
 def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
-    """Return the files that the commands of MCP servers name, and the programs of the folders in which they start.
+    """Return the files that the commands of MCP servers name, and all programs of the project.
 
-    `make serve`, `npm start` and `python -m server` name no file, and run what lies in that folder. Where the command
-    is known to look at no program there (`uvx`, `docker run`), and names no file, none of them counts.
+    `make serve`, `npm start` and `uv --directory server run notes` name no file, and run what lies somewhere in it.
+    Where the command is known to look at no program there (`uvx`, `docker run`), and names no file, none of them
+    counts; so it is where the server starts outside of the project.
 
     Args:
         servers: Their commands are looked at as they are written, where they start.
@@ -166,6 +162,18 @@ def _runs_installed(server: McpServer) -> bool:
     return server.command in ("uvx", "pipx") or (
         server.command in ("docker", "podman") and server.args[:1] == ("run",)  # `compose` reads files of the folder
     )
+
+
+def _keeps_caches_elsewhere(server: McpServer, parts: Iterable[str]) -> bool:
+    """Return whether a command is known to start Python with our variables, and so with caches where they say."""
+    if {"PYTHONPYCACHEPREFIX", "PATH"} & set(server.env):
+        return False
+    if any(_WITHOUT_ENVIRONMENT.fullmatch(part) or "pycache_prefix" in part for part in parts):
+        return False
+    command, *args = (server.command, *server.args)
+    if command == "uv" and "run" in args[:-1]:
+        command = args[args.index("run") + 1]
+    return command.endswith(".py") and command != server.command or bool(_PYTHON.fullmatch(os.path.basename(command)))
 
 
 def _parts(word: str) -> Iterator[str]:

@@ -144,9 +144,11 @@ def _rule_of_role(name: str, key: str) -> str:
     """Return how far a folder must be trusted for a setting of a role: `named` or `trusted`.
 
     Args:
-        name: The role's. One that is neither shipped nor installed is the folder's own, or a path that the user names.
+        name: The role's. One that is neither shipped nor installed is the folder's own; nothing is loaded by a path.
         key: The setting's, without the role's name.
     """
+    if "/" in name or os.sep in name:
+        return "trusted"
     try:
         spec = role_spec(name)
     except ConfigError:
