@@ -117,7 +117,6 @@ WRITTEN = {
     "tw_autogen/kernel/launcher_client.py": "the fork server's log in its runtime folder",
     "tw_autogen/kernel/package_installer.py": "the folder of packages, which code can't write",
     "tw_autogen/kernel/sandbox_levels.py": "a temporary folder of its own, the mount point of a sandbox",
-    "tw_autogen/model/embedding_cache.py": "the host's cache of vectors",
     "tw_autogen/private_files.py": "the user's cache folder; files of the state and cache folders",
     "tw_autogen/safe_folder/directory_calls.py": "is SafeFolder",
     "tw_autogen/safe_folder/open_without_links.py": "makes what is above a folder outside of the current one",

@@ -57,22 +57,10 @@ def test_a_recording_is_made_for_its_owner_and_a_shared_one_stays_shared(tmp_pat
 
 @pytest.mark.usefixtures("umask")
 def test_a_cache_of_embeddings(tmp_path):
-    cache = VectorCache(tmp_path / "cache")
-    cache.put("m", {"text": b"1234"})
-    cache.close()
+    VectorCache(tmp_path / "cache").put("m", {"text": b"1234"})
 
     assert mode(tmp_path / "cache") == 0o700
     assert {mode(one) for one in (tmp_path / "cache").iterdir()} == {0o600}
-
-
-@pytest.mark.usefixtures("umask")
-def test_a_broken_cache_is_made_anew_for_its_owner(tmp_path):
-    (tmp_path / "embeddings.sqlite").write_bytes(b"no database" * 1000)
-    cache = VectorCache(tmp_path)
-    cache.put("m", {"text": b"1234"})
-    cache.close()
-
-    assert mode(tmp_path / "embeddings.sqlite") == 0o600
 
 
 def test_a_journal_that_others_could_read_is_tightened_when_it_is_opened(tmp_path):

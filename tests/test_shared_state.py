@@ -21,6 +21,7 @@ SHARED = {
     "safe_folder/kept_folder.py _USERS": "who is about to use such a descriptor",
     "safe_folder/temporary_folders.py _RECORDS": "temporary folders that end with this process",
     "hosts/partner_conversation.py _ALIVE": "sessions that are closed when the process ends",
+    "trust_store.py _HELD": "folders that the user trusts until the process ends, where no record can be written",
     "trusted_files.py _GUARDED": "folders that Python's own import system, which is one a process, compares",
 }
 

@@ -39,6 +39,25 @@ def make_private_folder(folder: Path) -> None:
         _make_missing(opened, folder.relative_to(present).parts, FOLDER_MODE)
 
 
+def open_private_folder(folder: Path) -> SafeFolder:
+    """Open a folder, made as of `make_private_folder` but over no link; the caller closes it.
+
+    Args:
+        folder: Absolute, without links; one that appears on the way to it is not followed.
+
+    Raises:
+        OSError: it can't be made, or a link or a file is in the way.
+    """
+    present = _nearest_existing(folder)
+    names = folder.relative_to(present).parts
+    opened = open_unlinked_folder(present)
+    if not names:
+        return opened
+    with opened:
+        _make_missing(opened, names, FOLDER_MODE)
+        return opened.open_folder("/".join(names))
+
+
 def keep_private_folder(folder: Path) -> KeptFolder:
     """Make the folder of a session, and those above it that are missing, and keep it open: nobody can exchange it.
 

@@ -10,7 +10,8 @@ Each room declares one frozen dataclass `…Settings`; a key is `room.field`, su
 5. the default in the dataclass.
 
 A relative path in a project's file, in a field that declares itself one, is relative to that file's folder; so it is
-in the user's file, but for `session.workspace`.
+in the user's file, but for `session.workspace`. A field with the metadata `path` of `real` is a grant: of a project's
+file it is where the path's links lead when it is read, so that this is what is shown, hashed and used.
 
 What a project's file may set depends on how far its folder is trusted (`Trust`): a field's metadata `folder` says what
 counts unasked, and a field without it needs the user's trust. What does not count is in `Settings.left_out`. The file
@@ -148,6 +149,7 @@ class Settings:
         self._paths = {
             key: str(one.type).startswith("tuple") for key, one in self._fields.items() if one.metadata.get("path")
         }
+        self._grants = [key for key, one in self._fields.items() if one.metadata.get("path") == "real"]
         self.ignored: tuple[str, ...] = ()
         self._found: dict[str, Setting] = {}
         self._roles: dict[str, dict[str, Setting]] = {}
@@ -386,6 +388,8 @@ class Settings:
         value = fit_setting(key, setting, self._hints[key]) if key in self._hints else setting.value
         try:
             value = self._beside(key, value, file.parent)
+            if key in self._grants:
+                value = _real(value)
             if key in ("session.role_folder", "plugin.folder"):
                 _check_path(Path(value))
         except (RuntimeError, OSError) as error:  # RuntimeError: `~name` of no user
@@ -466,6 +470,11 @@ def _from(value: Any, folder: Path) -> Any:
     if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
         return value
     return str(Path.cwd() / folder / Path(value).expanduser())
+
+
+def _real(value: Any) -> Any:
+    """Return a path, or several, where their links lead; what is empty as it is."""
+    return list(map(_real, value)) if isinstance(value, list | tuple) else os.path.realpath(value) if value else value
 
 
 def _lies_in(value: Any, folder: Path | None) -> bool:

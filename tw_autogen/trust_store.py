@@ -41,11 +41,15 @@ PROGRAM_SUFFIXES = (
     *(".py", ".pyc", ".pyz", ".pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg", ".ini", ".lock"),
     *(".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat", ".cmd", ".exe"),
     *(".jar", ".rb", ".pl", ".php", ".lua", ".go", ".rs", ".java", ".kt", ".cs", ".ex", ".exs", ".mk", ".gradle"),
+    *(".node", ".wasm", ".egg", ".whl", ".nix", "Pipfile", ".yarnrc.yml", "pom.xml", "deno.jsonc"),
     *("package.json", "package-lock.json", "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json"),
     *("akefile", "ustfile", "emfile", "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", "gradlew", "mvnw"),
-    *("requirements.txt", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml"),
+    *("requirements.txt", ".python-version", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml"),
 )
 """What the names of programs end with, and of files that say which program `make`, `npm`, `uv` and the like run."""
+
+_HELD: dict[tuple[str, bool], str] = {}
+"""Hashes under which folders are trusted until this process ends, where no record could be written."""
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -123,6 +127,9 @@ class TrustStore:
 
         A record that is damaged, or that another user could have written, trusts nothing.
         """
+        held = _HELD.get(self._holder(folder))
+        if held is not None:
+            return held, ""
         path = self.record(folder)
         if path is None:
             return "", ""
@@ -141,18 +148,25 @@ class TrustStore:
     def write(self, folder: Path, sha256: str) -> str:
         """Record that a folder is trusted as long as its hash is this one; return a problem in words, or nothing.
 
+        Where no record can be written, it is trusted so until this process ends.
+
         Args:
             folder: Absolute.
             sha256: Hash of what was shown.
         """
-        path = self.record(folder)
+        path, holder = self.record(folder), self._holder(folder)
+        _HELD[holder] = sha256
         if path is None:
-            return "there is no home folder in which this could be remembered; it holds for this time only"
+            return "there is no home folder in which this could be remembered; it holds until this program ends"
         try:
             _write_private(path, json.dumps({"folder": str(folder.resolve()), "sha256": sha256}) + "\n")
         except (OSError, UnicodeEncodeError) as error:
-            return f"{path}: cannot be written ({error}); it holds for this time only"
+            return f"{path}: cannot be written ({error}); it holds until this program ends"
+        del _HELD[holder]
         return ""
+
+    def _holder(self, folder: Path) -> tuple[str, bool]:
+        return str(folder.resolve()), self.named
 
 
 def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:

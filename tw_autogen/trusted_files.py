@@ -31,7 +31,14 @@ from types import CodeType, ModuleType
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.python_source import python_lines
-from tw_autogen.trust_store import MODEL_SUFFIXES, MOST_BYTES, MOST_SETTINGS_BYTES, hash_regular, read_regular
+from tw_autogen.trust_store import (
+    MODEL_SUFFIXES,
+    MOST_BYTES,
+    MOST_SETTINGS_BYTES,
+    PROGRAM_SUFFIXES,
+    hash_regular,
+    read_regular,
+)
 
 _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""
@@ -319,7 +326,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
-    """Return the hash of a file and its size; one that can't be read, or is too large to be loaded, counts as such.
+    """Return the hash of a file and its size; one that can't be read, or is data and large, counts as such.
 
     Args:
         path: The file.
@@ -328,7 +335,7 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
     Raises:
         ConfigError: it is larger than that.
     """
-    large = path.name.endswith(_BINARY_SUFFIXES)
+    large = path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or os.access(path, os.X_OK)
     try:
         return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name

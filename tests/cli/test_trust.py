@@ -199,7 +199,8 @@ def simple(here):
 
 @pytest.fixture
 def ask(simple, environ, tmp_path, monkeypatch):
-    """Ask in this process, at a terminal of its own, and type an answer; give the options, and what was shown."""
+    """Ask in this process, at a terminal of its own, and type an answer; give whether it is trusted then, and what was
+    shown."""
     monkeypatch.chdir(simple[0])
     for name in set(os.environ) - set(environ):
         monkeypatch.delenv(name)
@@ -221,13 +222,13 @@ def ask(simple, environ, tmp_path, monkeypatch):
             monkeypatch.setattr(sys, "stdin", stdin)
             person = threading.Thread(target=answer)
             person.start()
-            made = ask_for_trust(Options(), console(stdout, color=False))
+            ask_for_trust(Options(), console(stdout, color=False))
             stdout.write("-- the end --")
             stdout.flush()
             person.join(SECONDS)
         os.close(follower)
         os.close(leader)
-        return made.trust, ESCAPES.sub(b"", seen).decode().replace("\r\n", "\n")
+        return read_settings().trust is Trust.full, ESCAPES.sub(b"", seen).decode().replace("\r\n", "\n")
 
     return ask
 
@@ -265,13 +266,24 @@ def test_what_starts_programs_stands_right_above_the_question(ask, simple):
 
 
 def test_a_yes_is_remembered_until_a_file_that_matters_changes(ask, simple):
-    assert not ask(b"y\n")[0]  # the record alone trusts it, as long as nothing changes
+    assert ask(b"y\n")[0]
     assert "[y/N]" not in ask(b"")[1]
-    assert read_settings().trust is Trust.full
 
     with (simple[0] / "roles" / "crier" / "crier.py").open("a") as file:
         file.write("# changed\n")
     assert "[y/N]" in ask(b"n\n")[1]
+
+
+def test_a_yes_that_can_not_be_written_down_holds_until_a_file_changes_too(ask, simple, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+
+    assert ask(b"y\n")[0]
+    assert not list((tmp_path / "home").rglob("*.json"))
+
+    with (simple[0] / "roles" / "crier" / "crier.py").open("a") as file:
+        file.write("# changed\n")
+    assert read_settings().trust is Trust.none
 
 
 def test_what_changes_while_the_question_stands_there_is_not_trusted(ask, simple):

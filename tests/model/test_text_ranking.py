@@ -1,7 +1,10 @@
 """Which of many texts fit a query, by words and by vectors; and the vectors that are kept on disk."""
 
 import json
-import sqlite3
+import os
+import struct
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -10,6 +13,7 @@ from tw_autogen.errors import ConfigError, ModelError, NoModelError
 from tw_autogen.model import EmbeddingSettings, LexicalRanker, ModelSettings, Ranker, resolve_ranker
 from tw_autogen.model.embedding import Embedder, EmbeddingRanker, FolderEmbedder, OpenAIEmbedder
 from tw_autogen.model.embedding_cache import VectorCache, cache_folder
+from tw_autogen.session import read_settings
 
 from .scripted_server import Reply, refused, scripted_server
 
@@ -155,20 +159,42 @@ def test_a_changed_text_or_model_is_another_vector(tmp_path):
 def test_neither_texts_nor_queries_stand_in_the_cache(tmp_path):
     EmbeddingRanker(Letters(), cache := VectorCache(tmp_path)).rank("a secret question", ["a secret text"])
 
-    content = cache.path.read_bytes()
+    (file,) = tmp_path.iterdir()
 
-    assert b"secret" not in content
-    with sqlite3.connect(cache.path) as connection:
-        assert connection.execute("SELECT count(*) FROM vectors").fetchone() == (1,)
-    connection.close()
+    assert b"secret" not in file.read_bytes()
+    assert len(cache.get("letters 1", ["a secret text", "a secret question"])) == 1
 
 
-def test_a_broken_cache_is_made_anew(tmp_path):
+HALF = {
+    "empty": lambda file: file.write_bytes(b""),
+    "something else": lambda file: file.write_bytes(b"no vectors at all, but long enough to be taken for some" * 40),
+    "cut off": lambda file: os.truncate(file, file.stat().st_size - 3),
+    "too long": lambda file: os.truncate(file, file.stat().st_size + 4),
+    "zeros": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "many keys": lambda file: file.write_bytes(struct.pack("<8sII", file.read_bytes()[:8], 2**32 - 1, 2**32 - 4)),
+}
+
+
+@pytest.mark.parametrize("spoil", HALF.values(), ids=HALF)
+def test_a_broken_cache_is_made_anew(tmp_path, spoil):
     cache = VectorCache(tmp_path)
-    cache.path.write_bytes(b"no database at all, but long enough to be taken for one" * 40)
+    EmbeddingRanker(Letters(), cache).prepare(TEXTS)
+    (file,) = tmp_path.iterdir()
+    spoil(file)
 
-    assert EmbeddingRanker(Letters(), cache).rank("draw", TEXTS)[0][0] == 2
+    assert EmbeddingRanker(Letters(), VectorCache(tmp_path)).rank("draw", TEXTS)[0][0] == 2
     assert VectorCache(tmp_path).get("letters 1", TEXTS).keys() == set(TEXTS)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("vectors", [{TEXTS[0]: b"1234"}, dict.fromkeys(TEXTS, b"12345678" * 4)], ids=["one", "all"])
+def test_vectors_of_another_length_are_made_anew(tmp_path, vectors):
+    cache = VectorCache(tmp_path)
+    cache.put("letters 1", vectors)
+    first, second = Letters(), Letters()
+
+    assert EmbeddingRanker(first, cache).rank("draw", TEXTS) == EmbeddingRanker(second, cache).rank("draw", TEXTS)
+    assert second.asked == [(("draw",), True)]
 
 
 def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path, caplog):
@@ -179,11 +205,92 @@ def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path, caplog):
 
 
 def test_a_full_cache_begins_again(tmp_path):
-    cache = VectorCache(tmp_path, most=3)
+    cache = VectorCache(tmp_path, most_bytes=120)
     cache.put("m", {"a": b"1234", "b": b"1234"})
     cache.put("m", {"c": b"1234", "d": b"1234"})
 
     assert cache.get("m", ["a", "b", "c", "d"]) == {"c": b"1234", "d": b"1234"}
+
+
+def test_many_small_files_become_few(tmp_path):
+    cache = VectorCache(tmp_path)
+    for number in range(100):
+        cache.put("m", {str(number): number.to_bytes(4, "little")})
+    cache.put("other", {"0": b"1234"})
+
+    found = cache.get("m", [str(number) for number in range(101)])
+
+    assert found == {str(number): number.to_bytes(4, "little") for number in range(100)}
+    assert len(list(tmp_path.iterdir())) <= 17
+
+
+def test_processes_may_share_a_cache_and_nothing_is_lost(tmp_path):
+    program = (
+        "import sys; from pathlib import Path; from tw_autogen.model.embedding_cache import VectorCache\n"
+        "cache = VectorCache(Path(sys.argv[1]))\n"
+        "for at in range(60): cache.put('m', {f'{sys.argv[2]} {at}': b'1234'}); cache.get('m', ['x'])\n"
+    )
+    started = [subprocess.Popen([sys.executable, "-c", program, tmp_path, str(number)]) for number in range(4)]
+    assert [one.wait() for one in started] == [0, 0, 0, 0]
+
+    assert len(VectorCache(tmp_path).get("m", [f"{number} {at}" for number in range(4) for at in range(60)])) == 240
+    assert not [one for one in tmp_path.iterdir() if one.suffix != ".vectors"]
+
+
+def to_a_file(folder, out):
+    folder.mkdir()
+    EmbeddingRanker(Letters(), VectorCache(folder)).prepare(TEXTS)
+    (file,) = folder.iterdir()
+    file.rename(out / "kept")
+    file.symlink_to(out / "kept")
+
+
+def to_a_pipe(folder, out):
+    folder.mkdir()
+    EmbeddingRanker(Letters(), VectorCache(folder)).prepare(TEXTS)
+    (file,) = folder.iterdir()
+    file.unlink()
+    os.mkfifo(file)
+
+
+IN_THE_WAY = {"the folder": lambda folder, out: folder.symlink_to(out), "a file": to_a_file, "a pipe": to_a_pipe}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("prepare", IN_THE_WAY.values(), ids=IN_THE_WAY)
+def test_a_cache_follows_no_link_out_of_a_folder_that_nobody_trusts_and_waits_for_no_pipe(tmp_path, prepare):
+    here, out = tmp_path / "here", tmp_path / "out"
+    here.mkdir()
+    out.mkdir()
+    prepare(here / "cache", out)
+    before = {one.name: (one.stat().st_mode, one.read_bytes()) for one in out.iterdir()}
+    embedder = Letters()
+
+    ranked = EmbeddingRanker(embedder, VectorCache(here / "cache", distrusted=here)).rank("draw", TEXTS)
+
+    assert ranked[0][0] == 2
+    assert embedder.asked[0] == (tuple(TEXTS), False)  # nothing was read over the link
+    assert {one.name: (one.stat().st_mode, one.read_bytes()) for one in out.iterdir()} == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_of_the_users_own_leads_to_the_cache(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "cache").symlink_to(tmp_path / "disk")
+
+    VectorCache(tmp_path / "cache").put("m", {"text": b"1234"})
+
+    assert VectorCache(tmp_path / "disk").get("m", ["text"]) == {"text": b"1234"}
+
+
+def test_a_relative_cache_of_a_trusted_projects_file_lies_in_the_project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "tw_autogen.yaml").write_text("embedding.cache: cache\n")
+
+    settings = read_settings(project=tmp_path / "project", environ={}, trust=True)
+
+    assert settings.read("embedding", EmbeddingSettings).cache == str(tmp_path / "project" / "cache")
 
 
 def test_threads_may_share_a_cache(tmp_path):

@@ -388,3 +388,48 @@ def test_the_table_is_made_of_recordings_and_put_between_its_marks(write, tmp_pa
         put_table(readme, table)
     with pytest.raises(ScenarioError, match=r"READ\.md: there is no such file"):
         put_table(tmp_path / "READ.md", table)
+
+
+BRINGS = "source: our own\nask: [what does it say?]\nexpect: [{stop: Completed}]\nfiles: [note.md]\n"
+
+
+@pytest.fixture
+def brings(tmp_path):
+    """A scenario with a file, and a file of the user's that is not its own; give both files."""
+    (tmp_path / "brings").mkdir()
+    (tmp_path / "brings" / "scenario.yaml").write_text(BRINGS)
+    note, secret = tmp_path / "brings" / "note.md", tmp_path / "secret.md"
+    note.write_text("own words")
+    secret.write_text("secret words")
+    return note, secret
+
+
+def test_a_file_of_a_scenario_is_copied_and_described(brings, tmp_path):
+    with ScriptedModel([told("own words")]) as model:
+        outcome = run_scenario(read_scenario(tmp_path / "brings"), model, workspace=tmp_path / "sessions")
+
+    assert outcome.ok, outcome.problems
+    assert "own words" in model.calls[0][-1]["content"]
+    copy = outcome.session_folder / "note.md"
+    assert (copy.read_text(), copy.stat().st_mode & 0o222) == ("own words", 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_a_file_of_a_scenario_that_is_a_link_is_refused(brings, tmp_path):
+    note, secret = brings
+    note.unlink()
+    note.symlink_to(secret)
+
+    with pytest.raises(ScenarioError, match=r"files: 'note\.md' is a link"):
+        read_scenario(tmp_path / "brings")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_a_file_that_becomes_a_link_before_the_scenario_runs_is_not_followed(brings, tmp_path):
+    note, secret = brings
+    scenario = read_scenario(tmp_path / "brings")
+    note.unlink()
+    note.symlink_to(secret)
+
+    with ScriptedModel([]) as model, pytest.raises(ConfigError, match=r"note\.md: can't be read: .*link"):
+        run_scenario(scenario, model, workspace=tmp_path / "sessions")

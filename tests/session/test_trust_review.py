@@ -462,6 +462,14 @@ PROGRAMS = {
     "what uv takes": (["uv", "run", "x"], "uv.lock"),
     "a shell": (["sh", "-c", "cd deep && ./*.rb"], "deep/it.rb"),
     "npx": (["npx", "-y", "x"], "node_modules/x/index.js"),
+    "a native module of Node": (["npm", "start"], "build/Release/x.node"),
+    "a package that Python imports": (["python", "-m", "serve"], "lib/x.egg"),
+    "pipenv": (["pipenv", "run", "serve"], "Pipfile"),
+    "maven": (["mvn", "exec:java"], "pom.xml"),
+    "deno": (["deno", "task", "serve"], "deno.jsonc"),
+    "nix": (["nix", "run"], "flake.nix"),
+    "which Python uv takes": (["uv", "run", "x"], ".python-version"),
+    "which program yarn is": (["yarn", "start"], ".yarnrc.yml"),
     "an environment elsewhere": (["uv", "--directory", "server", "run", "notes"], "server/.venv/bin/notes"),
     "behind many options": (["uv", "run", *["--with", "a"] * 9, "notes"], ".venv/bin/notes"),
     "a program without a suffix": (["make"], "tools/build"),
@@ -480,6 +488,23 @@ def test_programs_that_no_argument_names_end_trust_when_they_change(here, case):
     assert read_settings().trust is Trust.full
 
     write(here, **{name: "2"})
+
+    assert read_settings().trust is Trust.none
+
+
+@pytest.mark.parametrize("name", ["x.jar", "dist/server.js", "server.py", "bin/server"])
+def test_a_large_program_ends_trust_when_it_changes(here, name):
+    write(here, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": "make", "args": ["serve"]}}}})
+    write(here, **{name: "1" * 5_000_000, "data.csv": "1" * 5_000_000})
+    (here / name).chmod(0o755)
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    assert read_settings().trust is Trust.full
+
+    write(here, **{"data.csv": "2" * 5_000_000})
+    assert read_settings().trust is Trust.full
+
+    write(here, **{name: "2" * 5_000_000})
 
     assert read_settings().trust is Trust.none
 
@@ -615,16 +640,19 @@ def test_a_record_that_is_damaged_trusts_nothing_and_is_said_in_a_line(here, spo
 
 
 @pytest.mark.parametrize("home", ["", "no home", "a file"])
-def test_without_a_home_nothing_is_remembered_which_is_said(here, tmp_path, monkeypatch, home):
+def test_without_a_home_trust_is_remembered_until_the_process_ends_which_is_said(here, tmp_path, monkeypatch, home):
     if home == "a file":
         (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOME", str(tmp_path / "file") if home == "a file" else "" if not home else "no/home")
     write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
     review = review_folder()
 
-    assert review.remember(review.sha256()).endswith("it holds for this time only")
-    assert read_settings().trust is Trust.none
+    assert review.remember(review.sha256()).endswith("it holds until this program ends")
+    assert read_settings().trust is Trust.full
     assert user_key() is None
+
+    write(here, **{HOSTILE: {"kernel.python": "python3"}})
+    assert read_settings().trust is Trust.none
 
 
 class Evil:
@@ -728,6 +756,20 @@ def test_each_plugin_that_runs_outside_the_sandbox_is_shown_by_name(here, place)
         f"ask: Python in {place}/impl.py, runs with all that you may do, outside the sandbox",
         f"pull: Python in {place}/p.py, runs with all that you may do, outside the sandbox",
     ]
+
+
+def test_an_empty_file_of_a_plugin_is_hashed_as_it_was_when_it_was_looked_at(here):
+    host = "name: x\ndescription: d\nruns_in: host\ncode: impl\n"
+    write(here, **{HOSTILE: {}, "plugins/impl.py": "", "plugins/x.yaml": ""})
+    review = review_folder()
+    assert not [want for want in review.wants if want.does.startswith("x: ")]
+    write(here, **{"plugins/x.yaml": host})  # whoever writes there meanwhile
+
+    review.remember(review.sha256())
+
+    assert read_settings().trust is Trust.none
+    write(here, **{"plugins/x.yaml": ""})
+    assert read_settings().trust is Trust.full
 
 
 @pytest.mark.parametrize("kind", ["yaml", "py"])

@@ -3,11 +3,13 @@
 import json
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.named_places import server_files
@@ -207,7 +209,64 @@ def test_what_is_granted_is_shown_with_where_its_link_leads_and_a_change_of_that
     (here / "data").symlink_to(tmp_path / "private")
 
     assert read_settings().trust is Trust.none
-    assert f"a link to {tmp_path / 'private'})" in review_folder().wants[0].does
+    assert str(tmp_path / "private") in review_folder().wants[0].does
+
+
+@pytest.fixture(params=["kernel.read", "kernel.write", "session.user_folder"])
+def granted(request, here, tmp_path):
+    """Exchange what a trusted folder grants for a link after the trust was looked at; give the settings."""
+    for name in ("shown", "private"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
+        (tmp_path / name / "x.txt").write_text(name)
+
+    def granted(prepare):
+        prepare(here / "data")
+        write(here, **{SETTINGS: {request.param: "data"}})
+        review = review_folder()
+        review.remember(review.sha256())
+        settings = read_settings()
+        assert settings.trust is Trust.full
+        with suppress(FileNotFoundError):
+            (here / "data").rename(here / "before")
+        (here / "data").symlink_to(tmp_path / "private")  # whoever writes there meanwhile
+        return settings
+
+    return granted
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_that_is_exchanged_after_the_trust_was_looked_at_grants_what_was_shown(granted, tmp_path):
+    settings = granted(lambda data: data.symlink_to(tmp_path / "shown"))
+    model = ScriptedModel([])
+
+    with open_session(model, roles="code_interpreter", settings=settings, folder=tmp_path / "sessions") as session:
+        shown, private = (
+            session.grants.kernel.execute(f"open({str(tmp_path / one / 'x.txt')!r}).read()", seconds=30)
+            for one in ("shown", "private")
+        )
+
+    assert (shown.result, private.ok) == ("'shown'", False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("prepare", [lambda data: data.mkdir(), lambda data: None], ids=["a folder", "nothing"])
+def test_a_link_in_the_place_of_what_was_shown_is_refused(granted, tmp_path, prepare):
+    settings = granted(prepare)
+
+    with pytest.raises(ConfigError, match=r"data leads over a link to .*private since"):
+        open_session(ScriptedModel([]), roles="code_interpreter", settings=settings, folder=tmp_path / "sessions")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_grant_that_appears_as_a_link_after_the_kernel_was_made_is_refused(tmp_path):
+    (tmp_path / "private").mkdir()
+    granted = str(tmp_path / "data")
+    with LocalKernel(settings=KernelSettings(read=(granted,))) as kernel:
+        (tmp_path / "data").symlink_to(tmp_path / "private")
+
+        with pytest.raises(ConfigError, match="leads over a link to .*private since the settings"):
+            kernel.execute("1", seconds=30)
 
 
 def test_a_settings_file_is_not_larger_than_people_write(here):

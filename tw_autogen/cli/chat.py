@@ -121,7 +121,7 @@ class Chat:
         Raises:
             ConfigError: the session can't be opened.
         """
-        self._options = ask_for_trust(self._options, self._console)
+        ask_for_trust(self._options, self._console)
         if self._asker.somebody and not self._options.attach:
             self._options = self._with_question(self._options)
         self._session = self._open(self._options)

@@ -12,6 +12,7 @@ from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
+from tw_autogen.session import distrusted_folder
 
 _GLOBS = " ".join(DocumentIndex.GLOBS)
 
@@ -30,7 +31,8 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     """
     options = Options(**shared)
     settings = read_settings_and_warn(options, partial(click.echo, err=True))
-    ranker = resolve_ranker(settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings))
+    embedding, model = settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings)
+    ranker = resolve_ranker(embedding, model, distrusted=distrusted_folder(settings))
     index = DocumentIndex.build(folder, globs=globs or DocumentIndex.GLOBS, passage_chars=chars)
     index.prepare(ranker)
     file = index.write(out)

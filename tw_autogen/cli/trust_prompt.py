@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
@@ -34,48 +33,45 @@ def read_settings_and_warn(options: Options, say: Callable[[str], None]) -> Sett
     return settings
 
 
-def ask_for_trust(options: Options, console: Console) -> Options:
+def ask_for_trust(options: Options, console: Console) -> None:
     """Ask at a terminal whether the folder is trusted, if it wants what needs trust and was not trusted as it is now.
 
-    A yes is remembered until a file that matters changes; a no holds for this session.
+    A yes is remembered until a file that matters changes, where it can't be written until the program ends at the
+    latest; a no holds for this session.
 
     Args:
         options: What the shared options said.
         console: Where the question is shown.
 
-    Returns:
-        The options; with `trust` if the answer was yes and can't be remembered.
-
     Raises:
         SettingsError: as `read_settings`.
     """
     if options.trust or not (sys.stdin.isatty() and console.file.isatty()):
-        return options
+        return
     review = review_folder(options.keywords, project=options.project)
     if not review.wants or review.still_trusted_files():
-        return options
+        return
     if reason := review.cannot_ask_reason():
         console.print(Text(reason, style="yellow"), soft_wrap=True)
-        return options
+        return
     asked_about = review.sha256()
     if not asked_about:
         words = f"{review.title()} has more files than can be compared later, so you are not asked about it"
         console.print(Text(f"{words}; look at them before you use --trust", style="yellow"), soft_wrap=True)
-        return options
+        return
     _show(review, console)
     forget_typed()
     console.print(Text("Trust this folder, and let it have all of this? [y/N] ", style="bold"), end="", soft_wrap=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         console.print(Text("Not trusted: none of this is used in this session.", style="dim"), soft_wrap=True)
-        return options
+        return
     again = review_folder(options.keywords, project=options.project)
     if (again.sha256(), again.wants) != (asked_about, review.wants):
         console.print(Text("Not trusted: its files changed while you were asked.", style="red"), soft_wrap=True)
-        return options
+        return
     problem = review.remember(asked_about)
     kept = problem or f"Remembered until one of its files changes; to take it back, remove {review.record()}"
     console.print(Text(visible_line(kept), style="dim"), soft_wrap=True)
-    return replace(options, trust=True) if problem else options  # what is remembered ends with the next change
 
 
 def _show(review: Review, console: Console) -> None:

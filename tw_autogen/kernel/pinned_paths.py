@@ -34,6 +34,7 @@ class PinnedPaths:
     def __init__(self, folder: Path, settings: KernelSettings) -> None:
         self.folder = folder
         self._settings = settings
+        self._first: dict[str, str] = {}
         self._real: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}
         self._kept: KeptFolder | None = None
@@ -46,10 +47,19 @@ class PinnedPaths:
             raise ConfigError(f"{folder}: it was exchanged while a kernel was made for it, so none works there")
 
     def add(self, paths: Iterable[str]) -> None:
-        """Take down what is at paths now; one that is known, or leads to nothing, is passed over."""
+        """Take down what is at paths now; one that is known, or leads to nothing, is passed over.
+
+        Raises:
+            ConfigError: where there was nothing, there is a link now.
+        """
         for given in map(str, paths):  # settings made in Python may hold a `Path`
             if given not in self._real:
                 path = os.path.realpath(os.path.expanduser(given))
+                if self._first.setdefault(given, path) != path:
+                    raise ConfigError(
+                        f"{given} leads over a link to {path} since the settings that grant it were read, so code is "
+                        "not granted it; look at who writes there, and start again"
+                    )
                 found = _identity(path)
                 if found is not None:
                     self._real[given] = f"{path}{LISTED}" if given.endswith(LISTED) else path

@@ -70,8 +70,8 @@ class KernelSettings:
     environment: tuple[str, ...] = ("PLUGIN_*",)
     sandbox: Literal["auto", "namespaces", "landlock", "bubblewrap", "seatbelt", "off"] = "auto"
     allow_network: bool = field(default=False, metadata=OFF)
-    read: tuple[str, ...] = field(default=(), metadata={"path": True})
-    write: tuple[str, ...] = field(default=(), metadata={"path": True})
+    read: tuple[str, ...] = field(default=(), metadata={"path": "real"})
+    write: tuple[str, ...] = field(default=(), metadata={"path": "real"})
     install: Literal["never", "ask", "allow"] = "never"
     memory_mb: int = field(default=3072, metadata=LIMIT)
     file_mb: int = field(default=1024, metadata=LIMIT)

@@ -99,6 +99,8 @@ class EmbeddingRanker:
         if wanted is None:
             wanted = _unit(self._embedder.embed([query], query=True), self._embedder.name)
             _keep(self._queries, query, wanted)
+        if wanted.shape[1] != matrix.shape[1] and self._cache:  # the model was exchanged under the same name
+            matrix = self._matrix(tuple(texts), anew=True)
         if wanted.shape[1] != matrix.shape[1]:
             raise ModelError(
                 f"{self._embedder.name}: a vector of {wanted.shape[1]} numbers, where those of the texts have "
@@ -106,23 +108,28 @@ class EmbeddingRanker:
             )
         return best_first((matrix @ wanted[0]).tolist(), above=self._min_score)
 
-    def _matrix(self, texts: tuple[str, ...]) -> Matrix:
-        """Return one row of length 1 for each text, shape (texts, dimensions)."""
-        known = self._known.get(texts)
+    def _matrix(self, texts: tuple[str, ...], *, anew: bool = False) -> Matrix:
+        """Return one row of length 1 for each text, shape (texts, dimensions).
+
+        Args:
+            texts: In any order.
+            anew: Make all vectors, whatever is known.
+        """
+        known = None if anew else self._known.get(texts)
         if known is not None:
             self._known.move_to_end(texts)
             return known
         model = self._embedder.name
-        found = self._cache.get(model, texts) if self._cache else {}
+        found = self._cache.get(model, texts) if self._cache and not anew else {}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
             made = _unit(self._embedder.embed([text or " " for text in missing]), model)
             fresh = {text: row.tobytes() for text, row in zip(missing, made, strict=True)}
             if self._cache:
-                self._cache.put(model, fresh)
+                self._cache.put(model, fresh, anew=anew)
             found.update(fresh)
-        if len({len(row) for row in found.values()}) > 1:
-            raise ModelError(f"{model}: vectors of different lengths; was the model exchanged under the same name?")
+        if len({len(row) for row in found.values()}) > 1:  # the model was exchanged under the same name
+            return self._matrix(texts, anew=True)
         matrix = np.frombuffer(b"".join(found[text] for text in texts), dtype="<f4").reshape(len(texts), -1)
         _keep(self._known, texts, matrix)
         return matrix
@@ -159,7 +166,8 @@ class EmbeddingSettings:
         api_key: Its key, shown nowhere; None: that of `model.api_key`, where the server is the same.
         folder: Folder of a sentence-transformers model, which is run here (extra `embed`), with Python that it may
             hold; nothing is downloaded.
-        cache: Folder of the vectors made before; None: `$XDG_CACHE_HOME/tw-autogen`, else `~/.cache/tw-autogen`.
+        cache: Folder of the vectors made before, up to 512 MB; None: `$XDG_CACHE_HOME/tw-autogen`, else
+            `~/.cache/tw-autogen`.
         min_score: A text whose cosine with the request isn't above it is never found.
         seconds: How long one request to the server may take.
         max_tries: How often one request is sent while the server is busy, failing or out of reach.
@@ -169,7 +177,7 @@ class EmbeddingSettings:
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False, metadata={"server": ("embedding.base_url", "model.base_url")})
     folder: str = field(default="", metadata={"path": True})
-    cache: str | None = None
+    cache: str | None = field(default=None, metadata={"path": True})
     min_score: float = 0.0
     seconds: float = 60.0
     max_tries: int = 4
@@ -251,12 +259,14 @@ class FolderEmbedder:
         return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
 
 
-def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings) -> Ranker:
+def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings, *, distrusted: Path | None = None) -> Ranker:
     """Return the ranker that the settings name.
 
     Args:
         settings: What makes embeddings.
         model: Where server and key are taken from if they are not set.
+        distrusted: A folder that somebody else may have made: no link there leads the cache out of it. None: there is
+            none.
 
     Raises:
         ConfigError: both a name and a folder are set, or the folder holds no model.
@@ -266,7 +276,7 @@ def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings) -> Ranker:
         raise ConfigError("embedding: both `embedding.name` and `embedding.folder` are set; take one of them out")
     if not settings.name and not settings.folder:
         return LexicalRanker()
-    cache = VectorCache(Path(settings.cache).expanduser() if settings.cache else cache_folder())
+    cache = VectorCache(Path(settings.cache).expanduser() if settings.cache else cache_folder(), distrusted=distrusted)
     if settings.folder:
         return EmbeddingRanker(FolderEmbedder(settings.folder), cache, min_score=settings.min_score)
     url = settings.base_url or model.base_url

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import itertools
 import logging
 import os
+import secrets
+import struct
 import threading
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tw_autogen.lazy_module import LazyModule
-from tw_autogen.private_files import make_private_folder, touch_private
-
-if TYPE_CHECKING:
-    import sqlite3
-else:
-    sqlite3 = LazyModule("sqlite3")
+from tw_autogen.errors import ConfigError
+from tw_autogen.named_folders import named_folder
+from tw_autogen.private_files import FILE_MODE, open_private_folder
+from tw_autogen.safe_folder import SafeFolder
 
 _log = logging.getLogger(__name__)
-_TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
-_MOST = 100_000
-_AT_ONCE = 500
-_WAIT_SECONDS = 10.0
+_SUFFIX = ".vectors"
+_HEAD = struct.Struct("<8sII")
+_MAGIC = b"TWVEC\0\0\1"
+_KEY_BYTES = 32
+_MOST_BYTES = 1 << 29
+_MOST_VECTORS = 1 << 20
+_MOST_FILES = 16
+_MOST_READ = 64
 
 
 def cache_folder() -> Path:
@@ -33,21 +37,29 @@ def cache_folder() -> Path:
 
 
 class VectorCache:
-    """Vectors by model and text, in one SQLite file that several processes may use at the same time.
+    """Vectors by model and text, in files that several processes may use at the same time.
 
     It holds hashes and numbers, never a text, and nothing in it is ever run. A folder that can't be written, or a file
     that is broken, costs time and no more: the vectors are kept in memory then, or made anew.
 
+    Each `put` writes a file of its own, `<hash of the model>-<random>.vectors`, which gets its name once it is whole
+    and is never changed: a head, the keys of all vectors, then the vectors, all of one length. When a model has 16
+    files, the smaller half becomes one; who merges removes only what the new file holds, so no lock is needed.
+
     Args:
-        folder: Where `embeddings.sqlite` lies; made with the first vector.
-        most: Beyond so many vectors all are forgotten, since each can be made again.
+        folder: Where the files lie; made with the first vector.
+        most_bytes: Beyond so many bytes all is forgotten, since each vector can be made again.
+        distrusted: A folder that somebody else may have made: a link there must not lead out of it. None: there is
+            none.
     """
 
-    def __init__(self, folder: Path, *, most: int = _MOST) -> None:
-        self.path = folder / "embeddings.sqlite"
-        self._most = most
+    def __init__(self, folder: Path, *, most_bytes: int = _MOST_BYTES, distrusted: Path | None = None) -> None:
+        self._path = Path(os.path.abspath(folder))
+        self._distrusted = distrusted
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._unwritten: dict[bytes, bytes] = {}
+        self._warned = False
 
     def get(self, model: str, texts: Sequence[str]) -> dict[str, bytes]:
         """Return the cached vectors by text, as bytes of 32-bit floats, little-endian.
@@ -57,75 +69,117 @@ class VectorCache:
             texts: In any order.
         """
         wanted = {_key(model, text): text for text in texts}
-        keys = list(wanted)
-        found: dict[str, bytes] = {}
-        with self._lock:
-            for at in range(0, len(keys), _AT_ONCE):
-                some = keys[at : at + _AT_ONCE]
-                marks = ",".join("?" * len(some))
-                rows = self._open().execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some)
-                found.update((wanted[key], vector) for key, vector in rows)
-        return found
+        found: dict[bytes, bytes] = {}
 
-    def put(self, model: str, vectors: Mapping[str, bytes]) -> None:
+        def read(folder: SafeFolder) -> None:
+            left = self._most_bytes
+            for name, size in itertools.islice(_files(folder, _prefix(model)).items(), _MOST_READ):
+                left -= size
+                found.update(_read(folder, name, size, wanted) if left >= 0 else ())
+
+        with self._lock:
+            self._use(read)
+            found.update((key, vector) for key, vector in self._unwritten.items() if key in wanted)
+        return {wanted[key]: vector for key, vector in found.items()}
+
+    def put(self, model: str, vectors: Mapping[str, bytes], *, anew: bool = False) -> None:
         """Add vectors to the cache.
 
         Args:
             model: As in `get`.
-            vectors: By text, as `get` returns them.
+            vectors: By text, as `get` returns them; all of one length.
+            anew: Forget the model's other vectors, which have another length.
         """
-        with self._lock, self._open() as connection:
-            (count,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
-            if count + len(vectors) > self._most:
-                connection.execute("DELETE FROM vectors")
-            rows = [(_key(model, text), vector) for text, vector in vectors.items()]
-            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-
-    def close(self) -> None:
-        """Close the file."""
+        rows = {_key(model, text): vector for text, vector in vectors.items()}
         with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            if self._use(lambda folder: self._write(folder, _prefix(model), rows, anew=anew)):
+                return
+            if anew or sum(map(len, self._unwritten.values())) > self._most_bytes:
+                self._unwritten.clear()
+            self._unwritten.update(rows)
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            try:
-                make_private_folder(self.path.parent)
-                touch_private(self.path)
-                self._connection = _connect(str(self.path))
-            except sqlite3.OperationalError as error:
-                self._connection = self._in_memory(error)
-            except sqlite3.DatabaseError:  # not a database: half written by a machine that went down, or not ours
-                self._connection = self._anew()
-            except OSError as error:
-                self._connection = self._in_memory(error)
-            weakref.finalize(self, self._connection.close)
-        return self._connection
+    def _write(self, folder: SafeFolder, prefix: str, rows: Mapping[bytes, bytes], *, anew: bool) -> None:
+        """Write vectors by their keys; what they replace, or are merged with, is removed then."""
+        every, own = _files(folder), _files(folder, prefix)
+        old: list[str] = []
+        if sum(every.values()) + sum(_KEY_BYTES + len(one) for one in rows.values()) > self._most_bytes:
+            old = list(every)
+        elif anew:
+            old = list(own)
+        elif len(own) >= _MOST_FILES:
+            old = sorted(own, key=own.__getitem__)[: _MOST_FILES // 2]
+            rows = {**{key: one for name in old for key, one in _read(folder, name, own[name]).items()}, **rows}
+        folder.copy_in(io.BytesIO(_packed(rows)), f"{prefix}{secrets.token_hex(8)}{_SUFFIX}", mode=FILE_MODE)
+        for name in old:
+            with suppress(OSError):  # another process has removed it
+                folder.remove(name)
 
-    def _anew(self) -> sqlite3.Connection:
+    def _use(self, work: Callable[[SafeFolder], None]) -> bool:
+        """Do something in the folder, which is made if it is missing; return False if it can't be used."""
         try:
-            self.path.unlink()
-            touch_private(self.path)
-            return _connect(str(self.path))
-        except (OSError, sqlite3.Error) as error:
-            return self._in_memory(error)
+            with open_private_folder(named_folder(self._path, distrusted=self._distrusted)) as folder:
+                work(folder)
+        except (OSError, ConfigError) as error:
+            if not self._warned:
+                _log.warning("%s: %s; embeddings are kept in memory only", self._path, error)
+            self._warned = True
+            return False
+        return True
 
-    def _in_memory(self, error: Exception) -> sqlite3.Connection:
-        _log.warning("%s: %s; embeddings are kept in memory only", self.path, error)
-        return _connect(":memory:")
+
+def _files(folder: SafeFolder, prefix: str = "") -> dict[str, int]:
+    """Return the names of this user's files in a cache with their sizes, those of a model or all."""
+    user = os.geteuid() if hasattr(os, "geteuid") else None
+    return {
+        one.name: one.info.st_size
+        for one in folder.walk(enter=lambda name: False)
+        if one.is_file and one.name.startswith(prefix) and one.name.endswith(_SUFFIX)
+        if user in (None, one.info.st_uid)
+    }
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_WAIT_SECONDS, check_same_thread=False)
+def _packed(rows: Mapping[bytes, bytes]) -> bytes:
+    """Return a file's bytes; only vectors of the last one's length are kept, as an exchanged model makes others."""
+    length = len(list(rows.values())[-1]) if rows else 0
+    same = {key: vector for key, vector in rows.items() if len(vector) == length}
+    return b"".join((_HEAD.pack(_MAGIC, len(same), length), *same, *same.values()))
+
+
+def _read(folder: SafeFolder, name: str, size: int, wanted: Container[bytes] | None = None) -> dict[bytes, bytes]:
+    """Return the vectors of a file by their keys; none of one that is gone, and a broken one is removed.
+
+    Args:
+        folder: The cache.
+        name: The file's.
+        size: Its bytes, as `_files` says.
+        wanted: Keys; None: all.
+    """
+    found: dict[bytes, bytes] = {}
+    length = 0
     try:
-        with connection:
-            connection.execute(_TABLE)
-            connection.execute("SELECT count(*) FROM vectors").fetchone()
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+        with folder.open_file(name) as file:
+            magic, count, length = _HEAD.unpack(file.read(_HEAD.size))
+            start = _HEAD.size + count * _KEY_BYTES
+            whole = os.fstat(file.fileno()).st_size == size == start + count * length
+            if magic != _MAGIC or not whole or not length or length % 4 or count > _MOST_VECTORS:
+                raise ValueError("not a whole file of vectors")
+            keys = file.read(count * _KEY_BYTES)
+            for at in range(count):
+                key = keys[at * _KEY_BYTES : (at + 1) * _KEY_BYTES]
+                if wanted is None or key in wanted:
+                    file.seek(start + at * length)
+                    found[key] = file.read(length)
+    except (ValueError, struct.error):
+        with suppress(OSError):
+            folder.remove(name)
+    except OSError:  # merged by another process
+        pass
+    return {key: vector for key, vector in found.items() if len(vector) == length}
+
+
+def _prefix(model: str) -> str:
+    """Return what the names of a model's files begin with."""
+    return f"{_key(model, '').hex()[:16]}-"
 
 
 def _key(model: str, text: str) -> bytes:

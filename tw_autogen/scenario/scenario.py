@@ -47,7 +47,7 @@ class Scenario:
         expect: What must come of it.
         about: What it shows, in one line.
         when_asked: What the user says when the agent asks back; where no rule fits, the next of `ask` is said.
-        files: Names in the folder that go with the first round.
+        files: Names of files in the folder that go with the first round; links are refused.
         roles: Who takes part: names of shipped ones, or paths from the folder.
         plugins: Which functions code may call: names of shipped ones, or paths from the folder.
         variables: What the first round brings beside words and files.
@@ -216,6 +216,8 @@ def _files(names: tuple[str, ...], folder: Path, path: Path) -> list[str]:
     for name in names:
         if name not in here:
             raise ScenarioError(f"files: no file {name!r} beside it{nearest(name, here)}", path=path)
+        if (folder / name).is_symlink():
+            raise ScenarioError(f"files: {name!r} is a link; put the file itself beside it", path=path)
     return list(names)
 
 

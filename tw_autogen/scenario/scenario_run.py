@@ -14,12 +14,14 @@ from tw_autogen.errors import ConfigError, ModelError, RoundError
 from tw_autogen.events import Event, Handler
 from tw_autogen.model import ChatModel, Usage, asked_as
 from tw_autogen.recall import Experience, read_experiences
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.reply_rules import take_rule
 from tw_autogen.scenario.scenario import Scenario
 from tw_autogen.scenario.spy_model import Call, SpyModel
 from tw_autogen.session import Session, keyword_settings, open_session, role_name
 
+_READ_ONLY = 0o444
 PATIENCE = 3600.0
 """How long a live model's reply, and a round with it, may take: its own speed is no property of the task."""
 
@@ -148,7 +150,7 @@ class _Talk:
 
     def hold(self, scenario: Scenario) -> list[str]:
         """Ask all of it; return the problem that ended it early, if there was one."""
-        files, variables = [scenario.folder / name for name in scenario.files], scenario.variables
+        files, variables = self._copied(scenario), scenario.variables
         for number, request in enumerate(scenario.ask, start=1):
             words, left, said = request, list(scenario.when_asked), ""
             while words:
@@ -161,6 +163,21 @@ class _Talk:
                 words = take_rule(left, answer)
             self.answers.append(said)
         return []
+
+    def _copied(self, scenario: Scenario) -> list[Path]:
+        """Copy the scenario's files to the session's folder, over no link; return the copies.
+
+        Raises:
+            ConfigError: one is no plain file any more.
+        """
+        with SafeFolder(scenario.folder) as source, SafeFolder(self._session.folder) as target:
+            for name in scenario.files:
+                try:
+                    with source.open_file(name) as file:
+                        target.copy_in(file, name, mode=_READ_ONLY)
+                except OSError as error:
+                    raise ConfigError(f"{scenario.folder / name}: can't be read: {error.strerror}") from error
+        return [self._session.folder / name for name in scenario.files]
 
 
 def _learn(session: Session) -> tuple[Experience | None, list[str]]:

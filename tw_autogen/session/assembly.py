@@ -197,7 +197,7 @@ def open_team(
             raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {seat.kernel!r}")
     approve = checked_approve(approve)
     read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
-    models = Models(read, examples)
+    models = Models(read, examples, distrusted=distrusted_folder(read))
     for seat in seats:
         if known(seat.role):
             models.pick(seat)  # a missing model is told before any folder or process is made

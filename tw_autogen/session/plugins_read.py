@@ -40,7 +40,7 @@ class PluginsRead:
             self.too_many = True
 
     def _leaves_out(self, path: Path) -> bool:
-        """Return whether a file is not read, because it is too large or empty."""
+        """Return whether a file is not read, because it is too large."""
         self.files.append(path)
         try:
             size = path.stat().st_size
@@ -50,4 +50,4 @@ class PluginsRead:
             self.left_out.append(path)
             return True
         self._left_bytes -= size
-        return not size
+        return False

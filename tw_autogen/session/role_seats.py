@@ -196,15 +196,17 @@ class Resume:
 class Models:
     """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
 
-    def __init__(self, read: Settings, examples: Sequence[Path]) -> None:
+    def __init__(self, read: Settings, examples: Sequence[Path], *, distrusted: Path | None = None) -> None:
         self._read = read
         self._examples = examples
+        self._distrusted = distrusted
         self._made: dict[str, ChatModel] = {}
 
     @cached_property
     def ranker(self) -> Ranker:
         """What finds the texts that fit a request."""
-        return resolve_ranker(self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings))
+        embedding, model = self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings)
+        return resolve_ranker(embedding, model, distrusted=self._distrusted)
 
     def recall_for(self, room: str) -> Recall:
         """Return what a role is reminded of.
@@ -340,17 +342,26 @@ class Kernels:
 
         Raises:
             ConfigError: what a link in a folder that nobody trusts leads to is not granted: whoever made the folder
-                chose it. Names the setting, the link, and what to do.
+                chose it; nor is one that came since a folder's file was read, whose links were followed then. Names
+                the setting, the link, and what to do.
         """
         self.user_folder = "".join(self._without_links("session.user_folder", filter(None, [self.user_folder])))
         read = self._without_links("kernel.read", options.read)
         return replace(options, read=read, write=self._without_links("kernel.write", options.write))
 
     def _without_links(self, key: str, paths: Iterable[str]) -> tuple[str, ...]:
-        try:
-            return tuple(str(named_folder(Path(one).expanduser(), distrusted=self._distrusted)) for one in paths)
-        except ConfigError as error:
-            raise ConfigError(f"{key}: {error}") from error
+        found = []
+        for one in paths:
+            try:
+                found.append(str(named_folder(Path(one).expanduser(), distrusted=self._distrusted)))
+            except ConfigError as error:
+                raise ConfigError(f"{key}: {error}") from error
+            if found[-1] != one and self._read.folder_of(key) is not None:
+                raise ConfigError(
+                    f"{key}: {one} leads over a link to {found[-1]} since the settings that grant it were read, so "
+                    "code is not granted it; look at who writes there, and start again"
+                )
+        return tuple(found)
 
     def _refuse_root(self, options: KernelSettings) -> None:
         """Refuse to let code write the session's folder, unless it lies in one that stays read-only, such as `.tw`.

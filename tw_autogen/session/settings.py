@@ -56,7 +56,7 @@ class SessionSettings:
     workspace: str = field(default=".tw/sessions", metadata={**NAMED, "path": True})
     roles: tuple[str, ...] = field(default=("planner", "code_interpreter"), metadata=NAMED)
     role_folder: str = field(default="", metadata={**NAMED, "path": True})
-    user_folder: str = field(default="", metadata={"path": True})
+    user_folder: str = field(default="", metadata={"path": "real"})
     max_posts: int = field(default=30, metadata=COUNT)
     max_calls: int = field(default=0, metadata=LIMIT)
     max_tokens: int = field(default=0, metadata=LIMIT)
