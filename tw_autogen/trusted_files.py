@@ -40,7 +40,7 @@ from tw_autogen.trust_store import (
     read_regular,
 )
 
-_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
+_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".zip", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""
 _MOST_HASHED_BYTES = 1 << 30
 """Of all files of a folder together."""
@@ -335,7 +335,9 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
     Raises:
         ConfigError: it is larger than that.
     """
-    large = path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or os.access(path, os.X_OK)
+    large = (
+        path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name or os.access(path, os.X_OK)
+    )
     try:
         return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
