@@ -115,7 +115,7 @@ WRITTEN = {
     "tw_autogen/kernel/kernel_process.py": "the kernel's log in its runtime folder",
     "tw_autogen/kernel/kernel_start.py": "the kernel's runtime folder, before the kernel starts",
     "tw_autogen/kernel/launcher_client.py": "the fork server's log in its runtime folder",
-    "tw_autogen/kernel/package_installer.py": "the folder of packages, which code can't write",
+    "tw_autogen/kernel/package_installer.py": "a temporary folder of its own for packages",
     "tw_autogen/kernel/sandbox_levels.py": "a temporary folder of its own, the mount point of a sandbox",
     "tw_autogen/private_files.py": "the user's cache folder; files of the state and cache folders",
     "tw_autogen/safe_folder/directory_calls.py": "is SafeFolder",

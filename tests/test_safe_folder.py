@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -426,6 +426,18 @@ def test_a_deep_folder_is_handed_over_and_given_back(deep):
     tenants.leave(deep, USERS[1])
     with SafeFolder(deep) as folder:
         assert {one.info.st_uid for one in folder.walk()} == {0}
+
+
+@root_only
+@pytest.mark.parametrize(("owner", "mode", "opens"), [(1000, 0o600, False), (1000, 0o644, True), (0, 0o600, True)])
+def test_a_file_closed_to_the_user_of_its_folder_is_opened_only_if_it_is_roots(inside, owner, mode, opens):
+    os.chown(inside, USERS[2], USERS[2])
+    (inside / "a.txt").write_text("x")
+    (inside / "a.txt").chmod(mode)
+    os.chown(inside / "a.txt", owner, owner)
+
+    with SafeFolder(inside) as folder, nullcontext() if opens else pytest.raises(PermissionError, match="closed file"):
+        assert folder.read_file("a.txt", limit_bytes=9) == b"x"
 
 
 @root_only

@@ -13,6 +13,7 @@ import pytest
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.package_installer import Installer
+from tw_autogen.safe_folder import KeptFolder
 
 WAYS = {
     "magic": "%pip install {}",
@@ -81,7 +82,7 @@ def test_allowed_packages_are_there_in_the_same_cell_with_what_they_need(way):
         after = kernel.execute("import tw_grog\ntw_grog.taste", seconds=60)
         kernel.restart()
         fresh = kernel.execute("import tw_grog\ntw_grog.taste", seconds=60)
-        packages = kernel.folder.with_name(kernel.folder.name + ".packages")
+        packages = kernel._installer.folder
         made = (packages / "tw_grog.py").is_file()
 
     assert ran.ok, ran.error
@@ -166,16 +167,33 @@ def test_paths_addresses_options_and_conditions_are_refused_before_pip_is_starte
     assert answer["text"].startswith("only names and versions of packages can be installed")
 
 
-def test_packages_lie_where_code_may_not_write(tmp_path):
-    settings = KernelSettings(install="allow", write=(str(tmp_path),))
-
-    installer = Installer(settings, tmp_path / "work")
+def test_packages_lie_where_code_of_no_kernel_may_write(tmp_path):
+    installer = Installer(KernelSettings(install="allow"), tmp_path / "work")
     place = Path(installer.prepare())
     assert place.is_dir()
     assert not place.is_relative_to(tmp_path)
     del installer
     gc.collect()
     assert not place.exists()
+
+
+@pytest.mark.usefixtures("index")
+def test_packages_of_a_folder_that_is_kept_open_stay_beside_the_kernels_over_no_link(tmp_path):
+    (tmp_path / "session").mkdir()
+    (tmp_path / "private" / "work.packages").mkdir(parents=True)
+    with KeptFolder(tmp_path / "session"):
+        installer = Installer(KernelSettings(install="allow"), tmp_path / "session" / "work")
+        assert installer(["tw-lemon"]) == {"ok": True, "text": "Installed tw-lemon."}
+        (tmp_path / "session").rename(tmp_path / "moved")
+        (tmp_path / "session").symlink_to(tmp_path / "private")
+        assert installer(["tw-grog"])["ok"]
+        installer.close()
+
+    assert sorted(one.name for one in (tmp_path / "moved" / "work.packages").glob("*.py")) == [
+        "tw_grog.py",
+        "tw_lemon.py",
+    ]
+    assert not any((tmp_path / "private" / "work.packages").iterdir())
 
 
 def test_other_commands_of_pip_and_other_processes_run_as_ever(refusing):

@@ -3,6 +3,7 @@
 import datetime
 import json
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -117,6 +118,21 @@ def check_same(back, table):
     for place, dtype in enumerate(table.dtypes):
         if str(dtype) == "object":
             assert told(back.iloc[:, place]) == told(table.iloc[:, place])
+
+
+@pytest.mark.parametrize(("frequency", "keeps"), [("s", True), ("cbh", False)])
+def test_a_frequency_that_pandas_would_check_row_by_row_is_left_out_of_a_long_index(codec, frequency, keeps):
+    index = pd.date_range("2024", periods=60_000, freq="s")
+    index.freq = frequency if keeps else None
+    table = pd.DataFrame({"a": 1}, index=index)
+    packed = codec.pack(table)
+    if not keeps:  # as code in a kernel can write it
+        with patch.object(pd.DatetimeIndex, "freqstr", frequency):
+            packed = codec.pack(table)
+
+    back = codec.unpack(packed)
+
+    assert back.index.freqstr == (frequency if keeps else None)
 
 
 def test_a_table_that_came_can_be_changed(kernel):

@@ -1,12 +1,13 @@
 """What a user grants by a name in a folder that nobody trusts leads over no link out of it."""
 
 import sys
+from contextlib import ExitStack
 
 import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
-from tw_autogen.session import read_settings, role_seats
+from tw_autogen.session import open_kernel, read_settings, role_seats
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -64,3 +65,16 @@ def test_what_is_granted_is_what_was_checked(linked, tmp_path, monkeypatch, key)
     monkeypatch.setattr(role_seats, "named_folder", exchanging)
     with pytest.raises(ConfigError, match="a link to .*private came in place of what is granted while"):
         open_session(ScriptedModel([]), settings={key: "way"}, folder=tmp_path / "sessions")
+
+
+def test_a_folder_that_becomes_a_link_after_it_was_looked_at_is_no_kernels(linked, tmp_path, monkeypatch):
+    pick = role_seats.Kernels.pick
+
+    def exchanging(kernels, seat):
+        (linked / "mine").rename(tmp_path / "gone")
+        (linked / "mine").symlink_to(tmp_path / "private")
+        return pick(kernels, seat)
+
+    monkeypatch.setattr(role_seats.Kernels, "pick", exchanging)
+    with ExitStack() as undo, pytest.raises(ConfigError, match="mine: a link to .*private came there meanwhile"):
+        open_kernel(read_settings(), "mine", undo, name="kernel")

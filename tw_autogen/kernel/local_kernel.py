@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +36,6 @@ from tw_autogen.kernel.python_process import warn_of_importable
 from tw_autogen.kernel.recovery import Recovery, Rerun
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.safe_folder import remove_folder
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
 _SETTING = "kernel.write="
@@ -121,8 +119,6 @@ class LocalKernel(LiveKernel):
         self._installer = Installer(self._settings, self.folder, approve)
         install = self._installer
         self._served.add_unnamed(INSTALL, install, install.most_seconds, refusal=install.refusal)
-        if self._owns_folder:
-            weakref.finalize(self, remove_folder, self._installer.folder)
         if resume and (self._settings.sandbox == OFF or start is not None):
             raise ConfigError(
                 f"{self.folder}: no resuming without a sandbox, because code that ran here may have written what would "
@@ -292,8 +288,7 @@ class LocalKernel(LiveKernel):
     def close(self) -> None:
         """End the process; files stay, unless the folder is ours."""
         super().close()
-        if self._owns_folder:
-            remove_folder(self._installer.folder)
+        self._installer.close()
 
     def _before_plugin(self, plugin: Loadable) -> None:
         """Allow reading what lies beside a plugin, but for dotfiles; a fresh kernel is replaced by one that may.

@@ -6,9 +6,8 @@ import os
 import re
 import stat
 import subprocess
-import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.safe_folder import remove_folder
+from tw_autogen.safe_folder import SafeFolder, kept_path, private_folder, remove_folder, temporary_folder
 
 if TYPE_CHECKING:
     from packaging import requirements
@@ -43,7 +42,8 @@ class Installer:
 
     Args:
         settings: `install` and `python`.
-        folder: The kernel's; packages lie beside it, or in a temporary folder if code may write beside it.
+        folder: The kernel's; packages lie beside it in a folder that is kept open, as a session's is, and else in a
+            temporary folder: another kernel's code may be able to write beside it, and to exchange what is above it.
         approve: Decides where `install` is `ask`; None: nobody, so nothing is installed.
     """
 
@@ -51,11 +51,12 @@ class Installer:
         self._settings = settings
         self._approve = approve
         self.folder = folder.with_name(f"{folder.name}.packages")
-        granted = [Path(one).expanduser().resolve() for one in settings.write]
-        if settings.install != "never" and any(folder.parent.resolve().is_relative_to(one) for one in granted):
-            self.folder = Path(tempfile.mkdtemp(prefix="tw-packages-")).resolve()
+        self.close: Callable[[], object] = _stays
+        """Remove the temporary folder, if there is one."""
+        if settings.install != "never" and not kept_path(folder.parent):
+            self.folder = temporary_folder("tw-packages-")
             self.folder.chmod(0o755)  # root's kernels are another user
-            weakref.finalize(self, remove_folder, self.folder)
+            self.close = weakref.finalize(self, remove_folder, self.folder)
 
     @property
     def most_seconds(self) -> float:
@@ -76,10 +77,11 @@ class Installer:
         """
         if self._settings.install == "never":
             return ""
-        self.folder.mkdir(mode=0o755, exist_ok=True)
-        state = self.folder.lstat()
-        if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "geteuid") and state.st_uid != os.geteuid()):
-            raise ConfigError(f"{self.folder}: is in the way of packages; remove it")
+        with SafeFolder(self.folder.parent) as beside:
+            try:
+                beside.make_folder(self.folder.name, mode=0o755)
+            except PermissionError as error:
+                raise ConfigError(f"{self.folder}: {error.strerror}, in place of a folder for packages") from error
         return str(self.folder)
 
     def __call__(self, wanted: Any) -> dict[str, Any]:
@@ -104,21 +106,35 @@ class Installer:
         return self._run(names)
 
     def _run(self, names: Sequence[str]) -> dict[str, Any]:
-        command = [self._settings.python, "-m", "pip", "install", "--target", self.prepare(), "--upgrade"]
-        command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         more: dict[str, Any] = {"env": isolated(environment), **({"umask": 0o022} if os.name == "posix" else {})}
-        with tempfile.TemporaryDirectory(prefix="tw-pip-") as nowhere:  # no file there is taken for a package
-            try:
+        with private_folder("tw-pip-") as nowhere, private_folder("tw-pip-") as made:
+            command = [self._settings.python, "-m", "pip", "install", "--target", str(made), "--upgrade"]
+            command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
+            try:  # no file in the empty folder is taken for a package
                 done = subprocess.run(
                     command, cwd=nowhere, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, **more
                 )
+                if not done.returncode:
+                    self._take(made)
             except (OSError, subprocess.TimeoutExpired) as error:
                 return {"ok": False, "text": f"pip could not install {', '.join(names)}: {error}"}
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()[-_SAID_CHARS:]
             return {"ok": False, "text": f"pip could not install {', '.join(names)}:\n{said}"}
         return {"ok": True, "text": f"Installed {', '.join(names)}."}
+
+    def _take(self, made: Path) -> None:
+        """Copy what pip has made, by descriptor, in place of what has the same name."""
+        with SafeFolder(made) as source, SafeFolder(self.prepare()) as target:
+            for entry in source.walk():
+                if "/" not in entry.name and target.has_entry(entry.name):
+                    target.remove_tree(entry.name)
+                if entry.is_folder:
+                    target.make_folder(entry.name)
+                elif entry.is_file:
+                    with source.open_file(entry.name) as file:
+                        target.copy_in(file, entry.name, mode=stat.S_IMODE(entry.info.st_mode))
 
 
 def _checked(text: Any) -> str:
@@ -136,3 +152,7 @@ def _checked(text: Any) -> str:
         raise ValueError(f"{text!r} has a version that is none")
     extras = f"[{','.join(sorted(found.extras))}]" if found.extras else ""
     return f"{found.name}{extras}{found.specifier}"
+
+
+def _stays() -> None:
+    """Leave the folder where it is."""

@@ -121,7 +121,8 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         name: What errors call it.
 
     Raises:
-        PermissionError: it is not a regular file, or a hard link to a file of another user than the directory's owner.
+        PermissionError: it is not a regular file, or a hard link to a file of another user than the directory's owner,
+            or closed to that owner.
         OSError: the system refuses.
     """
     where, below = entry(at, last)
@@ -136,8 +137,12 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         if not stat.S_ISREG(about.st_mode):
             kind = _NOT_PLAIN.get(stat.S_IFMT(about.st_mode), "something else")
             raise PermissionError(errno.EPERM, f"not a regular file but {kind}", name or last)
-        if about.st_nlink > 1 and about.st_uid != os.stat(at).st_uid:
+        closed = not about.st_mode & stat.S_IROTH
+        owner = os.stat(at).st_uid if closed or about.st_nlink > 1 else about.st_uid
+        if about.st_nlink > 1 and about.st_uid != owner:
             raise PermissionError(errno.EPERM, "a hard link to a file of another user", name or last)
+        if closed and owner and about.st_uid not in (0, owner):  # only root gets as far
+            raise PermissionError(errno.EPERM, "a closed file of another user than its folder's", name or last)
     except BaseException:
         os.close(found)
         raise

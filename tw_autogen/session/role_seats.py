@@ -385,5 +385,9 @@ class Kernels:
         make_private_folder(self._folder)
         kernel = make(self._folder)
         self._undo.callback(kernel.close)
+        if isinstance(kernel, LocalKernel) and kernel.folder != self._folder:
+            raise ConfigError(
+                f"{self._folder}: a link to {kernel.folder} came there meanwhile, so no kernel works in it"
+            )
         self.made.append(kernel)
         return kernel
