@@ -40,7 +40,7 @@ from tw_autogen.trust_store import (
     read_regular,
 )
 
-_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", *MODEL_SUFFIXES)
+_BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".zip", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""
 _MOST_HASHED_BYTES = 1 << 30
 """Of all files of a folder together."""
@@ -55,7 +55,7 @@ class TrustedFiles:
         sha256: Over the names and contents of all files.
         digests: SHA-256 of each file by its absolute path as it is written, links in it not followed; files that were
             missing, too large or unreadable have a word in its place, which no content equals.
-        real: The same by paths with links resolved, for files that are read under another name.
+        real: The same by paths with links resolved, for files outside of `folders` that are read under another name.
         folders: Absolute; each file of code in these was hashed, so that one without a digest is new. Folders in them
             whose names begin with a dot are left out.
     """
@@ -104,8 +104,11 @@ class TrustedFiles:
             digests[place] = digest
             resolved[real] = digest if resolved.get(real, digest) == digest else _UNREADABLE  # it changes meanwhile
             whole.update(os.fsencode(os.path.relpath(path, folder)) + b"\0" + digests[place].encode() + b"\n")
-        walked = {one for path in folders for one in (os.path.abspath(path), os.path.realpath(path))}
-        return cls(whole.hexdigest(), digests, resolved, tuple(sorted(walked)))
+        walked = {os.path.abspath(path): os.path.realpath(path) for path in folders}
+        for one, real in walked.items():  # by the folder's other name too, links below it not followed
+            below = {real + place[len(one) :]: digest for place, digest in digests.items() if _is_below(place, one)}
+            digests |= {place: digest for place, digest in below.items() if place not in digests}
+        return cls(whole.hexdigest(), digests, resolved, tuple(sorted({*walked, *walked.values()})))
 
     def holds(self, path: Path | str) -> bool:
         """Return whether a file was hashed."""
@@ -145,13 +148,24 @@ class TrustedFiles:
 
     def _check(self, path: Path | str, sha256: Callable[[], str], *, only: bool) -> None:
         place, real = os.path.abspath(path), os.path.realpath(path)
-        digest = self.digests.get(place, self.real.get(real))
+        digest = self.digests.get(place)
+        if digest is None:
+            place = self._as_walked(place)
+            digest = self.digests.get(place, "" if self._is_new_in(place) else self.real.get(real))
         if digest is None and (only or self._is_new_in(place) or self._is_new_in(real)):
             digest = ""
         if digest is not None and digest != sha256():
             what = "changed since" if digest else "is new since"
             words = f"it {what} its folder was trusted, so it is not loaded; look at it, and trust the folder again"
             raise PermissionError(errno.EPERM, words, os.fspath(path))
+
+    def _as_walked(self, place: str) -> str:
+        """Return a path below one of the folders of which each file of code was hashed as seen from that one."""
+        for parent in reversed(Path(place).parents):
+            real = os.path.realpath(parent)
+            if real in self.folders:
+                return os.path.join(real, os.path.relpath(place, parent))
+        return place
 
     def _is_new_in(self, path: str) -> bool:
         """Return whether a path lies in one of the folders of which each file of code was hashed."""
@@ -335,7 +349,9 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
     Raises:
         ConfigError: it is larger than that.
     """
-    large = path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or os.access(path, os.X_OK)
+    large = (
+        path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name or os.access(path, os.X_OK)
+    )
     try:
         return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name

@@ -64,3 +64,17 @@ def test_no_link_in_the_current_folder_is_followed(command, environ, tmp_path):
 
     assert (ran.returncode, "docs is a link" in ran.stderr) == (2, True), ran.stderr
     assert os.listdir(other) == ["a.md"]
+
+
+def test_a_name_can_not_send_escapes_to_the_terminal(command, environ, tmp_path):
+    name = "\x1b]0;PWN\x07\x1b[2J"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / f"{name}.md").write_bytes(b"\xff")
+    (tmp_path / name / "tea.md").write_text("# Green tea\n\nSteep it at 70 degrees.\n")
+
+    ran = run(command, environ, tmp_path, name)
+
+    assert ran.returncode == 0, ran.stderr
+    assert "\x1b" not in ran.stdout + ran.stderr
+    assert r"left out: \x1b]0;PWN\x07\x1b[2J.md: not UTF-8" in ran.stderr
+    assert r"\x1b]0;PWN\x07\x1b[2J/tw-index.json" in ran.stdout

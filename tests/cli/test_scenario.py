@@ -67,6 +67,27 @@ def test_what_was_recorded_replays_and_a_changed_prompt_fails_only_if_strict(tw,
     assert "greeting: stale: call 1, Planner: " in strict.stdout
 
 
+def test_what_a_scenario_is_called_and_says_of_itself_sends_no_escapes_to_the_terminal(tw, tmp_path):
+    name, shown = "\x1b]0;PWN\x07\x1b[2J", r"\x1b]0;PWN\x07\x1b[2J"
+    folder = tmp_path / "all" / name
+    folder.mkdir(parents=True)
+    about = r'about: "\e]0;PWN\a\e[2Jmore"'
+    ask = 'when_asked: [{matches: "\\eM", say: x}]\nlessons: "\\e[2J"'
+    text = f"{SCENARIO.replace('about: a greeting', about)}{ask}\n"
+    (folder / "scenario.yaml").write_text(text, encoding="utf-8")
+    made = [tw("show", "./all"), tw("run", "./all"), tw("run", f"./all/{name}"), tw("table", "./all")]
+    (folder / "scenario.yaml").write_text(SCENARIO, encoding="utf-8")
+    with replay_server([greets("hello!")]) as server:
+        made.append(tw("record", "./all", "--base-url", server.base_url))
+    made += [tw("run", "./all"), tw("show", "--prompts", "./all"), tw("table", "./all")]
+
+    assert [one.exit_code for one in made[-4:]] == [0, 0, 0, 0]
+    assert not [one.output for one in made if "\x1b" in one.output or "\x07" in one.output]
+    assert f"{shown}more" in made[0].stdout
+    assert f"{shown}: recording" in made[4].stderr
+    assert f"the replies are in {tmp_path}/all/{shown}/replies.yaml" in made[4].stderr
+
+
 def test_a_recording_that_does_not_hold_is_kept_apart_and_the_earlier_one_stays(tw, greeting):
     record(tw, "hello!")
     before = (greeting / "replies.yaml").read_bytes()

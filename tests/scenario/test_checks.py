@@ -250,6 +250,8 @@ GOOD = "source: our own\nask: [hello]\nexpect: [{stop: Completed}]\n"
         (GOOD + "limits: {post: 3}\n", r"limits: unknown key 'post'; did you mean 'posts'"),
         (GOOD + "environment: {KEY: 3}\n", r"environment"),
         (GOOD + "learn: ../lessons\n", r"learn: expected the name of a folder beside it, .*found '\.\./lessons'"),
+        (GOOD + "learn: '..'\n", r"learn: expected the name of a folder beside it, .*found '\.\.'"),
+        (GOOD + "learn: .\n", r"learn: expected the name of a folder beside it, .*found '\.'"),
         (GOOD.replace("{stop: Completed}", "{lesson: slips}"), r"`lesson` is about .*add `learn: lessons`"),
     ],
 )

@@ -189,6 +189,34 @@ def test_a_lesson_that_is_not_as_expected_is_not_kept(write, tmp_path):
     assert not teaching.kept_lesson.exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+@pytest.mark.parametrize("late", [False, True])
+def test_a_lesson_is_written_over_no_link(write, tmp_path, late):
+    teaching, elsewhere = write(TEACHES, "teaching"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "exp_teaching.yaml").write_text("mine", encoding="utf-8")
+
+    class Linking(ScriptedModel):
+        def complete(self, messages, **options):
+            if late and not self.calls:
+                (teaching.folder / "lessons").symlink_to(elsewhere)
+            return super().complete(messages, **options)
+
+    if not late:
+        (teaching.folder / "lessons").symlink_to(elsewhere)
+    steps = [plans("count", then="User"), codes("1 / 0"), codes("5"), told("It is 3."), '{"lesson": "The last line."}']
+    with (
+        Linking(steps if late else []) as model,
+        pytest.raises(ScenarioError, match=r"lessons.*: (the lesson can't|a link or a file)"),
+    ):
+        record_scenario(teaching, model, workspace=tmp_path / "work")
+
+    assert bool(model.calls) == late
+    assert [(one.name, one.read_text(encoding="utf-8")) for one in elsewhere.iterdir()] == [
+        ("exp_teaching.yaml", "mine")
+    ]
+
+
 def spent(text):
     return Completion(text, usage=Usage(1200, 200, 30, 1))
 

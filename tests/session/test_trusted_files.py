@@ -165,6 +165,34 @@ def test_what_a_role_imports_later_is_what_was_hashed(folder, tmp_path, role, sw
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("way", ["", "linked", "roles linked"])
+@pytest.mark.parametrize("name", ["deep.py", "deep"])
+def test_a_link_of_a_new_name_to_another_trusted_file_is_new(folder, tmp_path, name, way):
+    (folder / "tools" / "deep").mkdir(parents=True)
+    for one in ("deep.py", "deep/__init__.py"):
+        (folder / "tools" / one).write_text(evil(tmp_path / "ran"), encoding="utf-8")
+    (folder / "roles" / "crier" / "deep.py").unlink()
+    (folder / "tw_autogen.yaml").write_text('session.roles: ["planner", "crier"]', encoding="utf-8")
+    if way == "roles linked":
+        (folder / "roles").rename(tmp_path / "theirs")
+        (folder / "roles").symlink_to(tmp_path / "theirs")
+    project = tmp_path / "way" if way == "linked" else Path()
+    if way == "linked":
+        project.symlink_to(folder)
+    review = review_folder(project=project)
+    assert review.remember(review.sha256()) == ""
+    settings = read_settings(project=project)
+    assert settings.trust is Trust.full
+    where = {"settings": settings, "project": project, "kernel": FakeKernel(), "folder": tmp_path / "s"}
+    with open_session(ScriptedModel([]), **where) as session:
+        (found,) = [one for one in session.roles if one.name == "Crier"]
+        os.symlink(folder / "tools" / name, folder / "roles" / "crier" / name)
+
+        with pytest.raises(ImportError, match="is new since its folder was trusted"):
+            found.later()
+    assert not (tmp_path / "ran").exists()
+
+
 def test_what_a_host_plugin_imports_later_is_what_was_hashed(folder, tmp_path):
     ran = tmp_path / "ran"
     kernel = FakeKernel()

@@ -10,6 +10,7 @@ import click
 
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
 from tw_autogen.session import distrusted_folder
@@ -35,9 +36,9 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     ranker = resolve_ranker(embedding, model, distrusted=distrusted_folder(settings))
     index = DocumentIndex.build(folder, globs=globs or DocumentIndex.GLOBS, passage_chars=chars)
     index.prepare(ranker)
-    file = index.write(out)
+    file = visible_line(str(index.write(out)))
     for line in index.skipped:
-        click.echo(f"left out: {line}", err=True)
+        click.echo(f"left out: {visible_line(line)}", err=True)
     passages, files = len(index.passages), len(index.files)
     made = f"{passages} passage{'s' * (passages != 1)} of {files} file{'s' * (files != 1)}"
     click.echo(f"{made} {'is' if passages == 1 else 'are'} in {file}")

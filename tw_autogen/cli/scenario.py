@@ -19,6 +19,7 @@ from tw_autogen.cli.scenario_table import costs_table, put_table
 from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.errors import ScenarioError
+from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.safe_folder import held_folder, private_folder
 from tw_autogen.scenario import (
@@ -106,10 +107,10 @@ def run(
                     if model is None:
                         done[-1] = done[-1].plus(replay_scenario(scenario, workspace=folder, strict=strict))
                         continue
-                    head = f"{scenario.name}: run {number} of {times}"
+                    head = f"{visible_line(scenario.name)}: run {number} of {times}"
                     console.print(f"{head} ...", soft_wrap=True)
                     outcome = run_live(scenario, model, workspace=folder, seconds=seconds)
-                    console.print(f"{head}: {outcome.summary}", soft_wrap=True)
+                    console.print(f"{head}: {visible_line(outcome.summary)}", soft_wrap=True)
                     asks = scenario.judge and not no_judge
                     done[-1] = done[-1].plus(
                         outcome, judge(scenario, outcome, model, seconds=seconds) if asks else None
@@ -163,12 +164,12 @@ def record(
     with _workspace(workspace) as folder:
         for scenario in scenarios:
             _refuse_hindered(scenario)
-            console.print(f"{scenario.name}: recording ...", soft_wrap=True)
+            name = visible_line(scenario.name)
+            console.print(f"{name}: recording ...", soft_wrap=True)
             outcome = record_scenario(scenario, model, workspace=folder, seconds=seconds, resume=resume)
             kept = scenario.replies.name if outcome.ok else scenario.FAILED_REPLIES
-            console.print(
-                f"{scenario.name}: {outcome.summary}; the replies are in {scenario.folder / kept}", soft_wrap=True
-            )
+            where = visible_line(f"{outcome.summary}; the replies are in {scenario.folder / kept}")
+            console.print(f"{name}: {where}", soft_wrap=True)
             done.append(Runs(scenario, (outcome,)))
     print_runs(stdout_console(color=not options.no_color), done)
     ctx.exit(Exit.done if all(one.ok for one in done) else Exit.failed)
@@ -213,7 +214,7 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
             click.echo(f"{check}: the table is not that of the recordings; --write {check} mends it", err=True)
             ctx.exit(Exit.failed)
     else:
-        click.echo(made)
+        click.echo(visible(made))
 
 
 def _replace(file: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tw_autogen.cli.round_summary import short
 from tw_autogen.cli.terminal import clean, marks
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import Message, prompt_hash
 from tw_autogen.scenario import Outcome, Runs, Scenario
 
@@ -31,13 +31,14 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
     for name in ("passed", "calls", "in", "cached", "out", "seconds", *(["judge"] if judged else [])):
         made.add_column(name, justify="right", no_wrap=True)
     for one in done:
+        name = visible_line(one.scenario.name)
         if one.skipped:
-            made.add_row(Text(f"- {one.scenario.name}", style="dim"), Text("skipped", style="dim"))
+            made.add_row(Text(f"- {name}", style="dim"), Text("skipped", style="dim"))
             continue
         sign, style = (signs.done, "green") if one.ok else (signs.failed, "red")
         stale = f" ({one.stale} stale)" if one.stale else ""
         made.add_row(
-            Text.assemble((f"{sign} ", style), one.scenario.name, (stale, "yellow")),
+            Text.assemble((f"{sign} ", style), name, (stale, "yellow")),
             Text(f"{one.passed} of {len(one.outcomes)}", style=style),
             f"{one.mean(lambda usage: usage.calls):.1f}".removesuffix(".0"),
             *_tokens(one),
@@ -46,10 +47,11 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
         )
     console.print(made)
     for one in done:
+        name = visible_line(one.scenario.name)
         if one.skipped:
-            console.print(Text(f"- {one.scenario.name}: {one.skipped}", style="dim"), soft_wrap=True)
+            console.print(Text(f"- {name}: {visible_line(one.skipped)}", style="dim"), soft_wrap=True)
         for number, outcome in enumerate(one.outcomes, start=1):
-            where = f"{one.scenario.name}, run {number}" if len(one.outcomes) > 1 else one.scenario.name
+            where = f"{name}, run {number}" if len(one.outcomes) > 1 else name
             for problem in outcome.problems:
                 console.print(Text(f"{signs.failed} {where}: {visible(clean(problem))}", style="red"), soft_wrap=True)
             if outcome.stale:  # the first says enough: what changed there stands in the later prompts too
@@ -63,7 +65,7 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
                 console.print(Text(words, style="yellow"), soft_wrap=True)
         for said in one.judged:
             if not said.holds:
-                words = f"! {one.scenario.name}: the judge says {'no' if said.holds is False else 'nothing'}"
+                words = f"! {name}: the judge says {'no' if said.holds is False else 'nothing'}"
                 console.print(Text(f"{words}: {visible(clean(said.reason))}", style="yellow"), soft_wrap=True)
 
 
@@ -85,13 +87,16 @@ def print_scenario(console: Console, scenario: Scenario) -> None:
         console: Where to.
         scenario: One that was read; it is not run.
     """
-    console.print(Text(scenario.name, style="bold"), Text(f"  {scenario.about}"), soft_wrap=True)
+    name, about = visible_line(scenario.name), visible_line(scenario.about.strip())
+    console.print(Text(name, style="bold"), Text(f"  {about}"), soft_wrap=True)
     recorded = "recorded" if scenario.replies.exists() else "not recorded yet"
-    console.print(Text(f"  {recorded}; {scenario.hindrance or 'can run here'}", style="dim"), soft_wrap=True)
+    console.print(
+        Text(f"  {recorded}; {visible_line(scenario.hindrance) or 'can run here'}", style="dim"), soft_wrap=True
+    )
     for number, words in enumerate(scenario.ask, start=1):
         console.print(Text(f"  ask {number}: {visible(clean(words.strip()))}"), soft_wrap=True)
     for rule in scenario.when_asked:
-        where = f" about {rule.matches.pattern!r}" if rule.matches.pattern else ""
+        where = f" about {visible_line(repr(rule.matches.pattern))}" if rule.matches.pattern else ""
         console.print(Text(f"  when asked{where}: {visible(clean(rule.say.strip()))}"), soft_wrap=True)
     for one in scenario.expect:
         given = ", ".join(f"{key}={getattr(value, 'pattern', value)}" for key, value in one.arguments.items())
@@ -112,8 +117,8 @@ def print_prompts(console: Console, outcome: Outcome) -> None:
         seen = talks.get(call.role, ())
         known = len(seen) if call.messages[: len(seen)] == seen else 0
         chars = sum(len(str(one.get("content") or "")) for one in call.messages)
-        who = f", {call.role}" if call.role else ""
-        head = f"{outcome.name}, call {number}{who}: {len(call.messages)} messages, {chars} characters"
+        who = visible_line(f", {call.role}" if call.role else "")
+        head = f"{visible_line(outcome.name)}, call {number}{who}: {len(call.messages)} messages, {chars} characters"
         above = f", {known} of them shown above" if known else ""
         console.print(Text(f"== {head}{above}", style="bold"), soft_wrap=True)
         for message in call.messages[known:]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
-from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.recall import Experience, read_experiences
 from tw_autogen.safe_folder import SafeFolder, held_folder
 from tw_autogen.scenario.scenario import Scenario
 from tw_autogen.scenario.scenario_run import PATIENCE, Outcome, run_live, run_scenario
@@ -83,7 +83,8 @@ def record_scenario(
 
     Raises:
         ConfigError: a role or a plugin is wrong; nothing has run.
-        ScenarioError: what the earlier try has left can't be read, or a link stands where replies are written.
+        ScenarioError: what the earlier try has left can't be read, or a link stands where replies and
+            the lesson are written.
     """
     try:
         folder = held_folder(scenario.folder)
@@ -93,6 +94,7 @@ def record_scenario(
         for one in (_UNDER_WAY, _FAILED):
             if folder.has_entry(one) and not folder.has_file(one):
                 raise ScenarioError("a link; replies are written to no file elsewhere", path=scenario.folder / one)
+        _refuse_link(folder, scenario)
         _keep(folder, _known(folder))  # of a try that was killed
         known = _known(folder) if resume else ()
         recorder = RecordingModel(model, scenario.folder / _UNDER_WAY, hide=_hidden(workspace), known=known)
@@ -104,9 +106,30 @@ def record_scenario(
         finally:
             _keep(folder, recorder.left)
         if outcome.ok and outcome.lesson:
-            _remove(folder, scenario.kept_lesson.relative_to(scenario.folder).as_posix())
-            write_experience(replace(outcome.lesson, id=scenario.name), scenario.kept_lesson.parent)
+            _keep_lesson(folder, scenario, replace(outcome.lesson, id=scenario.name))
     return outcome
+
+
+def _refuse_link(folder: SafeFolder, scenario: Scenario) -> None:
+    """Raise before anything is asked if no lesson could be written."""
+    if scenario.learn and folder.has_entry(scenario.learn):
+        try:
+            folder.open_folder(scenario.learn).close()
+        except OSError as error:
+            raise ScenarioError(
+                "a link or a file; lessons are written to a folder", path=scenario.folder / scenario.learn
+            ) from error
+
+
+def _keep_lesson(folder: SafeFolder, scenario: Scenario, lesson: Experience) -> None:
+    """Write a lesson in place of the one of an earlier recording."""
+    try:
+        folder.make_folder(scenario.learn)
+        folder.write_file(
+            scenario.kept_lesson.relative_to(scenario.folder).as_posix(), lesson.to_yaml().encode("utf-8")
+        )
+    except OSError as error:
+        raise ScenarioError(f"the lesson can't be written: {error.strerror}", path=scenario.kept_lesson) from error
 
 
 def _remove(folder: SafeFolder, name: str) -> None:

@@ -204,7 +204,7 @@ def _check_settings(plain: Mapping[str, Any]) -> None:
 
 def _check_learning(values: Mapping[str, Any]) -> None:
     learn = values.get("learn", "")
-    if learn and Path(learn).name != learn:
+    if learn and (Path(learn).name != learn or learn == ".."):
         raise ValueError(f"learn: expected the name of a folder beside it, such as `lessons`, found {learn!r}")
     if learn or not any(one.check == "lesson" for one in values["expect"]):
         return

@@ -5,13 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.settings import LeftOut, texts_of
-from tw_autogen.trust_store import CODE_SUFFIXES, MODEL_SUFFIXES, PROGRAM_SUFFIXES, code_files
+from tw_autogen.trust_store import (
+    CODE_SUFFIXES,
+    MODEL_SUFFIXES,
+    MOST_SETTINGS_BYTES,
+    PROGRAM_SUFFIXES,
+    code_files,
+    read_regular,
+)
 
 _BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
@@ -65,8 +73,10 @@ class NamedPlaces:
         self._add_words(words, folder, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
         if one.key == "kernel.python":
             for text in words:
-                with contextlib.suppress(OSError, ValueError, RuntimeError):
-                    self._add_interpreter(text, folder)
+                for place in _places_of_program(text, folder):
+                    self._files.add(place)  # also where it is missing: what comes there is what starts
+                    with contextlib.suppress(OSError, ValueError, RuntimeError):
+                        self._add_interpreter(place, folder)
         if one.key == "plugin.mcp_servers":
             for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
                 with contextlib.suppress(ConfigError):
@@ -83,7 +93,7 @@ class NamedPlaces:
         if server.transport != "stdio":
             return
         start = Path(server.cwd)
-        here = [part for part in os.get_exec_path() if os.path.isabs(part) and lies_in(Path(part), folder)]
+        here = _path_in(folder)
         found = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
         named = [part for text in server.env.values() for part in text.split(os.pathsep)]
         parts = {part for word in (server.command, *server.args, *named, *found) for part in _parts(word)}
@@ -121,18 +131,41 @@ class NamedPlaces:
                 if inner and path.is_dir() and lies_in(path, folder):
                     self.add_code([path], suffixes=suffixes, caches=caches)
 
-    def _add_interpreter(self, python: str, folder: Path) -> None:
-        """Add what an interpreter of a virtual environment runs at its start, whatever it is told to do."""
-        for path in _meant(python, folder):
-            home = path.parent.parent
-            self._files.update((home / "pyvenv.cfg", path.parent / "pyvenv.cfg"))
-            for place in ("lib*/python*/*-packages", "Lib/site-packages"):
-                for pattern in ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*"):
-                    for found in home.glob(f"{place}/{pattern}"):
-                        if found.is_dir():
-                            self.add_code([found], caches=True)
-                        else:
-                            self._files.add(found)
+    def _add_interpreter(self, python: Path, folder: Path) -> None:
+        """Add what an interpreter runs at its start, whatever it is told to do, also that of the one it was made with.
+
+        Of a whole Python in the folder this is its library; of a virtual environment, what it puts before that.
+        """
+        program, home = python.parent, python.parent.parent
+        settings = (home / "pyvenv.cfg", program / "pyvenv.cfg")
+        self._files.update(settings)
+        made = {python.resolve().parent, *(base for one in settings for base in _made_with(one))}
+        self._add_library(home, whole=lies_in(home, folder) and not any(one.is_file() for one in settings))
+        for base in made:
+            if base.resolve() != program.resolve() and lies_in(base.parent, folder):
+                self._add_library(base.parent, whole=True)
+
+    def _add_library(self, home: Path, *, whole: bool) -> None:
+        """Add what of the library of an interpreter runs at each start, or all of it but installed packages."""
+        start = ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*")
+        patterns = [f"{place}/{one}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for one in start]
+        patterns += ["lib*/python*.zip", *(f"lib*/python*/{one}" for one in start[1:])]
+        for found in [path for one in patterns for path in home.glob(one)]:
+            self._add_found(found)
+        if not whole:
+            return
+        self._files.update((*home.glob("lib*/libpython*"), *home.glob("bin/pybuilddir.txt"), *home.glob("bin/*._pth")))
+        libraries = {path.resolve(): path for path in sorted(home.glob("lib*/python*"), reverse=True) if path.is_dir()}
+        for found in [path for one in libraries.values() for path in one.iterdir()]:
+            if not found.name.endswith("-packages"):
+                self._add_found(found)
+
+    def _add_found(self, path: Path) -> None:
+        """Add a file, or all code of a folder, with what Python has compiled of it."""
+        if path.is_dir():
+            self.add_code([path], caches=True)
+        else:
+            self._files.add(path)
 
 
 def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
@@ -153,6 +186,40 @@ def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
     for server in servers:
         places.add_server(server.started_in(folder), folder)
     return places.files()
+
+
+def program_found(text: str, folder: Path) -> str:
+    """Return where PATH leads for a word, if that lies in a folder; else nothing.
+
+    Args:
+        text: What a setting calls the program; a path is none.
+        folder: Absolute, without links.
+    """
+    found = "" if os.path.dirname(text) else shutil.which(text)
+    return os.path.abspath(found) if found and lies_in(Path(found), folder) else ""
+
+
+def _places_of_program(text: str, folder: Path) -> Iterator[Path]:
+    """Return the paths that a text names, and for a word those in a folder at which PATH looks for it."""
+    yield from _meant(text, folder)
+    if not os.path.dirname(text):
+        yield from (Path(part, text) for part in _path_in(folder))
+        if found := program_found(text, folder):
+            yield Path(found)
+
+
+def _path_in(folder: Path) -> list[str]:
+    """Return the folders of PATH that lie in a folder."""
+    return [part for part in os.get_exec_path() if os.path.isabs(part) and lies_in(Path(part), folder)]
+
+
+def _made_with(settings: Path) -> Iterator[Path]:
+    """Return the folder of the interpreter that a virtual environment was made with, as its `pyvenv.cfg` names it."""
+    with contextlib.suppress(OSError):
+        for line in read_regular(settings, limit_bytes=MOST_SETTINGS_BYTES).decode(errors="replace").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip().lower() == "home":
+                yield Path(value.strip())
 
 
 def _runs_installed(server: McpServer) -> bool:

@@ -19,7 +19,7 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
-from tw_autogen.session.named_places import NamedPlaces, lies_in
+from tw_autogen.session.named_places import NamedPlaces, lies_in, program_found
 from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -406,8 +406,17 @@ def _worded(one: LeftOut) -> Iterator[Want]:
     else:
         variable = one.key.startswith(f"{ROLE_ROOM}.") and one.key.endswith(VARIABLE_SUFFIX)
         means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
-        shown = visible_line(f"{value}{_links_of(one)}")
+        shown = visible_line(f"{value}{_found_of(one)}{_links_of(one)}")
         yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown, starts=one.key in _STARTING)
+
+
+def _found_of(one: LeftOut) -> str:
+    """Return in words where PATH finds an interpreter in the folder that names it by a word; empty elsewhere."""
+    file, text = one.setting.file, one.setting.value
+    if one.key != "kernel.python" or file is None or not isinstance(text, str):
+        return ""
+    found = program_found(text, file.parent.resolve())
+    return f" (found by PATH: {found})" if found else ""
 
 
 def _links_of(one: LeftOut) -> str:

@@ -39,6 +39,8 @@ _GLANCE_SECONDS = 0.1
 _LONG_CHARS = 200
 _MOST_CELLS = 10_000_000
 _MOST_COLUMNS = 10_000
+_MOST_VALUES = 20_000_000
+"""Of a CSV; the file alone may hold six times as many, for which pandas takes more than 2 GB."""
 
 
 def _read_csv(file: BinaryIO) -> Any:
@@ -46,7 +48,7 @@ def _read_csv(file: BinaryIO) -> Any:
 
     Raises:
         ValueError: pandas can't read it, a field is longer than `csv.field_size_limit` (128 kB, unless the host has
-            set another), a record has too many fields, or short records stand for many cells.
+            set another), a record has too many fields, the file has too many, or short records stand for many cells.
     """
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     rows = fields = widest = 0
@@ -54,6 +56,8 @@ def _read_csv(file: BinaryIO) -> Any:
         for record in csv.reader(text):  # records, not lines: a field in quotes may have line breaks
             rows += 1
             fields += len(record)
+            if fields > _MOST_VALUES:
+                raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
             widest = max(widest, len(record))
             _check_size(widest, cells=rows * widest - fields)  # those that are not in the file
     except csv.Error as error:
