@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from tw_autogen.safe_folder import KeptFolder, SafeFolder, kept_path, open_unlinked_folder, real_path
+from tw_autogen.safe_folder import KeptFolder, SafeFolder, kept_path, real_path
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -50,7 +50,7 @@ def open_private_folder(folder: Path) -> SafeFolder:
     """
     present = _nearest_existing(folder)
     names = folder.relative_to(present).parts
-    opened = open_unlinked_folder(present)
+    opened = SafeFolder.without_links(present)
     if not names:
         return opened
     with opened:
@@ -74,7 +74,7 @@ def keep_private_folder(folder: Path) -> KeptFolder:
     """
     present = _nearest_existing(folder)
     names = folder.relative_to(present).parts
-    with open_unlinked_folder(present) as opened:
+    with SafeFolder.without_links(present) as opened:
         _make_missing(opened, names, _PASSABLE_MODE)
         found = opened.info("/".join(names) or ".")
     if names and hasattr(os, "geteuid") and found.st_uid != os.geteuid():

@@ -9,8 +9,7 @@ from errno import EFBIG
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tw_autogen import Memory, Post, Role, Turn
-from tw_autogen.safe_folder import open_unlinked_folder
+from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
@@ -79,7 +78,7 @@ class ManualReader(Role):
         self._folder = Path(os.path.abspath(Path(settings.folder).expanduser())) if settings.folder else None
         if self._folder is not None:
             try:
-                open_unlinked_folder(self._folder).close()
+                SafeFolder.without_links(self._folder).close()
             except OSError as error:
                 raise ValueError(f"folder: {self._folder} is no folder ({error.strerror})") from error
 
@@ -112,7 +111,7 @@ class ManualReader(Role):
     def _manuals(self, folder: Path) -> list[str]:
         """Return the manuals' names; nothing hidden, and no links."""
         names: list[str] = []
-        with open_unlinked_folder(folder) as opened:  # a link on the way to it has come since it was named
+        with SafeFolder.without_links(folder) as opened:  # a link on the way to it has come since it was named
             for one in itertools.islice(opened.walk(enter=lambda name: not name.startswith(".")), _MOST_ENTRIES):
                 if len(one.name) > _LONGEST_NAME:
                     continue
@@ -131,7 +130,7 @@ class ManualReader(Role):
                 said.append(f"{name} and what comes after it were not read: the time is over.")
                 break
             try:
-                with open_unlinked_folder(folder) as opened:
+                with SafeFolder.without_links(folder) as opened:
                     text = opened.read_file(name, limit_bytes=left).decode("utf-8-sig").replace("\r\n", "\n")
             except UnicodeDecodeError:
                 said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")

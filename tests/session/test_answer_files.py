@@ -301,6 +301,46 @@ def test_the_folder_of_the_user_is_the_one_that_it_was(made, target):
     assert (saved.path, os.listdir(elsewhere)) == (None, [])
 
 
+@pytest.mark.parametrize("saved_before", [False, True])
+@pytest.mark.parametrize("name", ["out", "../beside", "deep/er/out"])
+def test_out_is_reached_over_no_link_that_comes_when_the_current_folder_is_moved(
+    made, target, monkeypatch, name, saved_before
+):
+    """Plays what code of another process's kernel, which may write above the current folder, can do meanwhile."""
+    above, elsewhere = target / "sub", target.parent / "elsewhere"
+    (above / "docs").mkdir(parents=True)
+    (elsewhere / "docs").mkdir(parents=True)
+    monkeypatch.chdir(above / "docs")
+    landing = AnswerFiles(Path(), out=Path(name))
+    if saved_before:
+        (first,) = landing.land(made("chart.png"), "plot")
+        assert first.path == Path(os.path.abspath(name)) / "chart.png"
+    above.rename(target / "moved")
+    above.symlink_to(elsewhere)
+
+    (saved,) = landing.land(made("other.png"), "plot")
+
+    assert saved.path is None
+    assert f"{above} is a link, which code may have made" in saved.problem
+    assert os.listdir(elsewhere) == ["docs"]
+    assert os.listdir(elsewhere / "docs") == []
+
+
+def test_a_link_above_out_is_followed_once(made, target, monkeypatch):
+    home, other = target.parent / "home", target.parent / "other"
+    other.mkdir()
+    home.symlink_to(target)
+    landing = AnswerFiles(Path(), out=home / "new" / "out")
+    home.unlink()
+    home.symlink_to(other)
+
+    (saved,) = landing.land(made("chart.png"), "plot")
+
+    assert saved.path == home / "new" / "out" / "chart.png"
+    assert (target / "new" / "out" / "chart.png").is_file()
+    assert os.listdir(other) == []
+
+
 def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
     names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "Report.desktop", "uv.toml", "note.txt", "clean.py")
 

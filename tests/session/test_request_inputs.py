@@ -8,6 +8,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import ConfigError
 from tw_autogen.planner import Planner
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import Session, open_session, read_settings
 from tw_autogen.session.request_inputs import checked_inputs, place_inputs, working_names
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
@@ -130,12 +131,13 @@ def test_what_is_exchanged_for_a_link_after_the_check_is_not_copied_from_a_folde
     folder.mkdir()
     secret.write_text("SECRET")
     (here / "data.csv").write_text("x")
-    paths = checked_inputs(here / "data.csv", {}, distrusted=here)
-    (here / "data.csv").unlink()
-    (here / "data.csv").symlink_to(secret)
+    with SafeFolder(here) as opened:
+        paths = checked_inputs(here / "data.csv", {}, distrusted=opened)
+        (here / "data.csv").unlink()
+        (here / "data.csv").symlink_to(secret)
 
-    with pytest.raises(ConfigError, match=r"data\.csv: a link out of"):
-        place_inputs(paths, folder, lambda path: False, distrusted=here)
+        with pytest.raises(ConfigError, match=r"data\.csv: a link out of"):
+            place_inputs(paths, folder, lambda path: False, distrusted=opened)
     assert list(folder.iterdir()) == []
 
 
@@ -146,9 +148,10 @@ def test_a_link_within_a_folder_that_is_not_trusted_is_followed(tmp_path):
     (here / "real.csv").write_text("rows")
     (here / "data.csv").symlink_to("real.csv")
 
-    paths = checked_inputs(here / "data.csv", {}, distrusted=here)
+    with SafeFolder(here) as opened:
+        paths = checked_inputs(here / "data.csv", {}, distrusted=opened)
 
-    assert place_inputs(paths, folder, lambda path: False, distrusted=here)[0].read_text() == "rows"
+        assert place_inputs(paths, folder, lambda path: False, distrusted=opened)[0].read_text() == "rows"
 
 
 @pytest.mark.parametrize("mark", [False, True])

@@ -12,12 +12,13 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.plugin import write_plugin
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import read_project, read_settings, review_folder
 from tw_autogen.session.request_inputs import checked_inputs, copy_in, place_inputs
 from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
-from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 SETTINGS, THEIRS = "tw_autogen.yaml", "taskweaver_config.json"
 SERVERS = '{"mcpServers": {"x": {"command": "uvx", "args": ["x"]}}}'
@@ -309,13 +310,47 @@ def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_n
     write(here, {"real/sales.csv": "ok", "sales.csv": "ok"})
     if place:
         (here / "sub").symlink_to("real")
-    (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=here)
-    assert READS[way](path, own, here) == "ok"  # a link that stays in the folder is followed
+    with SafeFolder(here) as opened:
+        (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=opened)
+        assert READS[way](path, own, opened) == "ok"  # a link that stays in the folder is followed
 
-    link(here, place.rstrip("/") or "sales.csv", f"../secret/{'' if place else 'sales.csv'}")
+        link(here, place.rstrip("/") or "sales.csv", f"../secret/{'' if place else 'sales.csv'}")
 
-    with pytest.raises(ConfigError, match="a link out of"):
-        READS[way](path, own, here)
+        with pytest.raises(ConfigError, match="a link out of"):
+            READS[way](path, own, opened)
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize("instead", ["link", "folder", "nothing"])
+def test_a_given_file_is_read_over_no_link_after_the_folder_of_the_session_was_moved(here, absolute, instead):
+    """Plays what code of another process's kernel, which may write above the current folder, can do meanwhile."""
+    secret, moved = here.parent / "secret", here.parent / "moved"
+    write(secret, {"sales.csv": "SECRET", "real.csv": "SECRET"})
+    write(here, {"sales.csv": "ok", "real.csv": "ok"})
+    own = here.parent / "own"
+    own.mkdir()
+    model = ScriptedModel([plans("Done.", to="User")])
+    with open_session(model, kernel=FakeKernel(folder=own), folder=here.parent / "s") as session:
+        link(here, "sales.csv", secret / "sales.csv")
+        here.rename(moved)
+        if instead == "link":
+            here.symlink_to(secret)
+        elif instead == "folder":
+            here.mkdir()
+            for name in ("sales.csv", "real.csv"):
+                link(here, name, secret / name)
+        given = [here / name if absolute else name for name in ("sales.csv", "real.csv")]
+
+        with pytest.raises(ConfigError, match="there is no such file|which was moved" if absolute else "a link out of"):
+            session.ask("show it", files=given[0])
+        if absolute:
+            with pytest.raises(ConfigError, match="no such file" if instead == "nothing" else "which was moved"):
+                session.ask("show it", files=given[1])
+        else:  # the process is still in the folder where it was
+            session.ask("show it", files=given[1])
+            assert (own / "real.csv").read_text() == "ok"
+
+    assert [one.name for one in own.iterdir()] == ([] if absolute else ["real.csv"])
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

@@ -9,7 +9,6 @@ from tw_autogen.safe_folder.protected_names import is_protected, protected_below
 from tw_autogen.safe_folder.safe_folder import (
     SafeFolder,
     open_unlinked,
-    open_unlinked_folder,
     read_unlinked,
     remove_folder,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "is_protected",
     "kept_path",
     "open_unlinked",
-    "open_unlinked_folder",
     "private_folder",
     "protected_below",
     "read_unlinked",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -44,6 +46,9 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
     with SafeFolder(base) as folder:
         for depth, _ in enumerate(parts := name.split("/"), 1):
             part = "/".join(parts[:depth])
+            with contextlib.suppress(OSError):
+                if stat.S_ISDIR(folder.info(part).st_mode):
+                    continue  # making it anew may fail in another way than that it exists
             try:
                 folder.make_folder(part)
             except PermissionError as error:

@@ -87,6 +87,23 @@ class SafeFolder(Closing):
         except OSError as error:
             raise directory_calls.explained(error, os.fspath(path)) from None
 
+    @classmethod
+    def without_links(cls, path: Path | str) -> SafeFolder:
+        """Open a folder by its absolute path, if no component of the path is a link; the caller closes it.
+
+        For a path whose links were followed before: one that leads there now has come since.
+
+        Raises:
+            OSError: there is no such folder, the path is relative, or it leads over a link.
+        """
+        path = Path(path)
+        if not path.is_absolute():
+            raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
+        if kept_path(path) or path == Path(path.anchor):
+            return cls(path)
+        with cls(path.anchor) as root:
+            return root.open_folder(path.relative_to(path.anchor).as_posix())
+
     def close(self) -> None:
         """Close the descriptor."""
         directory_calls.close(self._at)
@@ -444,21 +461,6 @@ class SafeFolder(Closing):
         finally:
             if at != self._at:
                 directory_calls.close(at)
-
-
-def open_unlinked_folder(path: Path | str) -> SafeFolder:
-    """Open a folder by its absolute path, if no component of the path is a link; the caller closes it.
-
-    Raises:
-        OSError: there is no such folder, the path is relative, or it leads over a link.
-    """
-    path = Path(path)
-    if not path.is_absolute():
-        raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
-    if kept_path(path) or path == Path(path.anchor):
-        return SafeFolder(path)
-    with SafeFolder(path.anchor) as root:
-        return root.open_folder(path.relative_to(path.anchor).as_posix())
 
 
 def open_unlinked(path: Path | str) -> BinaryIO:

@@ -14,7 +14,13 @@ from typing import BinaryIO
 from tw_autogen.conversation import folders_named, split_suffix
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
-from tw_autogen.safe_folder import SafeFolder, held_folder, is_protected, open_unlinked, open_unlinked_folder
+from tw_autogen.safe_folder import (
+    KERNEL_FOLDERS,
+    SafeFolder,
+    held_folder,
+    is_protected,
+    open_unlinked,
+)
 
 _Stamp = tuple[int, ...]
 _MOST_OF_A_NAME = 1000
@@ -70,6 +76,21 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
         return [_saved(path, target, room, path.name) for path in dict.fromkeys(one.path for one in artifacts)]
 
 
+def _place_of(path: Path, writable: Iterable[Path]) -> Path:
+    """Return an absolute path as one without links, but for those that `held_folder` refuses to follow.
+
+    Args:
+        path: Of a folder, which may be missing.
+        writable: Folders that untrusted code may write to: links below are left as they are.
+    """
+    name, base = "", Path()
+    for one in writable:
+        with contextlib.suppress(OSError), SafeFolder(one) as folder:
+            if len(found := folder.name_of(path)) > len(name):
+                name, base = found, one
+    return base / name if name else path.parent.resolve() / path.name
+
+
 class _Room:
     """How much may still be copied; `limit_mb` as of `save_files`."""
 
@@ -106,7 +127,8 @@ class AnswerFiles:
 
     Args:
         folder: Where named files go.
-        out: Where all files of an answer go instead; None: nobody has said so.
+        out: Where all files of an answer go instead; None: nobody has said so. Links above the current folder and
+            `project` are followed once, now.
         project: A folder that somebody else may have made: below it, no link on the way to `out` is followed.
         limit_mb: As of `save_files`, for one answer.
         earlier: Events of a session that is gone on with: what was copied to this place is known from them.
@@ -129,8 +151,8 @@ class AnswerFiles:
         own = [project.expanduser().resolve()] if project else []
         self.places = (*own, self.folder)
         """Where the user's files may lie."""
-        self._distrusted = [Path.cwd(), *own]
-        self._out = out.absolute() if out else None
+        self._out = Path(os.path.abspath(out)) if out else None
+        self._place = _place_of(self._out, [Path.cwd(), *own, *KERNEL_FOLDERS]) if self._out else self.folder
         self._granted = self._for_good = False
         self.refused = ""
         """Why the user does not allow all files of this answer to be copied; empty: nobody was asked, or they do."""
@@ -233,9 +255,12 @@ class AnswerFiles:
         return None if done is None or self._is_elsewhere(done, place) else done
 
     def _open(self) -> SafeFolder:
-        if self._out:
-            return held_folder(self._out, below=self._distrusted)
-        return open_unlinked_folder(self.folder)  # it was resolved at first: a link in it now has come since
+        """Open where the copies go over no link, since a link that leads there now has come since the start."""
+        if self._out is None:
+            return SafeFolder.without_links(self._place)
+        opened = held_folder(self._place, below=[self._place.anchor])
+        opened.path = self._out
+        return opened
 
     def saved_as(self, path: Path) -> Path | None:
         """Return where a file of the session's folder was copied to last; None if it was not."""

@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.role import Role, as_role
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.project import Project, project_folder, project_here, read_project
@@ -288,13 +289,14 @@ def open_kernel(
         SandboxError: no sandbox can stand around the code here.
     """
     distrusted = distrusted_folder(read)
-    sources = checked_inputs(files, variables or {}, distrusted=distrusted)
-    place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
-    settings = read.read("kernel", KernelSettings)
-    LocalKernel.check_folder(place, settings)
-    kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
-    kernel = kernels.pick(Seat("code_interpreter"))
-    place_inputs(sources, place, lambda path: False, distrusted=distrusted, limit_mb=settings.disk_mb)
+    with SafeFolder(distrusted) if distrusted else nullcontext() as held:
+        sources = checked_inputs(files, variables or {}, distrusted=held)
+        place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
+        settings = read.read("kernel", KernelSettings)
+        LocalKernel.check_folder(place, settings)
+        kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
+        kernel = kernels.pick(Seat("code_interpreter"))
+        place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
     return kernel
 
 

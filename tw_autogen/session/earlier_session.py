@@ -11,7 +11,7 @@ from tw_autogen.conversation import AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
 from tw_autogen.events import CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
-from tw_autogen.safe_folder import SafeFolder, open_unlinked_folder
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import (
     JOURNAL,
     LARGEST_BYTES,
@@ -65,7 +65,7 @@ class EarlierSession:
                 make it there.
         """
         try:
-            with open_unlinked_folder(folder) as opened:
+            with SafeFolder.without_links(folder) as opened:
                 with opened.open_file(JOURNAL) as journal:
                     if is_marked_open(journal.fileno()):
                         raise ConfigError(f"{folder.name} is open in another process; close it there first")

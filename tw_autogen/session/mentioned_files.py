@@ -14,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 from tw_autogen.conversation import file_names, is_document
 from tw_autogen.errors import near_files
-from tw_autogen.safe_folder import SafeFolder, is_protected, open_unlinked_folder
+from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_name
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
@@ -97,7 +97,7 @@ class NamedFiles:
         try:
             for folder, one in ((self._folder, PurePosixPath(name).name), (self._users, self._relative(name))):
                 if folder is not None and one is not None:
-                    with open_unlinked_folder(folder) as opened:
+                    with SafeFolder.without_links(folder) as opened:
                         if opened.has_file(one):
                             return True
         except (OSError, ValueError, RuntimeError):  # no text that a path can be
@@ -116,7 +116,7 @@ class NamedFiles:
                 if here is None and relative is not None:
                     raise FileNotFoundError(name)
                 return None
-            with open_unlinked_folder(self._users) as users:
+            with SafeFolder.without_links(self._users) as users:
                 info = users.info(relative)
                 if not stat.S_ISREG(info.st_mode):
                     return None
@@ -144,7 +144,7 @@ class NamedFiles:
         if self._users is None or not missing:
             return ""
         there: list[str] = []
-        with contextlib.suppress(OSError), open_unlinked_folder(self._users) as users:
+        with contextlib.suppress(OSError), SafeFolder.without_links(self._users) as users:
             found = itertools.islice(users.walk(enter=lambda name: False), _MOST_LOOKS)
             there = [one.name for one in found if _is_data(one.name)]
         words = []

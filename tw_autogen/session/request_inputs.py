@@ -10,11 +10,13 @@ import os
 import reprlib
 import stat
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tw_autogen.closing import Closing
 from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
@@ -64,7 +66,11 @@ def checked_text(text: Any) -> str:
 
 
 def checked_inputs(
-    files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str] = (), *, distrusted: Path | None = None
+    files: FilesWanted,
+    variables: Mapping[str, Any],
+    images: Sequence[str] = (),
+    *,
+    distrusted: SafeFolder | None = None,
 ) -> list[Path]:
     """Return the files as paths, each once.
 
@@ -72,13 +78,14 @@ def checked_inputs(
         files: Paths, or a single one.
         variables: Values by name.
         images: URLs, `data:` or `https:`.
-        distrusted: A folder that somebody else may have made: a file there that is a link, or is reached over one,
-            must lie in it too. None: links are followed wherever they lead.
+        distrusted: A folder that somebody else may have made, open since then: a file there that is a link, or is
+            reached over one, must lie in it too, wherever the folder is by now. None: links are followed wherever they
+            lead.
 
     Raises:
         ConfigError: a file doesn't exist, is no path or a URL, two can't be kept apart by name, a variable's name is no
-            identifier or one of Python's own, its value can't cross to the kernel, an image is no URL, or a link leads
-            out of `distrusted`.
+            identifier or one of Python's own, its value can't cross to the kernel, an image is no URL, a link leads
+            out of `distrusted`, or a file's path leads elsewhere since that folder was moved.
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
@@ -109,18 +116,25 @@ def checked_inputs(
     return paths
 
 
-def _leads_out(path: Path, distrusted: Path | None) -> str:
+def _leads_out(path: Path, distrusted: SafeFolder | None) -> str:
     if distrusted is None or _name_below(path, distrusted) != "":
         return ""
-    return leads_out_reason(distrusted, path.resolve(), "file")
+    if distrusted.name_of(path):
+        return leads_out_reason(distrusted.path, path.resolve(), "file")
+    return f"{distrusted.path} is another folder than at the start, which was moved; start again where the file lies"
 
 
-def _name_below(path: Path, distrusted: Path) -> str | None:
-    """Return the name of a file in a folder, links followed; empty: it is a link out of it; None: it lies elsewhere."""
-    with SafeFolder(distrusted.resolve()) as folder:
-        if name := folder.name_of(path.resolve()):
-            return name
-        return "" if folder.name_of(path) else None
+def _name_below(path: Path, distrusted: SafeFolder) -> str | None:
+    """Return the name of a file in a folder, links followed; None: it lies elsewhere.
+
+    It is empty for a link out of the folder, and for a path that led there once, but no longer, since the folder or one
+    above was moved.
+    """
+    if name := distrusted.name_of(path.resolve()):
+        return name
+    here = os.path.samestat(os.stat(os.curdir), distrusted.info("."))  # what a relative path says then needs no look
+    named = os.path.normpath(os.path.join(distrusted.path if here else os.getcwd(), path))
+    return "" if Path(named).is_relative_to(distrusted.path) or distrusted.name_of(path) else None
 
 
 def _no_file(path: Path) -> str:
@@ -169,7 +183,7 @@ def place_inputs(
     folder: Path,
     show: Callable[[Path], bool],
     *,
-    distrusted: Path | None = None,
+    distrusted: SafeFolder | None = None,
     show_granted: Callable[[Path], bool] = lambda path: False,
     limit_mb: int = KernelSettings.disk_mb,
 ) -> list[Path]:
@@ -218,7 +232,7 @@ def place_inputs(
     return placed
 
 
-def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None = None) -> Path:
+def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: SafeFolder | None = None) -> Path:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
     What code may have left under that name is replaced; a link of its making is not followed.
@@ -241,7 +255,7 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Path | None
     return folder / name
 
 
-def _copy(path: Path, folder: Path, name: str, distrusted: Path | None, limit_bytes: int) -> int:
+def _copy(path: Path, folder: Path, name: str, distrusted: SafeFolder | None, limit_bytes: int) -> int:
     """Copy as `copy_in`, at most so many bytes; return how many."""
     with SafeFolder(folder) as opened:
         if opened.name_of(path) == name:
@@ -269,7 +283,7 @@ def _not_copied(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"{path}: can't be put into the working folder: {error.strerror}{hint}")
 
 
-def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None) -> BinaryIO:
+def opened_as_given(path: Path, folder: Path, *, distrusted: SafeFolder | None = None) -> BinaryIO:
     """Open a file that a request brings; in a folder where code runs or ran, no link is followed.
 
     Args:
@@ -281,18 +295,17 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Path | None = None)
         ConfigError: it is no plain file of such a folder; names the reason.
     """
     try:
+        below = None if distrusted is None else _name_below(path, distrusted)
+        if below == "":
+            raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
         for here in (folder, _below_a_kernel(path)):
             if here is not None:
                 with SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
-        below = None if distrusted is None else _name_below(path, distrusted)
         if distrusted is None or below is None:
             return path.open("rb")
-        if not below:
-            raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
-        with SafeFolder(distrusted.resolve()) as opened:
-            return opened.open_file(below)
+        return distrusted.open_file(below)
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
@@ -311,7 +324,7 @@ def _below_a_kernel(path: Path) -> Path | None:
     return None
 
 
-class SessionInputs:
+class SessionInputs(Closing):
     """Places the files of a session's requests in its folder, and describes them.
 
     Args:
@@ -319,7 +332,8 @@ class SessionInputs:
         settings: The session's.
         grants: What code may read besides.
         team: The session's roles.
-        distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
+        distrusted: A folder that somebody else may have made: a given file there must not be a link out of it. It is
+            held open until `close`.
         on_problem: Called with a line about a file that can't be read as what its name says.
         earlier: Rounds of the same session in a process before; what they were told of files is not told again.
     """
@@ -339,7 +353,8 @@ class SessionInputs:
         self._settings = settings
         self._grants = grants
         self._team = team
-        self._distrusted = distrusted
+        self._distrusted = None if distrusted is None else SafeFolder(distrusted.resolve())
+        self._end = weakref.finalize(self, self._distrusted.close if self._distrusted else lambda: None)
         posts = [post for one in earlier for post in one.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
@@ -348,6 +363,10 @@ class SessionInputs:
         self._unread_folder: list[str] = []
         self._folder_holds = ""
         self._held: frozenset[str] = frozenset()
+
+    def close(self) -> None:
+        """Close the folder that is held open; a second time nothing happens."""
+        self._end()
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]

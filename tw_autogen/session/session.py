@@ -75,7 +75,7 @@ class Session(NotebookAccess, Closing):
         grants: What code may read and write besides; None: nothing.
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
-        distrusted: A folder that somebody else may have made: a given file there must not be a link out of it.
+        distrusted: A folder that somebody else may have made, held open: a given file there must be no link out of it.
         earlier: The session that is gone on with, in its folder; None: a new one.
 
     Raises:
@@ -499,7 +499,7 @@ class Session(NotebookAccess, Closing):
                 stack.callback(self._kept.close)
                 stack.callback(self._journal.close)
                 stack.callback(self.emit, SessionClosed(self.id))
-                for one in [*self._owned, *self.roles]:
+                for one in [self._inputs, *self._owned, *self.roles]:
                     stack.callback(one.close)
 
     def _step(self, role: Role, answer: Callable[[Turn], Post]) -> Post:

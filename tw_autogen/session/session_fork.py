@@ -15,7 +15,7 @@ from tw_autogen.events import FileCopied
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.owner_marks import unsealed
 from tw_autogen.private_files import keep_private_folder
-from tw_autogen.safe_folder import SafeFolder, open_unlinked_folder
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, is_own_session, mark_own_session
 from tw_autogen.session.event_journal import JOURNAL, LARGEST_BYTES, sealed_lines, whole_lines
 
@@ -47,7 +47,7 @@ def fork_session(
     name = new_id("session")
     root = folder.parent / name
     try:
-        with open_unlinked_folder(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
+        with SafeFolder.without_links(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
             said = whole_lines(source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
             own, journal = is_own_session(source, said), said if words else b""
             lines = [
@@ -66,7 +66,7 @@ def fork_session(
             mark_own_session(root)
             LocalKernel.adopt(root / FILES, folder / FILES)
     except OSError as error:
-        with contextlib.suppress(OSError), open_unlinked_folder(folder.parent) as workspace:
+        with contextlib.suppress(OSError), SafeFolder.without_links(folder.parent) as workspace:
             workspace.remove_tree(name)
         raise ConfigError(f"{folder}: not copied: {error.strerror or error}") from error
     return root
