@@ -39,7 +39,18 @@ def talk() -> Round:
     here.posts += [
         Post("User", "Planner", "add 1 and 2"),
         Post("Planner", "CodeInterpreter", "1 + 2", (Attachment(AttachmentType.plan, "1. add"),)),
-        Post("CodeInterpreter", "Planner", "3", (Attachment(AttachmentType.artifact_paths, "a.txt", [{"n": 1}]),)),
+        Post(
+            "CodeInterpreter",
+            "Planner",
+            "3",
+            (
+                Attachment(
+                    AttachmentType.artifact_paths,
+                    "a.txt",
+                    [{"name": "a.txt", "kind": "file", "path": "/x/a.txt", "preview": ""}],
+                ),
+            ),
+        ),
         Post("Planner", "User", "It is 3."),
     ]
     return here

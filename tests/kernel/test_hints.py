@@ -25,7 +25,7 @@ def kernel(request, tmp_path_factory):
             kernel.execute("1", seconds=60)
         except SandboxError as error:
             pytest.skip(str(error))
-        kernel.level, kernel.granted = request.param, granted
+        kernel.level, kernel.given = request.param, granted
         yield kernel
 
 
@@ -68,7 +68,7 @@ def test_what_is_no_text_is_offered_no_encoding(kernel, content):
 
 @pytest.mark.parametrize("code", ["open('given.csv')", "import pandas as pd\npd.read_csv('./data/given.csv')"])
 def test_a_file_that_lies_in_a_granted_folder_is_named_with_its_path(kernel, code):
-    assert last_line(kernel, code) == f"given.csv is not in the working folder; it is '{kernel.granted}/given.csv'."
+    assert last_line(kernel, code) == f"given.csv is not in the working folder; it is '{kernel.given}/given.csv'."
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_a_file_that_lies_in_a_granted_folder_is_named_with_its_path(kernel, cod
     }.values(),
 )
 def test_a_file_that_lies_deeper_in_a_granted_folder_is_named_with_its_path(kernel, wanted, said):
-    code = f"import pandas as pd\npd.read_csv({wanted.format(kernel.granted)!r})"
+    code = f"import pandas as pd\npd.read_csv({wanted.format(kernel.given)!r})"
 
-    assert last_line(kernel, code) == said.format(kernel.granted)
+    assert last_line(kernel, code) == said.format(kernel.given)
 
 
 def test_without_a_wall_a_file_of_a_granted_folder_is_named_too(tmp_path):
@@ -125,7 +125,7 @@ def test_a_file_outside_names_what_would_show_it(kernel, tmp_path):
 def test_a_folder_outside_names_what_would_show_it_and_what_is_shown(kernel):
     line = last_line(kernel, "import os\nos.listdir('/home')")
 
-    assert line.startswith(f"The sandbox shows code only the working folder, {kernel.granted} and the system")
+    assert line.startswith(f"The sandbox shows code only the working folder, {kernel.given} and the system")
     assert "kernel.read=['/home'] would show it, kernel.write=['/home'] would let code write there" in line
 
 
@@ -145,11 +145,11 @@ def test_writing_where_only_reading_is_allowed_names_its_setting(kernel, code):
 
 
 def test_a_granted_folder_can_be_read_and_names_what_would_let_code_write_there(kernel):
-    assert kernel.execute(f"open({str(kernel.granted / 'given.csv')!r}).read()", seconds=60).result == repr("a\n1\n")
+    assert kernel.execute(f"open({str(kernel.given / 'given.csv')!r}).read()", seconds=60).result == repr("a\n1\n")
 
-    line = last_line(kernel, f"open({str(kernel.granted / 'new.csv')!r}, 'w')")
+    line = last_line(kernel, f"open({str(kernel.given / 'new.csv')!r}, 'w')")
 
-    assert line.endswith(f"kernel.write=[{str(kernel.granted)!r}] would let it write there.")
+    assert line.endswith(f"kernel.write=[{str(kernel.given)!r}] would let it write there.")
 
 
 AMOUNTS = {
@@ -204,7 +204,7 @@ ORDINARY = {
 
 @pytest.mark.parametrize("code", ORDINARY.values(), ids=ORDINARY.keys())
 def test_an_ordinary_error_says_nothing_of_a_sandbox(kernel, code):
-    execution = kernel.execute(code or f"open({str(kernel.granted / 'missing.csv')!r})", seconds=60)
+    execution = kernel.execute(code or f"open({str(kernel.given / 'missing.csv')!r})", seconds=60)
 
     assert not execution.ok
     assert "sandbox" not in execution.error

@@ -332,6 +332,8 @@ class Kernels:
                 )
             )
             kernel = self.shared if isinstance(self.shared, LocalKernel) else None
+            if kernel is not None and kernel.folder != self._folder:
+                raise ConfigError(f"{self._folder}: a link to {kernel.folder} came there while it was opened")
             for one in kernel.granted.difference(options.read, options.write) if kernel else ():
                 raise ConfigError(f"a link to {one} came in place of what is granted while the session was opened")
             self.grants = Grants(options, kernel)
@@ -385,9 +387,5 @@ class Kernels:
         make_private_folder(self._folder)
         kernel = make(self._folder)
         self._undo.callback(kernel.close)
-        if isinstance(kernel, LocalKernel) and kernel.folder != self._folder:
-            raise ConfigError(
-                f"{self._folder}: a link to {kernel.folder} came there meanwhile, so no kernel works in it"
-            )
         self.made.append(kernel)
         return kernel
