@@ -10,7 +10,7 @@ import pytest
 from tw_autogen.conversation import Round, folders_named
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
-from tw_autogen.safe_folder import is_protected
+from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.session import Answer, AnswerFiles
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.path_grants import Grants
@@ -324,6 +324,22 @@ def test_out_is_reached_over_no_link_that_comes_when_the_current_folder_is_moved
     assert f"{above} is a link, which code may have made" in saved.problem
     assert os.listdir(elsewhere) == ["docs"]
     assert os.listdir(elsewhere / "docs") == []
+
+
+def test_a_copy_is_made_anew_when_its_folder_is_moved_while_it_is_looked_for(made, target, monkeypatch):
+    landing = AnswerFiles(target, out=target / "out")
+    landing.land(made("chart.png"), "plot")
+    files, named = made("chart.png", text="changed"), SafeFolder.name_of
+    looks = []
+    monkeypatch.setattr(
+        SafeFolder, "name_of",
+        lambda self, path: "" if str(path).endswith("chart.png") and looks.append(1) is None and len(looks) > 1
+        else named(self, path),
+    )  # fmt: skip
+
+    (saved,) = landing.land(files, "plot")
+
+    assert saved.path == target / "out" / "chart (2).png"
 
 
 def test_a_link_above_out_is_followed_once(made, target, monkeypatch):

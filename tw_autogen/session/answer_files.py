@@ -285,8 +285,8 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
         with open_unlinked(source) as given:
             left = os.fstat(given.fileno()).st_size
             room.take(left)
-            if done is not None and _copy_stamp(target, done.path) == done.stamp:
-                old = target.name_of(done.path)
+            old = target.name_of(done.path) if done is not None else ""
+            if done is not None and old and _copy_stamp(target, done.path) == done.stamp:
                 part = str(PurePosixPath(old).with_name(f".{secrets.token_hex(8)}.part"))
                 _copy(given, target, part, left)
                 target.move(part, old)
