@@ -1,6 +1,7 @@
 """Functions whose annotations name models, dataclasses and enums are called with their JSON form."""
 
 import enum
+import functools
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -105,6 +106,22 @@ def test_what_is_no_structured_value_comes_as_it_is(tmp_path):
 
     assert first == {"currency": "EUR", "amount": 1.0}
     assert table.a.tolist() == [1.0]
+
+
+def test_annotations_may_be_texts_and_the_function_a_partial_or_an_object(tmp_path):
+    def twice(base: "Currency", by: int) -> "Currency":
+        """Double."""
+        return Currency(currency=base.currency, amount=base.amount * by)
+
+    class Doubler:
+        """Doubles."""
+
+        def __call__(self, base: "Currency") -> "Currency":
+            return twice(base, 2)
+
+    for one in (functools.partial(twice, by=2), Doubler()):
+        with HostPlugin(callable_plugin(one, name="twice"), folder=tmp_path) as plugin:
+            assert plugin({"currency": "EUR", "amount": 2}) == {"currency": "EUR", "amount": 4.0}
 
 
 def test_what_does_not_fit_is_said_field_by_field(tmp_path):

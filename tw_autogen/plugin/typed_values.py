@@ -31,13 +31,15 @@ def structured_types(function: Callable[..., Any]) -> dict[str, pydantic.TypeAda
     Args:
         function: Annotations that can't be resolved, and classes of which pydantic makes nothing, are passed over.
     """
-    while isinstance(function, functools.partial):
-        function = function.func
-    target = function if inspect.isroutine(function) else type(function).__call__
     try:
-        hints = get_type_hints(target, include_extras=True)
-    except (NameError, TypeError, AttributeError, SyntaxError):
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
         return {}
+    hints = {one.name: one.annotation for one in signature.parameters.values()}
+    hints[RESULT] = signature.return_annotation
+    if any(isinstance(one, str) for one in hints.values()):
+        resolved = _resolved_hints(function)
+        hints = {name: resolved.get(name) if isinstance(one, str) else one for name, one in hints.items()}
     found = {}
     for name, hint in hints.items():
         if _is_structured(hint):
@@ -110,6 +112,15 @@ def problems_of(error: pydantic.ValidationError, otherwise: str) -> str:
         otherwise: What stands for the value as a whole.
     """
     return "; ".join(f"{'.'.join(map(str, one['loc'])) or otherwise}: {one['msg']}" for one in error.errors())
+
+
+def _resolved_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        return get_type_hints(function if inspect.isroutine(function) else type(function).__call__, include_extras=True)
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return {}
 
 
 def _read(name: str, adapter: pydantic.TypeAdapter[Any], value: Any) -> Any:
