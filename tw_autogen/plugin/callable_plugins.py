@@ -17,6 +17,7 @@ from tw_autogen.plugin.annotation import spelled
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of
 from tw_autogen.plugin.spec import Parameter, PluginSpec
+from tw_autogen.plugin.typed_values import RESULT, in_json_form, problems_of, structured_types, with_json_values
 from tw_autogen.variable_names import name_problem
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def callable_plugin(
 
     Args:
         function: What is called, on a thread of this process; an `async` one is run to its end there. JSON values,
-            DataFrames and Series cross; what it raises becomes an exception in the cell.
+            DataFrames and Series cross; pydantic models, dataclasses and enums that its annotations name cross in
+            their JSON form, as the model is told, and are checked. What it raises becomes an exception in the cell.
         name: What code calls it; None: the function's own name.
         description: For the model; None: the first paragraph of its docstring.
         parameters: What it takes; None: what its signature and docstring say.
@@ -79,20 +81,25 @@ def callable_plugin(
     for word, limit in (("calls", calls), ("seconds", seconds)):
         if limit is not None and not limit > 0:
             raise ConfigError(f"callable_plugin {name!r}: {word}={limit} would allow nothing; None stands for no limit")
+    types = structured_types(function)
     if parameters is None:
         try:
             taken = parameters_of(_signature(function, name), doc)
         except ValueError as error:
             raise ConfigError(f"callable_plugin {name!r}: {error}; give parameters=") from None
+        taken = tuple(in_json_form(one, types[one.name]) if one.name in types else one for one in taken)
     else:
         taken = _given(parameters)
         _check_given(function, name, taken)
-    called = run_through(function)
+    called = with_json_values(run_through(function), types)
     if isinstance(returns, type) and issubclass(returns, pydantic.BaseModel):
         called = _checked(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)
+    elif returns is not None:
+        given = _given(returns)
     else:
-        given = _given(returns) if returns is not None else result_of(_signature(function, name), doc)
+        given = result_of(_signature(function, name), doc)
+        given = tuple(in_json_form(one, types[RESULT], result=True) if RESULT in types else one for one in given)
     return PluginSpec(
         name,
         description,
@@ -135,8 +142,7 @@ def as_model(value: Any, kind: type[pydantic.BaseModel]) -> pydantic.BaseModel:
             return kind.model_validate_json(value)
         return kind.model_validate(value)
     except pydantic.ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'value'}: {one['msg']}" for one in error.errors())
-        raise ValueError(f"the result is no {kind.__name__}: {wrong}") from error
+        raise ValueError(f"the result is no {kind.__name__}: {problems_of(error, 'value')}") from error
 
 
 def fields_of(kind: type[pydantic.BaseModel]) -> str:

@@ -16,9 +16,9 @@ from tw_autogen.plugin.mcp import McpServers, read_mcp_servers
 from tw_autogen.plugin.mcp.call_gate import Gate
 from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.mcp.python_names import tool_names
-from tw_autogen.plugin.mcp.schema_types import Schema
 from tw_autogen.plugin.mcp.tool import tool_spec
 from tw_autogen.plugin.mcp.tool_results import read_result
+from tw_autogen.plugin.schema_types import Schema
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 

@@ -10,8 +10,8 @@ import pytest
 
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp.python_names import tool_names
-from tw_autogen.plugin.mcp.schema_types import Schema
 from tw_autogen.plugin.mcp.tool import tool_spec
+from tw_autogen.plugin.schema_types import Schema
 
 TREE = {
     "$defs": {"Node": {"type": "object", "properties": {"left": {"$ref": "#/$defs/Node"}, "x": {"type": "integer"}}}},

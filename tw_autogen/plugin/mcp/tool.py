@@ -13,8 +13,8 @@ from typing import Any
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.mcp.call_gate import Gate, SentCalls
 from tw_autogen.plugin.mcp.python_names import Names, identifier
-from tw_autogen.plugin.mcp.schema_types import Schema
 from tw_autogen.plugin.mcp.tool_results import read_result
+from tw_autogen.plugin.schema_types import Schema
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
 
 Tell = Callable[[str], None]
