@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import errno
 import hashlib
 import json
@@ -18,7 +19,7 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
@@ -257,11 +258,20 @@ def _too_large(limit_bytes: int) -> OSError:
     return OSError(errno.EFBIG, f"it has more than {most}")
 
 
+class Caches(enum.Enum):
+    """Which of the files that Python has compiled by itself count as code: those of packages are very many."""
+
+    none = "none"
+    own = "but for those of installed packages"
+    every = "every"
+
+
 def code_files(
     folders: Iterable[Path],
     *,
     suffixes: tuple[str, ...] = CODE_SUFFIXES,
-    caches: bool = False,
+    caches: Caches = Caches.none,
+    enter: Callable[[str], bool] = lambda path: True,
     most: int = 100_000,
 ) -> Iterator[Path]:
     """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
@@ -274,7 +284,8 @@ def code_files(
     Args:
         folders: Where they are looked for.
         suffixes: What their names end with; with `PROGRAM_SUFFIXES` a file that may be executed counts too.
-        caches: Python's own caches too.
+        caches: Which of Python's own caches too.
+        enter: Called with the path of a folder below: look into it?
         most: How many files and folders there may be in all.
 
     Raises:
@@ -287,13 +298,15 @@ def code_files(
             walked.add(place)
             top = place == folder
             inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in (".git", ".tw"))]
+            inner[:] = [one for one in inner if enter(os.path.join(place, one))]
+            every = caches is Caches.every or caches is Caches.own and f"-packages{os.sep}" not in place
             count += len(inner) + len(names)
             if count > most:
                 raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
                 counts = name.endswith(suffixes) or programs and os.access(path, os.X_OK)
-                if counts and (caches or not name.endswith(".pyc") or _replaces_source(path)):
+                if counts and (every or not name.endswith(".pyc") or _replaces_source(path)):
                     yield path
 
 

@@ -509,6 +509,28 @@ def test_a_large_program_ends_trust_when_it_changes(here, name):
     assert read_settings().trust is Trust.none
 
 
+PASSED_OVER = {
+    "Python's packages for Node": (["npx", "-y", "x"], ".venv/lib/x.py"),
+    "Node's packages for Python": (["python3", "server.py"], "node_modules/x/index.js"),
+    "compiled files of packages": (["make"], ".venv/lib/python3.11/site-packages/x/__pycache__/y.cpython-311.pyc"),
+}
+
+
+@pytest.mark.parametrize("case", PASSED_OVER)
+def test_packages_of_another_language_and_their_compiled_files_do_not_count(here, case):
+    (command, *args), name = PASSED_OVER[case]
+    text = "0123\0\0\0\0" if name.endswith(".pyc") else "1"
+    servers = {"m": {"command": command, "args": args}}
+    write(here, **{HOSTILE: {"plugin.mcp_servers": servers}, "server.py": "", ".venv/pyvenv.cfg": "", name: text})
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    assert read_settings().trust is Trust.full
+
+    write(here, **{name: f"{text}2"})
+
+    assert read_settings().trust is Trust.full
+
+
 def test_a_command_of_installed_programs_looks_at_none_of_the_folder(here):
     write(here, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": "uvx", "args": ["mcp-server-time"]}}}})
     review = review_folder()

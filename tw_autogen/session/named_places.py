@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
@@ -17,6 +17,7 @@ from tw_autogen.trust_store import (
     MODEL_SUFFIXES,
     MOST_SETTINGS_BYTES,
     PROGRAM_SUFFIXES,
+    Caches,
     code_files,
     read_regular,
 )
@@ -25,8 +26,21 @@ _BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
 """Words by which Python passes over the variables that it gets."""
+_OF_NODE = frozenset(("node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno"))
 _MOST_SHORT_OPTIONS = 4
 """Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
+
+
+def _enter_all(path: str) -> bool:
+    return True
+
+
+def _is_no_python_environment(path: str) -> bool:
+    return not os.path.lexists(os.path.join(path, "pyvenv.cfg"))
+
+
+def _is_no_node_folder(path: str) -> bool:
+    return os.path.basename(path) != "node_modules"
 
 
 class NamedPlaces:
@@ -34,7 +48,7 @@ class NamedPlaces:
 
     def __init__(self) -> None:
         self._files: set[Path] = set()
-        self._folders: dict[tuple[tuple[str, ...], bool], set[Path]] = {}
+        self._folders: dict[tuple[tuple[str, ...], Caches, Callable[[str], bool]], set[Path]] = {}
 
     def files(self) -> Iterator[Path]:
         """Return all files.
@@ -43,20 +57,26 @@ class NamedPlaces:
             ConfigError: they are too many.
         """
         yield from self._files
-        for (suffixes, caches), folders in self._folders.items():
-            yield from code_files(folders, suffixes=suffixes, caches=caches)
+        for (suffixes, caches, enter), folders in self._folders.items():
+            yield from code_files(folders, suffixes=suffixes, caches=caches, enter=enter)
 
     def add_code(
-        self, folders: Iterable[Path], *, suffixes: tuple[str, ...] = CODE_SUFFIXES, caches: bool = False
+        self,
+        folders: Iterable[Path],
+        *,
+        suffixes: tuple[str, ...] = CODE_SUFFIXES,
+        caches: Caches = Caches.none,
+        enter: Callable[[str], bool] = _enter_all,
     ) -> None:
         """Add the code below folders.
 
         Args:
             folders: Where to look, at any depth.
             suffixes: What the names of the files end with; by default those of code and of what describes it.
-            caches: Python's own caches too.
+            caches: Which of Python's own caches too.
+            enter: As in `code_files`.
         """
-        self._folders.setdefault((suffixes, caches), set()).update(folders)
+        self._folders.setdefault((suffixes, caches, enter), set()).update(folders)
 
     def add_setting(self, one: LeftOut, folder: Path) -> None:
         """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file.
@@ -97,11 +117,11 @@ class NamedPlaces:
         found = [os.path.join(part, word) for part in here for word in (server.command, *server.args)]
         named = [part for text in server.env.values() for part in text.split(os.pathsep)]
         parts = {part for word in (server.command, *server.args, *named, *found) for part in _parts(word)}
-        caches = not _keeps_caches_elsewhere(server, parts)
+        caches, enter = _caches_read(server, parts), _places_of(server)
         for suffixes in (CODE_SUFFIXES, PROGRAM_SUFFIXES):
-            self._add_words(parts, start, folder, inner=True, suffixes=suffixes, caches=caches)
+            self._add_words(parts, start, folder, inner=True, suffixes=suffixes, caches=caches, enter=enter)
         if not _runs_installed(server) and start.is_dir() and lies_in(start, folder):
-            self.add_code([folder, start], suffixes=PROGRAM_SUFFIXES, caches=caches)
+            self.add_code([folder, start], suffixes=PROGRAM_SUFFIXES, caches=caches, enter=enter)
 
     def _add_words(
         self,
@@ -111,7 +131,8 @@ class NamedPlaces:
         *,
         inner: bool,
         suffixes: tuple[str, ...] = CODE_SUFFIXES,
-        caches: bool = False,
+        caches: Caches = Caches.none,
+        enter: Callable[[str], bool] = _enter_all,
     ) -> None:
         """Add the files that words name.
 
@@ -121,7 +142,8 @@ class NamedPlaces:
             folder: The project's.
             inner: Of a folder in the project that is named, or in which a named file lies, add the code too.
             suffixes: What code ends with.
-            caches: Of such a folder Python's own caches too.
+            caches: Which of Python's own caches of such a folder too.
+            enter: Which folders in it.
         """
         for path in {path for text in words for path in _meant(text, base)}:
             with contextlib.suppress(OSError, ValueError, RuntimeError):
@@ -129,7 +151,7 @@ class NamedPlaces:
                     self._files.add(path)
                     path = path.parent
                 if inner and path.is_dir() and lies_in(path, folder):
-                    self.add_code([path], suffixes=suffixes, caches=caches)
+                    self.add_code([path], suffixes=suffixes, caches=caches, enter=enter)
 
     def _add_interpreter(self, python: Path, folder: Path) -> None:
         """Add what an interpreter runs at its start, whatever it is told to do, also that of the one it was made with.
@@ -163,7 +185,7 @@ class NamedPlaces:
     def _add_found(self, path: Path) -> None:
         """Add a file, or all code of a folder, with what Python has compiled of it."""
         if path.is_dir():
-            self.add_code([path], caches=True)
+            self.add_code([path], caches=Caches.every)
         else:
             self._files.add(path)
 
@@ -231,16 +253,35 @@ def _runs_installed(server: McpServer) -> bool:
     )
 
 
-def _keeps_caches_elsewhere(server: McpServer, parts: Iterable[str]) -> bool:
-    """Return whether a command is known to start Python with our variables, and so with caches where they say."""
-    if {"PYTHONPYCACHEPREFIX", "PATH"} & set(server.env):
-        return False
-    if any(_WITHOUT_ENVIRONMENT.fullmatch(part) or "pycache_prefix" in part for part in parts):
-        return False
+def _caches_read(server: McpServer, parts: Iterable[str]) -> Caches:
+    """Return which of Python's caches a server may read.
+
+    `PYTHONPYCACHEPREFIX` says otherwise: none, where the command is known to start Python with our variables, and every
+    one where it is known to take them away. Another program may start a Python that passes over them, as a first line
+    of a script says.
+    """
+    dropped = any(_WITHOUT_ENVIRONMENT.fullmatch(part) or "pycache_prefix" in part.lower() for part in parts)
+    if dropped or "PYTHONPYCACHEPREFIX" in server.env or _program(server.command) == "env":
+        return Caches.every
     command, *args = (server.command, *server.args)
     if command == "uv" and "run" in args[:-1]:
         command = args[args.index("run") + 1]
-    return command.endswith(".py") and command != server.command or bool(_PYTHON.fullmatch(os.path.basename(command)))
+    is_script = command.endswith(".py") and command != server.command
+    known = "PATH" not in server.env and (is_script or _PYTHON.fullmatch(_program(command)))
+    return Caches.none if known else Caches.own
+
+
+def _places_of(server: McpServer) -> Callable[[str], bool]:
+    """Return which folders a server's program may look into: those of another language's packages it does not."""
+    if "PATH" in server.env:  # any program may go by the name
+        return _enter_all
+    if _program(server.command) in _OF_NODE:
+        return _is_no_python_environment
+    return _is_no_node_folder if _PYTHON.fullmatch(_program(server.command)) else _enter_all
+
+
+def _program(command: str) -> str:
+    return os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")
 
 
 def _parts(word: str) -> Iterator[str]:
