@@ -138,13 +138,13 @@ class TrustedFiles:
         """Raise if a file that the folder's settings name is not as it was hashed.
 
         Args:
-            path: The file; of any size.
+            path: The file; of any size. One that could not be read then, and can't now, is as it was.
 
         Raises:
             PermissionError: it changed since, or is new; the message says which.
-            OSError: it is no plain file, or unreadable.
+            ConfigError: it has more than 1 GB.
         """
-        self._check(path, lambda: hash_regular(Path(path), limit_bytes=_most_bytes(os.fspath(path)))[0], only=True)
+        self._check(path, lambda: _digest(Path(path), _MOST_HASHED_BYTES)[0], only=True)
 
     def _check(self, path: Path | str, sha256: Callable[[], str], *, only: bool) -> None:
         place, real = os.path.abspath(path), os.path.realpath(path)

@@ -105,3 +105,14 @@ def test_what_a_server_ran_once_is_not_run_again_from_its_caches(here, tmp_path,
     start(tmp_path)
 
     assert (source.read_text(), ran.read_text()) == (before, "source\nsource\n")
+
+
+def test_a_server_of_a_trusted_folder_starts_beside_large_programs_and_data(here, tmp_path, trusted):
+    for name in ("node_modules/t/lib/t.js", "tool.js", "data.bin"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_text("1" * 5_000_000)
+    ran, _ = trusted({"args": ["server.py", "data.bin"]})
+
+    start(tmp_path)
+
+    assert ran.read_text() == "source\n"
