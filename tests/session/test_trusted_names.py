@@ -296,8 +296,8 @@ def test_a_file_of_code_that_is_too_large_is_said_by_name_and_not_read(here, nam
 
 
 READS = {
-    "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=distrusted).read_text(),
-    "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=distrusted)[0].read_text(),
+    "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=[distrusted]).read_text(),
+    "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=[distrusted])[0].read_text(),
 }
 
 
@@ -311,7 +311,7 @@ def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_n
     if place:
         (here / "sub").symlink_to("real")
     with SafeFolder(here) as opened:
-        (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=opened)
+        (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=[opened])
         assert READS[way](path, own, opened) == "ok"  # a link that stays in the folder is followed
 
         link(here, place.rstrip("/") or "sales.csv", f"../secret/{'' if place else 'sales.csv'}")

@@ -125,16 +125,25 @@ class SafeFolder(Closing):
     def open_folder(self, name: str) -> SafeFolder:
         """Open a directory below this one; the caller closes it.
 
+        Args:
+            name: Relative to the folder; `.` is the folder itself, opened once more.
+
         Raises:
             OSError: there is no such directory, or a link is in the way.
         """
+        if name == ".":
+            return self._opened(self.path, directory_calls.open_folder(self._at, "."))
         with self._parent(name) as (at, last):
             try:
                 inner = directory_calls.open_folder(at, last)
             except OSError as error:
                 raise directory_calls.explained(error, name) from None
+        return self._opened(self.path / name, inner)
+
+    @staticmethod
+    def _opened(path: Path, at: At) -> SafeFolder:
         opened = SafeFolder.__new__(SafeFolder)
-        opened.path, opened._at = self.path / name, inner
+        opened.path, opened._at = path, at
         return opened
 
     def open_file(self, name: str) -> BinaryIO:
