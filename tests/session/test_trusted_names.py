@@ -383,3 +383,34 @@ def test_a_new_plugin_is_written_over_no_link_below_the_current_folder(here, nam
         write_plugin(os.path.basename, Path(name))
 
     assert list((here.parent / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["files", "session", "session with a journal", "other session", "above"])
+def test_an_earlier_sessions_file_is_read_in_the_folder_that_was_looked_at(tmp_path, monkeypatch, what):
+    """Plays what code of another process's kernel, which may write above the sessions, does while one opens."""
+    monkeypatch.chdir(tmp_path)
+    secret, above = tmp_path / "secret", tmp_path / "above"
+    earlier, own = above / "session-1", tmp_path / "own"
+    write(secret, {"sales.csv": "SECRET", "session-1/files/sales.csv": "SECRET", "session-1/events.jsonl": ""})
+    write(earlier, {"files/sales.csv": "ok", "events.jsonl": ""})
+    own.mkdir()
+    model = ScriptedModel([plans("Done.", to="User")])
+    with (
+        SafeFolder.without_links(earlier / "files") as held,
+        open_session(model, kernel=FakeKernel(folder=own), folder=tmp_path / "s", trust=True, project=".") as session,
+    ):
+        session.inputs.distrust(held)
+        moved = {"files": earlier / "files", "above": above}.get(what, earlier)
+        moved.rename(tmp_path / "moved")
+        if what in ("session", "session with a journal"):
+            earlier.mkdir()
+            (earlier / "files").symlink_to(secret)
+            if what != "session":
+                (earlier / "events.jsonl").touch()
+        else:
+            moved.symlink_to({"files": secret, "other session": secret / "session-1"}.get(what, secret))
+
+        with pytest.raises(ConfigError, match="which was moved"):
+            session.ask("show it", files=earlier / "files" / "sales.csv")
+
+    assert not list(own.glob("*.csv"))

@@ -298,12 +298,12 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
         names = [(one, _name_below(path, one)) for one in distrusted]
         if any(name == "" for _, name in names):
             raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
+        found = next(((one, name) for one, name in names if name), None)
         for here in (folder, _below_a_kernel(path)):
-            if here is not None:
+            if here is not None and not (found and found[0].path.is_relative_to(here)):
                 with SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
-        found = next(((one, name) for one, name in names if name), None)
         return path.open("rb") if found is None else found[0].open_file(found[1])
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
@@ -315,11 +315,14 @@ def _name_in(path: Path, folder: Path) -> str:
 
 
 def _below_a_kernel(path: Path) -> Path | None:
-    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links."""
+    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links.
+
+    As the path is written, and where its links lead: code may have put one in the place of the folder itself.
+    """
     for one in reversed(Path(os.path.abspath(path)).parents):
-        real = one.resolve()
-        if real in KERNEL_FOLDERS or (real.parent / JOURNAL).is_file():
-            return real
+        for folder in (one, one.resolve()):
+            if folder in KERNEL_FOLDERS or (folder.parent / JOURNAL).is_file():
+                return folder
     return None
 
 
