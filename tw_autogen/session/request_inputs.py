@@ -408,16 +408,17 @@ class SessionInputs(Closing):
             given: As `check` returned them.
             named: Look for files that the words name.
         """
-        found = self._named.bring(text, {path.name for path in given}) if named else RequestFiles()
+        names = {*working_names(given), *(path.name for path in given)}
+        found = self._named.bring(text, names) if named else RequestFiles()  # placed over no link: not looked at again
         placed = place_inputs(
-            [*given, *found.placed],
+            given,
             self._folder,
             self._grants.show,
             distrusted=self._distrusted,
             show_granted=self._grants.show_granted,
             limit_mb=self._grants.settings.disk_mb,
         )
-        return replace(found, placed=tuple(placed))
+        return replace(found, placed=(*placed, *found.placed))
 
     def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.
