@@ -22,6 +22,8 @@ Grown = list[tuple[str, str]]
 _OBJECT_OR_THOUGHT = re.compile(r'(?P<object>\{\s*")|<(?P<end>/?)think(?:ing)?>', re.I)
 _MOST_CHARS_PARSED = 8_000_000
 """Up to this sum of their lengths, all states of a reply are parsed; beyond, only each that is an eighth longer."""
+_LONG_LINE = 20_000
+"""Beyond so many characters a line of code is not looked at again with each piece, but when it ends."""
 _STRING = re.compile(r'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)', re.S)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -124,10 +126,19 @@ class CodeStream:
         self._fence: Fence | None = None
         self._thinking = False
         self._line = ""  # the line that is not yet whole
+        self._more: list[
+            str
+        ] = []  # what follows in it, once it is long: each look at it takes the time of a whole line
         self._shown = 0  # how much of it was given already
 
     def feed(self, delta: str) -> Grown:
-        """Add new text, and return what it adds to which field."""
+        """Add new text, and return what it adds to which field; of a long line not before it ends."""
+        if self._json is None and len(self._line) > _LONG_LINE:
+            self._more.append(delta)
+            if "\n" not in delta:
+                return []
+            delta = "".join(self._more)
+            self._more.clear()
         if not self._begun:
             delta = (self._line + delta).lstrip("\r\n")
             self._line = ""
