@@ -24,6 +24,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.private_files import make_private_folder
+from tw_autogen.unlisted_folders import check_unlisted
 
 _PIECE_BYTES = 1 << 20
 MOST_BYTES = 4 << 20
@@ -289,12 +290,13 @@ def code_files(
         most: How many files and folders there may be in all.
 
     Raises:
-        ConfigError: there are more than `most` files and folders, or links lead round in circles.
+        ConfigError: there are more than `most` files and folders, links lead round in circles, or a folder can't be
+            listed, so that what it holds is not known.
     """
     count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
     walked: set[str] = set()
     for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
-        for place, inner, names in os.walk(folder, followlinks=True) if folder not in walked else ():
+        for place, inner, names in _walk(folder) if folder not in walked else ():
             walked.add(place)
             top = place == folder
             inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in (".git", ".tw"))]
@@ -308,6 +310,16 @@ def code_files(
                 counts = name.endswith(suffixes) or programs and os.access(path, os.X_OK)
                 if counts and (every or not name.endswith(".pyc") or _replaces_source(path)):
                     yield path
+
+
+def _walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    def refuse(error: OSError) -> None:
+        try:
+            check_unlisted(error, error.filename)
+        except PermissionError as unknown:
+            raise ConfigError(f"{unknown.filename}: {unknown.strerror}") from error
+
+    return os.walk(folder, followlinks=True, onerror=refuse)
 
 
 def _replaces_source(path: Path) -> bool:

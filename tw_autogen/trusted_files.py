@@ -347,16 +347,18 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
         left_bytes: How much may still be hashed.
 
     Raises:
-        ConfigError: it is larger than that.
+        ConfigError: it is larger than that, or may be executed and can't be read.
     """
-    large = (
-        path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name or os.access(path, os.X_OK)
-    )
+    program = os.path.isfile(path) and os.access(path, os.X_OK)
+    named = path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name or not path.suffix
+    large = program or named
     try:
         return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
         if getattr(error, "errno", 0) == errno.EFBIG and (large or left_bytes < MOST_BYTES):
             raise ConfigError(f"{path}: the files are too large to look through for trust") from error
+        if program:
+            raise ConfigError(f"{path}: it may be executed and can't be read, so it can't be compared later") from error
         return _UNREADABLE, 0
 
 

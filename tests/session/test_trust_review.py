@@ -510,7 +510,7 @@ def test_a_large_program_ends_trust_when_it_changes(here, name):
 
 
 PASSED_OVER = {
-    "Python's packages for Node": (["npx", "-y", "x"], ".venv/lib/x.py"),
+    "Python's packages for Node": (["npx", "-y", "x"], ".venv/lib/python3.11/site-packages/x.py"),
     "Node's packages for Python": (["python3", "server.py"], "node_modules/x/index.js"),
     "compiled files of packages": (["make"], ".venv/lib/python3.11/site-packages/x/__pycache__/y.cpython-311.pyc"),
 }

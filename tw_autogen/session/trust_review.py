@@ -160,7 +160,7 @@ class Review:
     def still_trusted_files(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
         known, _ = self._store.read(self.folder)
-        sha256, files = self._hashed() if known else ("", None)
+        sha256, files, _ = self._hashed() if known else ("", None, "")
         return files if known and known == sha256 else None
 
     def problem(self) -> str:
@@ -170,7 +170,7 @@ class Review:
     def remember(self, sha256: str) -> str:
         """Remember that the user trusts this folder as long as its hash is this one; return a problem, or nothing."""
         if not sha256:
-            return "there is too much in this folder to remember it by; it holds for this time only"
+            return f"it holds for this time only: {self.no_hash_reason()}"
         return visible_line(self._store.write(self.folder, sha256))
 
     def record(self) -> Path | None:
@@ -178,14 +178,18 @@ class Review:
         return self._store.record(self.folder)
 
     def sha256(self) -> str:
-        """Return the hash of what the folder wants and of all files that its trust is about; empty: they are too many.
+        """Return the hash of what the folder wants and of all files that its trust is about; empty: it has none.
 
         These are the folder's settings files, those that they name, the code and YAML of its roles and plugins with
         what such roles import from the folder, and its examples.
         """
         return self._hashed()[0]
 
-    def _hashed(self) -> tuple[str, TrustedFiles | None]:
+    def no_hash_reason(self) -> str:
+        """Return in words why there is no hash: the files are too many, or can't be looked through."""
+        return self._hashed()[2]
+
+    def _hashed(self) -> tuple[str, TrustedFiles | None, str]:
         wants = [(want.name, want.does) for want in self.wants]  # before the files: what it has read is what is hashed
         try:
             folders = list(self._code_folders())
@@ -196,9 +200,9 @@ class Review:
                     folders=[*folders, *(self.folder / one for one in EXAMPLES)],
                     contents={**self._kept, **self._contents},
                 )
-        except ConfigError:
-            return "", None  # too much to look through: never remembered
-        return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
+        except ConfigError as error:
+            return "", None, visible_line(str(error))
+        return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files, ""
 
     @property
     def _contents(self) -> dict[Path, bytes | None]:
