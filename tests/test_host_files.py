@@ -106,6 +106,7 @@ READ = {
 """Modules that read by path: whose files these are."""
 WRITTEN = {
     "tw_autogen/cli/standard_streams.py": "the null device",
+    "tw_autogen/code_folders.py": "notes in the user's state folder",
     "plugins/sql_pull_data.py": "a private copy in a temporary folder of its own",
     "tw_autogen/cli/ask.py": "standard input, in a temporary folder of its own",
     "tw_autogen/cli/piped_input.py": "standard input, in a temporary folder of its own",

@@ -17,7 +17,7 @@ LAYERS = [
     {"private_files", "svg_sanitizer", "named_folders", "setting_values"},
     {"picture_files"},
     {"settings_trust", "trust_store"},
-    {"trusted_files", "owner_marks"},
+    {"trusted_files", "owner_marks", "code_folders"},
     {"yaml_files"},
     {"conversation", "settings"},
     {"events", "number_sources"},

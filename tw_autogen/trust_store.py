@@ -40,9 +40,27 @@ CODE_SUFFIXES = (
 MODEL_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 """Of weights that are pickled, as Python objects are."""
 PROGRAM_SUFFIXES = (
-    *(".py", ".pyc", ".pyz", ".pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg", ".ini", ".lock"),
+    *(
+        ".py",
+        ".pyc",
+        ".pyz",
+        ".pyzw",
+        ".pex",
+        ".pth",
+        "._pth",
+        ".so",
+        ".pyd",
+        ".dll",
+        ".dylib",
+        ".toml",
+        ".cfg",
+        ".ini",
+        ".lock",
+    ),
     *(".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat", ".cmd", ".exe"),
-    *(".jar", ".rb", ".pl", ".php", ".lua", ".go", ".rs", ".java", ".kt", ".cs", ".ex", ".exs", ".mk", ".gradle"),
+    *(".jar", ".war", ".class", ".rb", ".pl", ".pm", ".php", ".phar", ".lua", ".go", ".rs", ".java", ".kt", ".scala"),
+    *(".cs", ".ex", ".exs", ".erl", ".jl", ".r", ".R", ".tcl", ".fish", ".zsh", ".asar", ".c", ".h", ".cc", ".cpp"),
+    *(".mk", ".cmake", ".gradle", ".bzl", "CMakeLists.txt"),
     *(".node", ".wasm", ".egg", ".whl", ".nix", "Pipfile", ".yarnrc.yml", "pom.xml", "deno.jsonc"),
     *("package.json", "package-lock.json", "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json"),
     *("akefile", "ustfile", "emfile", "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", "gradlew", "mvnw"),
@@ -50,8 +68,8 @@ PROGRAM_SUFFIXES = (
 )
 """What the names of programs end with, and of files that say which program `make`, `npm`, `uv` and the like run."""
 
-_HELD: dict[tuple[str, bool], str] = {}
-"""Hashes under which folders are trusted until this process ends, where no record could be written."""
+_HELD: dict[tuple[str, bool], tuple[str, tuple[str, ...]]] = {}
+"""Hashes under which folders are trusted until this process ends, and their programs, where no record was written."""
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -131,7 +149,7 @@ class TrustStore:
         """
         held = _HELD.get(self._holder(folder))
         if held is not None:
-            return held, ""
+            return held[0], ""
         path = self.record(folder)
         if path is None:
             return "", ""
@@ -139,6 +157,9 @@ class TrustStore:
             plain = json.loads(_read_private(path))
             if plain["folder"] != str(folder.resolve()):
                 raise ValueError("it is another folder's")
+            if plain.get("ended"):
+                why = f"code of a kernel could write to {plain['ended']}, where programs of it lie"
+                return "", f"{folder} is not trusted any more: {why}"
             return str(plain["sha256"]), ""
         except FileNotFoundError:
             return "", ""
@@ -147,7 +168,7 @@ class TrustStore:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             return "", f"{path}: damaged ({type(error).__name__}: {error}), so {folder} counts as not trusted"
 
-    def write(self, folder: Path, sha256: str) -> str:
+    def write(self, folder: Path, sha256: str, programs: Iterable[str] = ()) -> str:
         """Record that a folder is trusted as long as its hash is this one; return a problem in words, or nothing.
 
         Where no record can be written, it is trusted so until this process ends.
@@ -155,20 +176,64 @@ class TrustStore:
         Args:
             folder: Absolute.
             sha256: Hash of what was shown.
+            programs: Where programs lie that this trust starts, absolute: it ends when code may write there.
         """
-        path, holder = self.record(folder), self._holder(folder)
-        _HELD[holder] = sha256
+        path, programs = self.record(folder), tuple(programs)
+        self.hold(folder, sha256, programs)
         if path is None:
             return "there is no home folder in which this could be remembered; it holds until this program ends"
         try:
-            _write_private(path, json.dumps({"folder": str(folder.resolve()), "sha256": sha256}) + "\n")
+            record = {"folder": str(folder.resolve()), "sha256": sha256, "programs": programs}
+            _write_private(path, json.dumps(record) + "\n")
         except (OSError, UnicodeEncodeError) as error:
             return f"{path}: cannot be written ({error}); it holds until this program ends"
-        del _HELD[holder]
+        del _HELD[self._holder(folder)]
         return ""
+
+    def hold(self, folder: Path, sha256: str, programs: tuple[str, ...] = ()) -> None:
+        """Trust a folder until this process ends.
+
+        Args:
+            folder: As for `write`.
+            sha256: As for `write`.
+            programs: As for `write`.
+        """
+        _HELD[self._holder(folder)] = (sha256, programs)
+
+    def end(self, writable: str) -> None:
+        """End the trust of all folders with programs where code may write, named ones too.
+
+        Args:
+            writable: The folder that code may write to; absolute, without links.
+
+        Raises:
+            OSError: a record can't be written anew.
+        """
+        for holder, (_, programs) in list(_HELD.items()):
+            if any(lie_together(writable, one) for one in programs):
+                _HELD.pop(holder, None)
+        for path in sorted(self.folder.glob("*.json")) if self.folder else ():
+            try:
+                plain = json.loads(_read_private(path))
+                known = [str(one) for one in plain.get("programs", ())]
+            except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+                continue  # it trusts nothing
+            if any(lie_together(writable, one) for one in known):
+                _write_private(path, json.dumps({"folder": plain["folder"], "ended": writable}) + "\n")
 
     def _holder(self, folder: Path) -> tuple[str, bool]:
         return str(folder.resolve()), self.named
+
+
+def lie_together(one: str, other: str) -> bool:
+    """Return whether a place is another one, or lies in it, or the other way round.
+
+    Args:
+        one: Absolute, without links.
+        other: Likewise.
+    """
+    long, short = (os.path.join(path, "") for path in sorted((one, other), key=len, reverse=True))
+    return long.startswith(short)
 
 
 def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:

@@ -169,7 +169,7 @@ class NamedPlaces:
         """
         program, home = python.parent, python.parent.parent
         settings = (home / "pyvenv.cfg", program / "pyvenv.cfg")
-        self._files.update(settings)
+        self._files.update((*settings, *_matching(program, "*._pth")))
         made = {python.resolve().parent, *(base for one in settings for base in _made_with(one))}
         self._add_library(home, whole=lies_in(home, folder) and not any(one.is_file() for one in settings))
         for base in made:
@@ -185,9 +185,7 @@ class NamedPlaces:
             self._add_found(path)
         if not whole:
             return
-        self._files.update(
-            path for one in ("lib*/libpython*", "bin/pybuilddir.txt", "bin/*._pth") for path in _matching(home, one)
-        )
+        self._files.update(path for one in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, one))
         found = sorted(_matching(home, "lib*/python*"), reverse=True)
         libraries = {path.resolve(): path for path in found if path.is_dir()}
         for path in [one / name for one in libraries.values() for name in _names_in(one)]:

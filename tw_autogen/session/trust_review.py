@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin import PluginSettings, PluginSpec
@@ -51,6 +52,9 @@ _UNREADABLE = "can't be read: "
 _HERE = "runs with all that you may do, outside the sandbox"
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
 _PROGRAMS = ("kernel.python", "plugin.mcp_servers")
+_STARTED = (*_PROGRAMS, "embedding.folder")
+"""What starts programs, or code of which no module is compared when it is loaded."""
+_MOST_PLACES = 1000
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
     "kernel.python": "the interpreter that runs the code",
@@ -170,8 +174,23 @@ class Review:
     def remember(self, sha256: str) -> str:
         """Remember that the user trusts this folder as long as its hash is this one; return a problem, or nothing."""
         if not sha256:
-            return f"it holds for this time only: {self.no_hash_reason()}"
-        return visible_line(self._store.write(self.folder, sha256))
+            return f"it is not trusted: {self.no_hash_reason()}"
+        programs = self._programs()
+        problem = self._store.write(self.folder, sha256, programs)
+        if writable := writable_by_code(programs):  # looked at afterwards: a kernel that comes now ends it by itself
+            self._store.end(writable)
+            self._store.hold(self.folder, sha256, programs)
+            problem = f"code of a kernel that is at work can write to {writable}, where programs lie that this starts"
+            problem = f"it holds until this program ends: {problem}"
+        return visible_line(problem)
+
+    def _programs(self) -> tuple[str, ...]:
+        """Return where programs lie that the folder's trust starts: first names below it, and folders elsewhere."""
+        _, files, _ = self._hashed() if any(want.name in _STARTED for want in self.wants) else ("", None, "")
+        base, found = f"{self.folder}{os.sep}", set[str]()
+        for place in files.places() if files else ():
+            found.add(base + place[len(base) :].split(os.sep)[0] if place.startswith(base) else os.path.dirname(place))
+        return tuple(sorted(found)) if len(found) <= _MOST_PLACES else (str(self.folder),)
 
     def record(self) -> Path | None:
         """Return the file in which the user's trust is remembered; None if there is no place for it."""
