@@ -40,32 +40,16 @@ CODE_SUFFIXES = (
 MODEL_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 """Of weights that are pickled, as Python objects are."""
 PROGRAM_SUFFIXES = (
-    *(
-        ".py",
-        ".pyc",
-        ".pyz",
-        ".pyzw",
-        ".pex",
-        ".pth",
-        "._pth",
-        ".so",
-        ".pyd",
-        ".dll",
-        ".dylib",
-        ".toml",
-        ".cfg",
-        ".ini",
-        ".lock",
-    ),
-    *(".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat", ".cmd", ".exe"),
-    *(".jar", ".war", ".class", ".rb", ".pl", ".pm", ".php", ".phar", ".lua", ".go", ".rs", ".java", ".kt", ".scala"),
-    *(".cs", ".ex", ".exs", ".erl", ".jl", ".r", ".R", ".tcl", ".fish", ".zsh", ".asar", ".c", ".h", ".cc", ".cpp"),
-    *(".mk", ".cmake", ".gradle", ".bzl", "CMakeLists.txt"),
-    *(".node", ".wasm", ".egg", ".whl", ".nix", "Pipfile", ".yarnrc.yml", "pom.xml", "deno.jsonc"),
-    *("package.json", "package-lock.json", "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json"),
-    *("akefile", "ustfile", "emfile", "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", "gradlew", "mvnw"),
-    *("requirements.txt", ".python-version", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml"),
-)
+    ".py", ".pyc", ".pyz", ".pyzw", ".pex", ".pth", "._pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg",
+    ".ini", ".lock", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat",
+    ".cmd", ".exe", ".jar", ".war", ".class", ".rb", ".pl", ".pm", ".php", ".phar", ".lua", ".go", ".rs", ".java",
+    ".kt", ".scala", ".cs", ".ex", ".exs", ".erl", ".jl", ".r", ".R", ".tcl", ".fish", ".zsh", ".asar", ".c", ".h",
+    ".cc", ".cpp", ".mk", ".cmake", ".gradle", ".bzl", "CMakeLists.txt", ".node", ".wasm", ".egg", ".whl", ".nix",
+    "Pipfile", ".yarnrc.yml", ".yarnrc", "pom.xml", "deno.jsonc", "package.json", "package-lock.json",
+    "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json", "akefile", "ustfile", "emfile",
+    "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", ".env.local", "gradlew", "mvnw", "requirements.txt",
+    ".python-version", ".python-versions", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml",
+)  # fmt: skip
 """What the names of programs end with, and of files that say which program `make`, `npm`, `uv` and the like run."""
 
 _HELD: dict[tuple[str, bool], tuple[str, tuple[str, ...]]] = {}
@@ -366,7 +350,7 @@ def code_files(
             top = place == folder
             inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in (".git", ".tw"))]
             inner[:] = [one for one in inner if enter(os.path.join(place, one))]
-            every = caches is Caches.every or caches is Caches.own and f"-packages{os.sep}" not in place
+            every = caches is Caches.every or caches is Caches.own and f"-packages{os.sep}" not in place[len(folder) :]
             count += len(inner) + len(names)
             if count > most:
                 raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")

@@ -531,6 +531,19 @@ def test_packages_of_another_language_and_their_compiled_files_do_not_count(here
     assert read_settings().trust is Trust.full
 
 
+def test_what_python_has_compiled_counts_wherever_the_project_lies(here, monkeypatch):
+    project = here / "js-packages" / "project"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    write(project, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": "./serve"}}}, "serve": ""})
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+
+    write(project, **{"__pycache__/helper.cpython-311.pyc": "0123\0\0\0\0"})
+
+    assert read_settings().trust is Trust.none
+
+
 def test_a_command_of_installed_programs_looks_at_none_of_the_folder(here):
     write(here, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": "uvx", "args": ["mcp-server-time"]}}}})
     review = review_folder()
