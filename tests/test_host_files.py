@@ -41,6 +41,7 @@ READ = {
     "tw_autogen/cli/workspace_choice.py": "asks whether the sessions' folder is there",
     "tw_autogen/role/spec.py": "asks whether a path in a role's settings is a folder",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
+    "tw_autogen/unlisted_folders.py": "asks whether a folder that can't be listed is closed; opens nothing",
     "tw_autogen/cli/file_arguments.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/mcp_server.py": "files that a client names, before a session takes them",
     "tw_autogen/plugin/listing.py": "the user's plugins",
@@ -105,6 +106,7 @@ READ = {
 """Modules that read by path: whose files these are."""
 WRITTEN = {
     "tw_autogen/cli/standard_streams.py": "the null device",
+    "tw_autogen/code_folders.py": "notes in the user's state folder",
     "plugins/sql_pull_data.py": "a private copy in a temporary folder of its own",
     "tw_autogen/cli/ask.py": "standard input, in a temporary folder of its own",
     "tw_autogen/cli/piped_input.py": "standard input, in a temporary folder of its own",

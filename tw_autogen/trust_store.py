@@ -24,6 +24,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.private_files import make_private_folder
+from tw_autogen.unlisted_folders import check_unlisted
 
 _PIECE_BYTES = 1 << 20
 MOST_BYTES = 4 << 20
@@ -39,18 +40,20 @@ CODE_SUFFIXES = (
 MODEL_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 """Of weights that are pickled, as Python objects are."""
 PROGRAM_SUFFIXES = (
-    *(".py", ".pyc", ".pyz", ".pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg", ".ini", ".lock"),
-    *(".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat", ".cmd", ".exe"),
-    *(".jar", ".rb", ".pl", ".php", ".lua", ".go", ".rs", ".java", ".kt", ".cs", ".ex", ".exs", ".mk", ".gradle"),
-    *(".node", ".wasm", ".egg", ".whl", ".nix", "Pipfile", ".yarnrc.yml", "pom.xml", "deno.jsonc"),
-    *("package.json", "package-lock.json", "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json"),
-    *("akefile", "ustfile", "emfile", "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", "gradlew", "mvnw"),
-    *("requirements.txt", ".python-version", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml"),
-)
+    ".py", ".pyc", ".pyz", ".pyzw", ".pex", ".pth", "._pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg",
+    ".ini", ".lock", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat",
+    ".cmd", ".exe", ".jar", ".war", ".class", ".rb", ".pl", ".pm", ".php", ".phar", ".lua", ".go", ".rs", ".java",
+    ".kt", ".scala", ".cs", ".ex", ".exs", ".erl", ".jl", ".r", ".R", ".tcl", ".fish", ".zsh", ".asar", ".c", ".h",
+    ".cc", ".cpp", ".mk", ".cmake", ".gradle", ".bzl", "CMakeLists.txt", ".node", ".wasm", ".egg", ".whl", ".nix",
+    "Pipfile", ".yarnrc.yml", ".yarnrc", "pom.xml", "deno.jsonc", "package.json", "package-lock.json",
+    "pnpm-lock.yaml", "deno.json", "composer.json", "go.mod", "tsconfig.json", "akefile", "ustfile", "emfile",
+    "rocfile", "ockerfile", ".npmrc", ".envrc", ".env", ".env.local", "gradlew", "mvnw", "requirements.txt",
+    ".python-version", ".python-versions", "Taskfile.yml", "Taskfile.yaml", "compose.yaml", "compose.yml",
+)  # fmt: skip
 """What the names of programs end with, and of files that say which program `make`, `npm`, `uv` and the like run."""
 
-_HELD: dict[tuple[str, bool], str] = {}
-"""Hashes under which folders are trusted until this process ends, where no record could be written."""
+_HELD: dict[tuple[str, bool], tuple[str, tuple[str, ...]]] = {}
+"""Hashes under which folders are trusted until this process ends, and their programs, where no record was written."""
 
 
 def state_folder(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -130,7 +133,7 @@ class TrustStore:
         """
         held = _HELD.get(self._holder(folder))
         if held is not None:
-            return held, ""
+            return held[0], ""
         path = self.record(folder)
         if path is None:
             return "", ""
@@ -138,6 +141,9 @@ class TrustStore:
             plain = json.loads(_read_private(path))
             if plain["folder"] != str(folder.resolve()):
                 raise ValueError("it is another folder's")
+            if plain.get("ended"):
+                why = f"code of a kernel could write to {plain['ended']}, where programs of it lie"
+                return "", f"{folder} is not trusted any more: {why}"
             return str(plain["sha256"]), ""
         except FileNotFoundError:
             return "", ""
@@ -146,7 +152,7 @@ class TrustStore:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             return "", f"{path}: damaged ({type(error).__name__}: {error}), so {folder} counts as not trusted"
 
-    def write(self, folder: Path, sha256: str) -> str:
+    def write(self, folder: Path, sha256: str, programs: Iterable[str] = ()) -> str:
         """Record that a folder is trusted as long as its hash is this one; return a problem in words, or nothing.
 
         Where no record can be written, it is trusted so until this process ends.
@@ -154,20 +160,64 @@ class TrustStore:
         Args:
             folder: Absolute.
             sha256: Hash of what was shown.
+            programs: Where programs lie that this trust starts, absolute: it ends when code may write there.
         """
-        path, holder = self.record(folder), self._holder(folder)
-        _HELD[holder] = sha256
+        path, programs = self.record(folder), tuple(programs)
+        self.hold(folder, sha256, programs)
         if path is None:
             return "there is no home folder in which this could be remembered; it holds until this program ends"
         try:
-            _write_private(path, json.dumps({"folder": str(folder.resolve()), "sha256": sha256}) + "\n")
+            record = {"folder": str(folder.resolve()), "sha256": sha256, "programs": programs}
+            _write_private(path, json.dumps(record) + "\n")
         except (OSError, UnicodeEncodeError) as error:
             return f"{path}: cannot be written ({error}); it holds until this program ends"
-        del _HELD[holder]
+        del _HELD[self._holder(folder)]
         return ""
+
+    def hold(self, folder: Path, sha256: str, programs: tuple[str, ...] = ()) -> None:
+        """Trust a folder until this process ends.
+
+        Args:
+            folder: As for `write`.
+            sha256: As for `write`.
+            programs: As for `write`.
+        """
+        _HELD[self._holder(folder)] = (sha256, programs)
+
+    def end(self, writable: str) -> None:
+        """End the trust of all folders with programs where code may write, named ones too.
+
+        Args:
+            writable: The folder that code may write to; absolute, without links.
+
+        Raises:
+            OSError: a record can't be written anew.
+        """
+        for holder, (_, programs) in list(_HELD.items()):
+            if any(lie_together(writable, one) for one in programs):
+                _HELD.pop(holder, None)
+        for path in sorted(self.folder.glob("*.json")) if self.folder else ():
+            try:
+                plain = json.loads(_read_private(path))
+                known = [str(one) for one in plain.get("programs", ())]
+            except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+                continue  # it trusts nothing
+            if any(lie_together(writable, one) for one in known):
+                _write_private(path, json.dumps({"folder": plain["folder"], "ended": writable}) + "\n")
 
     def _holder(self, folder: Path) -> tuple[str, bool]:
         return str(folder.resolve()), self.named
+
+
+def lie_together(one: str, other: str) -> bool:
+    """Return whether a place is another one, or lies in it, or the other way round.
+
+    Args:
+        one: Absolute, without links.
+        other: Likewise.
+    """
+    long, short = (os.path.join(path, "") for path in sorted((one, other), key=len, reverse=True))
+    return long.startswith(short)
 
 
 def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
@@ -289,17 +339,18 @@ def code_files(
         most: How many files and folders there may be in all.
 
     Raises:
-        ConfigError: there are more than `most` files and folders, or links lead round in circles.
+        ConfigError: there are more than `most` files and folders, links lead round in circles, or a folder can't be
+            listed, so that what it holds is not known.
     """
     count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
     walked: set[str] = set()
     for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
-        for place, inner, names in os.walk(folder, followlinks=True) if folder not in walked else ():
+        for place, inner, names in _walk(folder) if folder not in walked else ():
             walked.add(place)
             top = place == folder
             inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in (".git", ".tw"))]
             inner[:] = [one for one in inner if enter(os.path.join(place, one))]
-            every = caches is Caches.every or caches is Caches.own and f"-packages{os.sep}" not in place
+            every = caches is Caches.every or caches is Caches.own and f"-packages{os.sep}" not in place[len(folder) :]
             count += len(inner) + len(names)
             if count > most:
                 raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
@@ -308,6 +359,16 @@ def code_files(
                 counts = name.endswith(suffixes) or programs and os.access(path, os.X_OK)
                 if counts and (every or not name.endswith(".pyc") or _replaces_source(path)):
                     yield path
+
+
+def _walk(folder: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    def refuse(error: OSError) -> None:
+        try:
+            check_unlisted(error, error.filename)
+        except PermissionError as unknown:
+            raise ConfigError(f"{unknown.filename}: {unknown.strerror}") from error
+
+    return os.walk(folder, followlinks=True, onerror=refuse)
 
 
 def _replaces_source(path: Path) -> bool:

@@ -44,6 +44,11 @@ _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".zip", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""
 _MOST_HASHED_BYTES = 1 << 30
 """Of all files of a folder together."""
+_DATA_SUFFIXES = (
+    *(".csv", ".tsv", ".txt", ".log", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow", ".xlsx", ".xls", ".pdf"),
+    *(".db", ".sqlite", ".sqlite3", ".duckdb", ".h5", ".hdf5", ".npy", ".npz", ".png", ".jpg", ".tif", ".mp4"),
+)
+"""Of files that no program is, and that change with use: of more than 4 MB they are not looked at."""
 _UNREADABLE = "unreadable"
 
 
@@ -109,6 +114,10 @@ class TrustedFiles:
             below = {real + place[len(one) :]: digest for place, digest in digests.items() if _is_below(place, one)}
             digests |= {place: digest for place, digest in below.items() if place not in digests}
         return cls(whole.hexdigest(), digests, resolved, tuple(sorted({*walked, *walked.values()})))
+
+    def places(self) -> list[str]:
+        """Return the paths of all files that were there and could be read, also those that links lead to."""
+        return [place for known in (self.digests, self.real) for place, one in known.items() if one != _UNREADABLE]
 
     def holds(self, path: Path | str) -> bool:
         """Return whether a file was hashed."""
@@ -340,23 +349,32 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
-    """Return the hash of a file and its size; one that can't be read, or is data and large, counts as such.
+    """Return the hash of a file and its size; one that can't be read counts as such.
+
+    Of one of more than 4 MB that is called no program this is what the system says of it, which code can't set: its
+    inode, size, and when it was last changed in any way. One that is called data counts as unreadable then.
 
     Args:
         path: The file.
         left_bytes: How much may still be hashed.
 
     Raises:
-        ConfigError: it is larger than that.
+        ConfigError: it is larger than that, or may be executed and can't be read.
     """
-    large = (
-        path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name or os.access(path, os.X_OK)
-    )
+    program = os.path.isfile(path) and os.access(path, os.X_OK)
+    large = program or path.name.endswith((*_BINARY_SUFFIXES, *PROGRAM_SUFFIXES)) or ".so." in path.name
     try:
         return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
-        if getattr(error, "errno", 0) == errno.EFBIG and (large or left_bytes < MOST_BYTES):
+        if getattr(error, "errno", 0) == errno.EFBIG:
+            if path.name.endswith(_DATA_SUFFIXES):
+                return _UNREADABLE, 0
+            if not large and left_bytes >= MOST_BYTES:
+                about = os.stat(path)
+                return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}", 0
             raise ConfigError(f"{path}: the files are too large to look through for trust") from error
+        if program:
+            raise ConfigError(f"{path}: it may be executed and can't be read, so it can't be compared later") from error
         return _UNREADABLE, 0
 
 

@@ -300,7 +300,8 @@ def test_nobody_is_asked_about_more_than_can_be_compared_later(ask, simple):
     trusted, shown = ask(b"y\n")
 
     assert not trusted
-    assert "has more files than can be compared later, so you are not asked about it" in shown
+    assert "can't be compared later, so you are not asked about it: " in shown
+    assert "large.so: the files are too large to look through for trust; look at its files" in shown
 
 
 def test_a_chat_asks_once_before_anything_and_a_new_session_in_it_does_not_ask_again(

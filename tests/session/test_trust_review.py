@@ -510,7 +510,7 @@ def test_a_large_program_ends_trust_when_it_changes(here, name):
 
 
 PASSED_OVER = {
-    "Python's packages for Node": (["npx", "-y", "x"], ".venv/lib/x.py"),
+    "Python's packages for Node": (["npx", "-y", "x"], ".venv/lib/python3.11/site-packages/x.py"),
     "Node's packages for Python": (["python3", "server.py"], "node_modules/x/index.js"),
     "compiled files of packages": (["make"], ".venv/lib/python3.11/site-packages/x/__pycache__/y.cpython-311.pyc"),
 }
@@ -529,6 +529,19 @@ def test_packages_of_another_language_and_their_compiled_files_do_not_count(here
     write(here, **{name: f"{text}2"})
 
     assert read_settings().trust is Trust.full
+
+
+def test_what_python_has_compiled_counts_wherever_the_project_lies(here, monkeypatch):
+    project = here / "js-packages" / "project"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    write(project, **{HOSTILE: {"plugin.mcp_servers": {"m": {"command": "./serve"}}}, "serve": ""})
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+
+    write(project, **{"__pycache__/helper.cpython-311.pyc": "0123\0\0\0\0"})
+
+    assert read_settings().trust is Trust.none
 
 
 def test_a_command_of_installed_programs_looks_at_none_of_the_folder(here):

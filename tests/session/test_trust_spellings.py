@@ -1,6 +1,7 @@
 """A setting is shown, hashed and used in one form, in whatever way it is spelt; trust is of one folder."""
 
 import json
+import os
 import sys
 import time
 from contextlib import suppress
@@ -274,3 +275,36 @@ def test_a_settings_file_is_not_larger_than_people_write(here):
 
     with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: cannot be read \(it has more than 100 kB"):
         read_settings()
+
+
+LOOKING = {
+    "npx": (("npx", "-y", "@modelcontextprotocol/server-time"), True),
+    "npx with an absolute path": (("npx", "-y", "server-filesystem", "/data"), True),
+    "npx with a relative path": (("npx", "-y", "server-filesystem", "."), False),
+    "uv": (("uv", "run", "--with", "mcp[cli]", "mcp", "run", "/own/server.py"), True),
+    "uv with a script here": (("uv", "run", "server.py"), False),
+    "installed programs": (("uvx", "mcp-server-time"), False),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="programs are shell scripts")
+@pytest.mark.parametrize("case", LOOKING)
+def test_a_command_that_looks_for_programs_starts_elsewhere_where_the_folder_is_not_trusted(
+    here, tmp_path, monkeypatch, case
+):
+    (command, *args), elsewhere = LOOKING[case]
+    program = tmp_path / "bin" / command
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\npwd > '{tmp_path}/ran'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+
+    servers = {"m": {"command": command, "args": args}}
+    for trust in (False, True):
+        with pytest.raises(ConfigError, match="MCP server 'm'"):
+            open_session(ScriptedModel([]), mcp_servers=servers, trust=trust, folder=tmp_path / "sessions")
+
+        apart = elsewhere and not trust
+        started = (tmp_path / "ran").read_text(encoding="utf-8").strip()
+        assert (started == str(here)) is not apart, started
+        assert not apart or started.endswith("/tw-autogen/mcp")

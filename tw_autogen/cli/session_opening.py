@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,17 +89,28 @@ def open_session_for(
         rerun=True if options.rerun else None,
         trust=options.trust,
     )
-    if options.workspace or not prune_refusal_reason(settings):
-        _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
-    if project:  # a plugin that failed while it was loaded is not there
-        offered = _plugins_of(session)
-        project = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
-    asked = [role.model for role in session.roles if isinstance(role, Planner | CodeInterpreter)]
-    models = dict.fromkeys(f"model: {model}" for model in asked if isinstance(model, OpenAIModel))
-    for line in (*models, said, elsewhere, *((project.found, *project.remarks) if project else ())):
-        if line:
-            say(line)
+    with contextlib.ExitStack() as undo:
+        undo.callback(session.close)
+        if options.workspace or not prune_refusal_reason(settings):
+            _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
+        for line in (*_models_of(session), said, elsewhere, *_words_about(project, session)):
+            if line:
+                say(line)
+        undo.pop_all()
     return session
+
+
+def _models_of(session: Session) -> Iterable[str]:
+    asked = [role.model for role in session.roles if isinstance(role, Planner | CodeInterpreter)]
+    return dict.fromkeys(f"model: {model}" for model in asked if isinstance(model, OpenAIModel))
+
+
+def _words_about(project: Project | None, session: Session) -> Iterable[str]:
+    if project is None:
+        return ()
+    offered = _plugins_of(session)  # a plugin that failed while it was loaded is not there
+    found = replace(project, plugins=tuple(spec for spec in project.plugins if spec.name in offered))
+    return (found.found, *found.remarks)
 
 
 def copy_files_of_answers(session: Session, options: Options) -> AnswerFiles:

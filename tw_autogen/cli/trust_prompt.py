@@ -56,8 +56,8 @@ def ask_for_trust(options: Options, console: Console) -> None:
         return
     asked_about = review.sha256()
     if not asked_about:
-        words = f"{review.title()} has more files than can be compared later, so you are not asked about it"
-        console.print(Text(f"{words}; look at them before you use --trust", style="yellow"), soft_wrap=True)
+        words = f"{review.title()} can't be compared later, so you are not asked about it: {review.no_hash_reason()}"
+        console.print(Text(f"{words}; look at its files before you use --trust", style="yellow"), soft_wrap=True)
         return
     _show(review, console)
     forget_typed()

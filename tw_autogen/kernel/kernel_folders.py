@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -77,8 +78,8 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         settings: What is granted besides.
 
     Raises:
-        KernelStartError: a folder that code may write to was exchanged since it was checked.
-        OverflowError: as of `protected_in`.
+        KernelStartError: a folder that code may write to was exchanged since it was checked, or can't be looked
+            through.
     """
 
     def real(paths: tuple[str, ...]) -> list[str]:
@@ -95,7 +96,12 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     kept: dict[str, Mapping[str, tuple[int, int]]] = {}
     for one in write if settings.sandbox != OFF else ():
         looked = place.kept.get(one)
-        kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+        try:
+            kept |= protected_in(one, place.folder, known=place.known, others=len(kept)) if looked is None else looked
+        except (OverflowError, PermissionError) as error:
+            said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
+            text = f"{said}; settings files and hooks can't be kept read-only there, so no code is run"
+            raise KernelStartError(text, folder=place.folder) from error
     if settings.sandbox != OFF and standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
         kept |= _sessions_in(place.folder)
     known = {path: found for one in kept.values() for path, found in one.items()}
@@ -141,6 +147,7 @@ def protected_in(
 
     Raises:
         KernelStartError: it is not the folder that was checked.
+        PermissionError: it, or a folder below, can't be listed.
         OverflowError: there are more files, or more such files, than can be kept read-only.
     """
     found: dict[str, Mapping[str, tuple[int, int]]] = {}
@@ -151,6 +158,8 @@ def protected_in(
             if others + len(found) > _MOST_KEPT:
                 raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
     except PermissionError as error:
+        if error.errno == errno.EACCES:
+            raise
         text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
         raise KernelStartError(text, folder=own or Path(folder)) from error
     return found

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.closing import Closing
+from tw_autogen.code_folders import note_code_folders
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.client import KernelClient, KernelHandle, most_message_bytes
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
@@ -56,7 +57,9 @@ class LiveKernel(Closing):
             self.folder = named_folder(folder, writable=self._settings.write) if confined else real_path(folder)
         self._owns_folder = folder is None
         self._pinned = PinnedPaths(self.folder, self._settings)
-        KERNEL_FOLDERS.update((self.folder, *(Path(one).expanduser().resolve() for one in self._settings.write)))
+        writable = [Path(one).expanduser().resolve() for one in self._settings.write]
+        KERNEL_FOLDERS.update((self.folder, *writable))
+        note_code_folders([*writable, *([] if folder is None else [self.folder])])
         check_open_files(self.folder)
         self._wakeup = WakeupSocket()
         weakref.finalize(self, self._wakeup.close)

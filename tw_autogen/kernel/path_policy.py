@@ -272,6 +272,8 @@ def _protected(
         found = protected_in(str(real), own, known=known, others=others)
     except OverflowError as error:
         return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder", {}
+    except PermissionError as error:
+        return f"{error.filename}: {error.strerror}", {}
     linked = next((one for one in found if os.path.islink(one)), "")
     if linked:
         return f"{linked} is a link, which can't be kept read-only; grant a folder without it", {}

@@ -14,6 +14,7 @@ from typing import Any
 from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Dict
 
+from tw_autogen.code_folders import note_code_folders
 from tw_autogen.errors import ConfigError, KernelStartError, nearest
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.first_server import SUPERVISED
@@ -84,6 +85,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             raise KernelStartError(str(error), folder=self._cwd) from error
         settings = pinned.granted()
         KERNEL_FOLDERS.update((self._cwd, *map(Path, settings.write)))
+        note_code_folders([self._cwd, *map(Path, settings.write)])
         if self._cwd.is_dir():
             self._pinned = pinned
         given = kwargs.get("env") or {}

@@ -36,12 +36,20 @@ class Descent:
         at: The directory to begin with; closed with this.
         leave: Called with the directory above and the name of each that was left for good; such directories are opened
             to be emptied. None: they are only read.
+        closed: Called with the directory above, the name and the error of each that can't be opened; may raise.
     """
 
-    def __init__(self, at: At, *, leave: Callable[[At, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        at: At,
+        *,
+        leave: Callable[[At, str], None] | None = None,
+        closed: Callable[[At, str, OSError], None] = lambda above, name, error: None,
+    ) -> None:
         self.at = at
         """The directory that is open now."""
         self._leave = leave
+        self._closed = closed
         self._above: list[tuple[At | None, tuple[int, int]]] = []
         self._names: list[str] = []
         self._to_enter: list[list[str]] = []
@@ -74,8 +82,12 @@ class Descent:
         self._to_enter.append(folders[::-1])
         while True:
             while self._to_enter[-1]:
-                with contextlib.suppress(OSError):
-                    self._down(self._to_enter[-1].pop())
+                name = self._to_enter[-1].pop()
+                try:
+                    self._down(name)
+                except OSError as error:
+                    self._closed(self.at, name, error)
+                else:
                     return True
             if not self._above:
                 return False

@@ -7,8 +7,9 @@ import errno
 import os
 from collections.abc import Iterator
 
-from tw_autogen.safe_folder.directory_calls import identity, open_folder
+from tw_autogen.safe_folder.directory_calls import At, identity, open_folder
 from tw_autogen.safe_folder.directory_tree import Descent
+from tw_autogen.unlisted_folders import check_unlisted
 
 _NAMES = frozenset({
     # settings of this package and of what it reads
@@ -57,22 +58,31 @@ def protected_below(
     Folders are opened one below the other, without following links, so what is yielded was in this folder then.
 
     Args:
-        folder: Absolute, no link itself; links below are returned, not followed. One that is missing or closed to this
-            user, or a file, holds nothing.
+        folder: Absolute, no link itself; links below are returned, not followed. One that is missing, or a file, holds
+            nothing; so does one of another user that this one may not pass.
         known: Device and number that the folder must have; None: any.
 
     Raises:
         OverflowError: there are more than 200 000 files and folders.
-        PermissionError: the folder is not the one that is known.
+        PermissionError: EPERM, the folder is not the one that is known; EACCES, it, or one below, can't be listed.
     """
     left = _MOST_ENTRIES
     try:
         at = open_folder(None, folder, listed=True)
-    except OSError:
+    except OSError as error:
         if known is not None and _numbers(folder) != known:
             raise _another(folder) from None
+        check_unlisted(error, folder)
         return
-    with Descent(at) as way:
+
+    def closed(above: At, name: str, error: OSError) -> None:
+        try:
+            check_unlisted(error, name, at=above)
+        except PermissionError as found:
+            found.filename = os.path.join(here, name)
+            raise
+
+    with Descent(at, closed=closed) as way:
         if known is not None and identity(at) != known:
             raise _another(folder)
         chain: list[tuple[str, tuple[int, int]]] = []
@@ -83,7 +93,7 @@ def protected_below(
             here = os.path.join(folder, prefix.replace("/", os.sep))
             chain.append((here.rstrip(os.sep) if prefix else folder, identity(way.at)))
             inner = []
-            with contextlib.suppress(OSError), os.scandir(way.at) as entries:
+            with os.scandir(way.at) as entries:
                 for one in entries:
                     left -= 1
                     if left < 0:

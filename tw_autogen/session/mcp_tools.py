@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _OPTIONS_WITH_VALUE = ("--directory", "--project", "--with")
 """Of `uv`, before the script that it runs."""
+_LOOK_FOR_PROGRAMS = frozenset(("npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx"))
+"""Commands that look for what they run in the folder where they start, and above it."""
 
 
 def start_mcp_servers(
@@ -66,7 +68,8 @@ def start_mcp_servers(
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
     if distrusted is not None:
-        servers = tuple(map(_without_modules_of_here, servers))
+        apart = _empty_folder(logs)
+        servers = tuple(_without_programs_of_here(_without_modules_of_here(one), apart) for one in servers)
     start = Path.cwd() if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)
     if from_folder:
@@ -95,6 +98,34 @@ def _without_modules_of_here(server: McpServer) -> McpServer:
     if os.path.isabs(server.cwd) or _runs_script(server.args):
         return server
     return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
+
+
+def _without_programs_of_here(server: McpServer, apart: Path) -> McpServer:
+    """Return a server that starts in an empty folder, if its command would look for programs in the current one.
+
+    `uv run` takes the environment and the settings that it finds there, `npx` and the like the packages. One whose
+    words name a path relative to the current folder starts there nevertheless, as does one with a `cwd`.
+    """
+    words = server.args
+    program = os.path.basename(server.command).lower().removesuffix(".exe").removesuffix(".cmd")
+    looks = program in _LOOK_FOR_PROGRAMS or program == "uv" and "run" in words
+    if server.transport != "stdio" or server.cwd or not looks or any(map(_is_relative_path, words)):
+        return server
+    return replace(server, cwd=str(apart))
+
+
+def _is_relative_path(word: str) -> bool:
+    if os.path.isabs(word) or word.startswith(("@", "-")) or ":" in word.partition("/")[0]:
+        return False
+    return word.startswith(".") or "/" in word or os.sep in word or word.endswith((".py", ".js", ".mjs", ".cjs", ".ts"))
+
+
+def _empty_folder(logs: Path) -> Path:
+    """Return an empty folder of the user's, with no project above it; where there is no home, in the servers' own."""
+    state = state_folder()
+    folder = (logs if state is None else state) / "mcp"
+    make_private_folder(folder)
+    return folder
 
 
 def _own_caches(logs: Path, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from tw_autogen.trust_store import (
     code_files,
     read_regular,
 )
+from tw_autogen.unlisted_folders import listed_names
 
 _BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
@@ -35,8 +37,15 @@ def _enter_all(path: str) -> bool:
     return True
 
 
-def _is_no_python_environment(path: str) -> bool:
-    return not os.path.lexists(os.path.join(path, "pyvenv.cfg"))
+def _is_no_python_library(path: str) -> bool:
+    """Return whether a folder is none that holds the packages of a virtual environment of Python.
+
+    The rest of an environment is looked into: whoever may write `pyvenv.cfg` says that a folder is one.
+    """
+    above, name = os.path.split(path)
+    home, library = os.path.split(above)
+    packages = library in ("lib", "lib64") and name.startswith("python") or (library, name) == ("Lib", "site-packages")
+    return not (packages and os.path.lexists(os.path.join(home, "pyvenv.cfg")))
 
 
 def _is_no_node_folder(path: str) -> bool:
@@ -160,7 +169,7 @@ class NamedPlaces:
         """
         program, home = python.parent, python.parent.parent
         settings = (home / "pyvenv.cfg", program / "pyvenv.cfg")
-        self._files.update(settings)
+        self._files.update((*settings, *_matching(program, "*._pth")))
         made = {python.resolve().parent, *(base for one in settings for base in _made_with(one))}
         self._add_library(home, whole=lies_in(home, folder) and not any(one.is_file() for one in settings))
         for base in made:
@@ -172,15 +181,16 @@ class NamedPlaces:
         start = ("*.pth", "sitecustomize*", "usercustomize*", "__pycache__/*customize.*")
         patterns = [f"{place}/{one}" for place in ("lib*/python*/*-packages", "Lib/site-packages") for one in start]
         patterns += ["lib*/python*.zip", *(f"lib*/python*/{one}" for one in start[1:])]
-        for found in [path for one in patterns for path in home.glob(one)]:
-            self._add_found(found)
+        for path in [path for one in patterns for path in _matching(home, one)]:
+            self._add_found(path)
         if not whole:
             return
-        self._files.update((*home.glob("lib*/libpython*"), *home.glob("bin/pybuilddir.txt"), *home.glob("bin/*._pth")))
-        libraries = {path.resolve(): path for path in sorted(home.glob("lib*/python*"), reverse=True) if path.is_dir()}
-        for found in [path for one in libraries.values() for path in one.iterdir()]:
-            if not found.name.endswith("-packages"):
-                self._add_found(found)
+        self._files.update(path for one in ("lib*/libpython*", "bin/pybuilddir.txt") for path in _matching(home, one))
+        found = sorted(_matching(home, "lib*/python*"), reverse=True)
+        libraries = {path.resolve(): path for path in found if path.is_dir()}
+        for path in [one / name for one in libraries.values() for name in _names_in(one)]:
+            if not path.name.endswith("-packages"):
+                self._add_found(path)
 
     def _add_found(self, path: Path) -> None:
         """Add a file, or all code of a folder, with what Python has compiled of it."""
@@ -188,6 +198,24 @@ class NamedPlaces:
             self.add_code([path], caches=Caches.every)
         else:
             self._files.add(path)
+
+
+def _matching(folder: Path, pattern: str) -> Iterator[Path]:
+    """Return what `Path.glob` would, but for a pattern without `**`.
+
+    Raises:
+        ConfigError: a folder on the way can't be listed, so that what it holds is not known.
+    """
+    first, _, rest = pattern.partition("/")
+    for name in fnmatch.filter(_names_in(folder), first):
+        yield from _matching(folder / name, rest) if rest else (folder / name,)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return listed_names(folder)
+    except PermissionError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}") from error
 
 
 def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
@@ -276,7 +304,7 @@ def _places_of(server: McpServer) -> Callable[[str], bool]:
     if "PATH" in server.env:  # any program may go by the name
         return _enter_all
     if _program(server.command) in _OF_NODE:
-        return _is_no_python_environment
+        return _is_no_python_library
     return _is_no_node_folder if _PYTHON.fullmatch(_program(server.command)) else _enter_all
 
 

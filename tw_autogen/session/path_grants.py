@@ -66,7 +66,8 @@ class Grants:
     def take_new_hooks(self) -> list[str]:
         """Return settings files and hooks that exist since the last call in folders that code may write to.
 
-        The first call returns none.
+        The first call returns all that are there. A folder that can't be looked through comes itself, with the hooks
+        that it had.
         """
         if not self._writable:
             return []
@@ -75,8 +76,9 @@ class Grants:
         for folder in self._writable:
             try:
                 found |= {path for path, _ in protected_below(folder) if not own or not path.startswith(f"{own}/")}
-            except OverflowError:  # it was smaller when it was granted
-                continue
+            except (OverflowError, PermissionError) as error:  # code has done that since it was granted
+                found |= {getattr(error, "filename", None) or folder}
+                found |= {path for path in self._known if path.startswith(f"{folder}/")}
         new, self._known = found - self._known, found
         return sorted(new)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin import PluginSettings, PluginSpec
@@ -51,6 +52,9 @@ _UNREADABLE = "can't be read: "
 _HERE = "runs with all that you may do, outside the sandbox"
 _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
 _PROGRAMS = ("kernel.python", "plugin.mcp_servers")
+_STARTED = (*_PROGRAMS, "embedding.folder")
+"""What starts programs, or code of which no module is compared when it is loaded."""
+_MOST_PLACES = 1000
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
     "kernel.python": "the interpreter that runs the code",
@@ -160,7 +164,7 @@ class Review:
     def still_trusted_files(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
         known, _ = self._store.read(self.folder)
-        sha256, files = self._hashed() if known else ("", None)
+        sha256, files, _ = self._hashed() if known else ("", None, "")
         return files if known and known == sha256 else None
 
     def problem(self) -> str:
@@ -170,22 +174,41 @@ class Review:
     def remember(self, sha256: str) -> str:
         """Remember that the user trusts this folder as long as its hash is this one; return a problem, or nothing."""
         if not sha256:
-            return "there is too much in this folder to remember it by; it holds for this time only"
-        return visible_line(self._store.write(self.folder, sha256))
+            return f"it is not trusted: {self.no_hash_reason()}"
+        programs = self._programs()
+        problem = self._store.write(self.folder, sha256, programs)
+        if writable := writable_by_code(programs):  # looked at afterwards: a kernel that comes now ends it by itself
+            self._store.end(writable)
+            self._store.hold(self.folder, sha256, programs)
+            problem = f"code of a kernel that is at work can write to {writable}, where programs lie that this starts"
+            problem = f"it holds until this program ends: {problem}"
+        return visible_line(problem)
+
+    def _programs(self) -> tuple[str, ...]:
+        """Return where programs lie that the folder's trust starts: first names below it, and folders elsewhere."""
+        _, files, _ = self._hashed() if any(want.name in _STARTED for want in self.wants) else ("", None, "")
+        base, found = f"{self.folder}{os.sep}", set[str]()
+        for place in files.places() if files else ():
+            found.add(base + place[len(base) :].split(os.sep)[0] if place.startswith(base) else os.path.dirname(place))
+        return tuple(sorted(found)) if len(found) <= _MOST_PLACES else (str(self.folder),)
 
     def record(self) -> Path | None:
         """Return the file in which the user's trust is remembered; None if there is no place for it."""
         return self._store.record(self.folder)
 
     def sha256(self) -> str:
-        """Return the hash of what the folder wants and of all files that its trust is about; empty: they are too many.
+        """Return the hash of what the folder wants and of all files that its trust is about; empty: it has none.
 
         These are the folder's settings files, those that they name, the code and YAML of its roles and plugins with
         what such roles import from the folder, and its examples.
         """
         return self._hashed()[0]
 
-    def _hashed(self) -> tuple[str, TrustedFiles | None]:
+    def no_hash_reason(self) -> str:
+        """Return in words why there is no hash: the files are too many, or can't be looked through."""
+        return self._hashed()[2]
+
+    def _hashed(self) -> tuple[str, TrustedFiles | None, str]:
         wants = [(want.name, want.does) for want in self.wants]  # before the files: what it has read is what is hashed
         try:
             folders = list(self._code_folders())
@@ -196,9 +219,9 @@ class Review:
                     folders=[*folders, *(self.folder / one for one in EXAMPLES)],
                     contents={**self._kept, **self._contents},
                 )
-        except ConfigError:
-            return "", None  # too much to look through: never remembered
-        return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files
+        except ConfigError as error:
+            return "", None, visible_line(str(error))
+        return hashlib.sha256(json.dumps([files.sha256, wants]).encode()).hexdigest(), files, ""
 
     @property
     def _contents(self) -> dict[Path, bytes | None]:

@@ -1,0 +1,108 @@
+"""Folders that code of kernels may write to, known to all processes of this user: programs there are trusted no longer.
+
+What a program loads is more than any list of files says. So trust that starts programs ends when a kernel begins whose
+code may write where they lie, and is not remembered while a process lives that has had one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from tw_autogen.private_files import make_private_folder
+from tw_autogen.trust_store import TrustStore, lie_together, state_folder
+
+if sys.platform != "win32":
+    import fcntl
+
+_SUFFIX = ".folders"
+_HIDDEN = ".tw"
+"""Where sessions lie; no program is looked for there."""
+_MOST_FOLDERS = 10_000
+"""Of one process; more count as all folders there are."""
+_MOST_BYTES = 1 << 24
+
+
+class _Notes:
+    """The file in which this process writes its folders, locked for as long as it lives.
+
+    Args:
+        place: The user's folder of such files.
+    """
+
+    def __init__(self, place: Path) -> None:
+        make_private_folder(place)
+        path = place / f"{os.getpid()}-{secrets.token_hex(8)}"
+        self.folders: set[str] = set()
+        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_SH)
+        os.rename(path, f"{path}{_SUFFIX}")  # it is seen by others once it is locked
+
+    def add(self, folder: str) -> None:
+        self.folders.add(folder)
+        if len(self.folders) <= _MOST_FOLDERS:
+            os.write(self._file, os.fsencode(folder if len(self.folders) < _MOST_FOLDERS else os.sep) + b"\0")
+
+
+_NOTES: dict[tuple[int, Path], _Notes] = {}
+
+
+def note_code_folders(folders: Iterable[Path]) -> None:
+    """Note that code may write to folders until this process ends, and end trust that starts programs there.
+
+    Sessions below a `.tw` are left out. Where the user has no state folder, nothing is remembered that could end.
+
+    Args:
+        folders: Absolute.
+    """
+    state = state_folder()
+    wanted = {os.path.realpath(one) for one in folders}
+    wanted = {one for one in wanted if _HIDDEN not in Path(one).parts}
+    if state is None or sys.platform == "win32" or not wanted:
+        return
+    with contextlib.suppress(OSError):
+        notes = _NOTES.get((os.getpid(), state)) or _NOTES.setdefault((os.getpid(), state), _Notes(state / "writers"))
+        new = wanted - notes.folders
+        for one in new:
+            notes.add(one)
+            TrustStore.of_user().end(one)
+
+
+def writable_by_code(places: Iterable[str]) -> str:
+    """Return a folder that code of a living process's kernels may write to, if places lie in it; empty if none do.
+
+    Args:
+        places: Absolute, without links.
+    """
+    state = state_folder()
+    if state is None or sys.platform == "win32":
+        return ""
+    here = list(places)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(state / "writers") as found:
+        for one in [one.path for one in found if one.name.endswith(_SUFFIX)]:
+            for folder in _folders_of(one):
+                if any(lie_together(folder, place) for place in here):
+                    return folder
+    return ""
+
+
+def _folders_of(path: str) -> list[str]:
+    """Return what a living process has noted; the file of one that has ended is removed."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return []
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return [os.fsdecode(one) for one in os.read(file, _MOST_BYTES).split(b"\0") if one]
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        return []
+    finally:
+        os.close(file)
