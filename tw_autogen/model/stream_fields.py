@@ -42,6 +42,8 @@ class FieldStream:
 
     def __init__(self) -> None:
         self._text = ""
+        self._more: list[str] = []  # what came since `_text` was looked at: to join them takes the time of the whole
+        self._length = 0
         self._begin = -1
         self._checked = 0
         self._broken = False
@@ -53,9 +55,12 @@ class FieldStream:
         """Add new text, and return what it adds to which field."""
         if self._broken:
             return []
-        self._text += delta
-        if self._parsed_chars > _MOST_CHARS_PARSED and len(self._text) < self._next_length:
+        self._more.append(delta)
+        self._length += len(delta)
+        if self._parsed_chars > _MOST_CHARS_PARSED and self._length < self._next_length:
             return []
+        self._text += "".join(self._more)
+        self._more.clear()
         self._parsed_chars += len(self._text)
         self._next_length = len(self._text) * 9 // 8
         if self._begin < 0:
