@@ -11,6 +11,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
+from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import write_plugin
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import read_project, read_settings, review_folder
@@ -414,3 +415,15 @@ def test_an_earlier_sessions_file_is_read_in_the_folder_that_was_looked_at(tmp_p
             session.ask("show it", files=earlier / "files" / "sales.csv")
 
     assert not list(own.glob("*.csv"))
+
+
+def test_a_link_of_codes_in_the_folder_where_it_works_is_not_followed_where_that_is_the_current_folder_too(here):
+    write(here, {"sales.csv": "ok", "real.csv": "other"})
+    own = here.parent / "own"
+    own.mkdir()
+    with LocalKernel(here), SafeFolder(here) as opened:
+        assert copy_in(Path("sales.csv"), own, distrusted=[opened]).read_text() == "ok"
+        link(here, "sales.csv", "real.csv")
+
+        with pytest.raises(ConfigError, match="a link"):
+            copy_in(Path("sales.csv"), own, distrusted=[opened])

@@ -12,6 +12,7 @@ import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -300,8 +301,9 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
             raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
         found = next(((one, name) for one, name in names if name), None)
         for here in (folder, _below_a_kernel(path)):
-            if here is not None and not (found and found[0].path.is_relative_to(here)):
-                with SafeFolder(here) as opened:
+            if here is not None:
+                held = found is not None and found[0].path.is_relative_to(here)  # what lies there now may be another
+                with nullcontext(found[0]) if found and held else SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
         return path.open("rb") if found is None else found[0].open_file(found[1])
