@@ -6,6 +6,7 @@ code may write where they lie, and is not remembered while a process lives that 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import secrets
@@ -36,11 +37,20 @@ class _Notes:
 
     def __init__(self, place: Path) -> None:
         make_private_folder(place)
+        for one in _files_in(place):
+            _folders_of(one)
         path = place / f"{os.getpid()}-{secrets.token_hex(8)}"
         self.folders: set[str] = set()
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_SH)
         os.rename(path, f"{path}{_SUFFIX}")  # it is seen by others once it is locked
+        self._made = os.getpid()
+        atexit.register(self._remove, f"{path}{_SUFFIX}")
+
+    def _remove(self, path: str) -> None:
+        if os.getpid() == self._made:  # not in a process that was forked from this one
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
     def add(self, folder: str) -> None:
         self.folders.add(folder)
@@ -82,12 +92,18 @@ def writable_by_code(places: Iterable[str]) -> str:
     if state is None or sys.platform == "win32":
         return ""
     here = list(places)
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(state / "writers") as found:
-        for one in [one.path for one in found if one.name.endswith(_SUFFIX)]:
-            for folder in _folders_of(one):
-                if any(lie_together(folder, place) for place in here):
-                    return folder
+    for one in _files_in(state / "writers"):
+        for folder in _folders_of(one):
+            if any(lie_together(folder, place) for place in here):
+                return folder
     return ""
+
+
+def _files_in(place: Path) -> list[str]:
+    try:
+        return [os.path.join(place, name) for name in os.listdir(place) if name.endswith(_SUFFIX)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _folders_of(path: str) -> list[str]:

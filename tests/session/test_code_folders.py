@@ -123,3 +123,17 @@ def test_a_session_of_the_trusted_folder_keeps_its_trust_but_not_with_a_grant_ov
     LocalKernel(settings=KernelSettings(write=(str(here),))).close()
 
     assert read_settings().trust is Trust.none
+
+
+def test_nothing_stays_of_processes_that_have_ended(here, tmp_path):
+    writers = tmp_path / "home" / ".local" / "state" / "tw-autogen" / "writers"
+    killed = begin(".")
+    killed.kill()
+    killed.communicate()
+    assert len(list(writers.iterdir())) == 1
+
+    process = begin("out")
+
+    assert len(list(writers.iterdir())) == 1
+    end(process)
+    assert list(writers.iterdir()) == []
