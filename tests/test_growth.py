@@ -7,6 +7,7 @@ anything while it stays below a tenth of a second. The processor's time is measu
 import contextlib
 import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -82,7 +83,7 @@ PARSERS = {
     "form of an answer": (asked, NOTHING),
     "cell": (lambda text: verify(text, POLICIES["default"]), NOTHING),
     "strict cell": (lambda text: verify(text, POLICIES["strict"]), NOTHING),
-    "links": (lambda text: list(linked_files(text, [])), NOTHING),
+    "links": (lambda text: list(linked_files(text, [Path("/tmp")])), NOTHING),
     "kernel's message": (
         lambda text: kernel_message(b'{"msg_type": "a"}', b"{}", text.encode("utf-8", "replace")),
         NOTHING,
@@ -132,6 +133,50 @@ def test_time_grows_with_the_length_and_nothing_unexpected_is_raised(name):
         for unit in ('"', "[", "{", '{"', '\\"', "'", "\n", " ", "<"):
             for tail in ("", '"}'):
                 check_growth(parse, expected, lambda size, h=head, u=unit, t=tail: h + (u * size)[:size] + t)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("object", "{'a':1}" * 60_000),
+        ("planner's reply", "{'a':1}\n" * 60_000),
+        ("links", f"[a](/{'a/' * 400_000})"),
+        ("links", f"[a](/{'a/' * 2_000}) " * 200),
+        ("links", f"[a](file:///{'../' * 300_000})"),
+    ],
+    ids=["objects", "lines", "a long link", "many links", "a long address"],
+)
+def test_what_takes_no_time_as_a_short_text_takes_none_as_one_of_hundreds_of_kilobytes(name, text):
+    parse, expected = PARSERS[name]
+
+    assert seconds(parse, text, expected) < 2
+
+
+@pytest.mark.parametrize("unit", ["a", " ", "a b ", "`", "é", "<think>"])
+@pytest.mark.parametrize("stream_of", [CodeStream, FieldStream])
+def test_a_line_that_comes_in_many_pieces_and_does_not_end_takes_linear_time(stream_of, unit):
+    grows = stream_of()
+
+    def feed(pieces):
+        for _ in range(pieces):
+            grows.feed(unit)
+
+    began = time.process_time()
+    feed(400_000)
+    assert time.process_time() - began < 4
+
+
+def test_of_a_long_line_nothing_is_lost_once_it_ends():
+    grows, said = CodeStream(), f"{'word ' * 10_000}end\n```python\n{'x' * 50_000}\n```\nmore\n"
+    grown = [one for at in range(0, len(said), 7) for one in grows.feed(said[at : at + 7])]
+
+    assert "".join(text for name, text in grown if name == "thought") == f"{'word ' * 10_000}end\nmore\n"
+    assert "".join(text for name, text in grown if name == "reply_content").rstrip("\n") == "x" * 50_000
+
+
+def test_a_well_formed_object_counts_behind_some_that_are_not_and_a_whole_reply_of_those_is_its_first():
+    assert read_object("{'a': 1} " * 90 + '{"a": 1, "b": 2}') == {"a": 1, "b": 2}
+    assert read_object("{'a': 1} " * 900) == {"a": 1}
 
 
 @pytest.mark.parametrize("name", ["object", "planner's reply"])

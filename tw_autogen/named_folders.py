@@ -21,11 +21,11 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     Args:
         path: Absolute, or relative to the current folder.
         writable: Folders that code can write to besides those of `KERNEL_FOLDERS`.
-        distrusted: A folder that somebody else may have made; None: there is none.
+        distrusted: A folder that somebody else may have made, by its path without links; None: there is none.
 
     Raises:
-        ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`; names the link, where
-            it leads, and what to do.
+        ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`, or a path below
+            `distrusted` leads elsewhere since that was moved; names the link, where it leads, and what to do.
     """
     if kept_path(path):
         return Path(os.path.abspath(path))
@@ -57,8 +57,14 @@ def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: 
             f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
             "mean, or remove the link"
         )
-    if distrusted is not None and _link_out(target, links, [os.path.realpath(distrusted)]):
-        raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, what)}")
+    if distrusted is not None:
+        real = os.path.realpath(distrusted)
+        if real != str(distrusted) and os.name == "posix" and _is_in(os.path.abspath(path), str(distrusted)):
+            raise ConfigError(
+                f"{path}: {distrusted} was moved, and leads to {real} now; start again where the {what} lies"
+            )
+        if _link_out(target, links, [real]):
+            raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, what)}")
     return Path(target)
 
 

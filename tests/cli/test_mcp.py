@@ -111,6 +111,7 @@ def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path
         failures = {
             "name 'nope' is not defined": await call("run_code", code="nope"),
             "The code was not run, because it breaks rules": await call("run_code", code="import subprocess"),
+            "there is no such file": await call("ask", request="Read it.", files=["a/" * 1_000_000]),
             "lies in no folder that may be read here": await call("ask", request="Read it.", files=[str(secret)]),
             "there is no file": await call("ask", request="Read it.", files=["none.csv"]),
             "'no\\x00ne.csv': there is no": await call("ask", request="Read it.", files=["no\0ne.csv"]),

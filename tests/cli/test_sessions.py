@@ -8,8 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from tw_autogen.cli import main
-from tw_autogen.session import past_sessions, prune_sessions
+from tw_autogen.errors import ConfigError
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session import export_session, past_sessions, prune_sessions, session_folder
 from tw_autogen.session.event_journal import Journal
+from tw_autogen.session.workspace import _real_folder, remove_session
 from tw_autogen.testing import codes, plans, replay_server
 
 DAY = 86_400
@@ -227,3 +230,40 @@ def test_a_journal_that_anybody_wrote_is_listed_in_one_line(workspace, case):
     (line,) = ran.stdout.splitlines()
     assert line.startswith("session-00000000abcd")
     assert line.endswith(f"B  {question}".rstrip())
+
+
+@pytest.mark.parametrize("what", ["session", "sessions", "above"])
+@pytest.mark.parametrize("name", ["session-1", "path"])
+def test_a_session_that_was_named_is_that_one_whatever_code_puts_in_its_place(
+    session, workspace, tmp_path, monkeypatch, what, name
+):
+    """Plays what code of another process's kernel, which may write above the sessions, does meanwhile."""
+    mine = session("session-1", days=1)
+    other = tmp_path / "private" / "sessions" / "session-1"
+    other.mkdir(parents=True)
+    (other / "events.jsonl").write_bytes((mine / "events.jsonl").read_bytes().replace(b"rows", b"SECRETS"))
+    (tmp_path / "elsewhere").mkdir()
+    for here in (tmp_path, tmp_path / "elsewhere"):  # below the current folder, and outside of it
+        monkeypatch.chdir(here)
+        found = session_folder(name if name != "path" else mine, workspace)
+        gone, instead = {
+            "session": (mine, other),
+            "sessions": (workspace, other.parent),
+            "above": (workspace.parent, other.parent.parent),
+        }[what]
+        gone.rename(gone.with_name("moved"))
+        gone.symlink_to(instead)
+
+        with pytest.raises(ConfigError, match="link|not a directory"):
+            export_session(found, tmp_path / "out.md")
+        with pytest.raises(ConfigError, match="not removed"):
+            remove_session(found)
+        gone.unlink()
+        gone.with_name("moved").rename(gone)
+
+    assert (other / "events.jsonl").exists()
+    with SafeFolder(workspace) as opened:
+        mine.rename(mine.with_name("moved"))
+        mine.symlink_to(other)
+        with pytest.raises(OSError, match="link|not a directory"):
+            _real_folder(opened, "session-1")

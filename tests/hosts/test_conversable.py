@@ -1,6 +1,7 @@
 """`TaskWeaverAgent` in the host's own chats; models are replies of a server on loopback, everything else is real."""
 
 import asyncio
+import copy
 import gc
 import inspect
 import weakref
@@ -9,10 +10,12 @@ import pytest
 
 from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.model import Completion, Usage
-from tw_autogen.testing import ScriptedModel, codes, plans
+from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
-TaskWeaverAgent = pytest.importorskip("tw_autogen.hosts.conversable").TaskWeaverAgent
+conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+TaskWeaverAgent, SharedSession = conversable.TaskWeaverAgent, conversable.SharedSession
+CodeInterpreterAgent, PlannerAgent = conversable.CodeInterpreterAgent, conversable.PlannerAgent
 InMemoryCache = pytest.importorskip("autogen.cache.in_memory_cache").InMemoryCache
 QUIET = {"silent": True}
 SIX_TIMES_SEVEN = (plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User"))
@@ -388,3 +391,69 @@ def test_a_project_brings_settings_and_plugins(served, agent, tmp_path):
         result = agent().initiate_chat(tw, message="three times 14?", max_turns=1, **QUIET)
 
     assert "It is 42" in result.chat_history[-1]["content"]
+
+
+# The folder in which an agent is made.
+
+
+def _asked(agent, host, kernel):
+    """Return what asks an agent, of the kind that `host` names, for the first time; its file is named now."""
+    model = ScriptedModel([plans("Done.", to="User")])
+    how = {"llm_config": False, "workspace": "../s"}
+    if host == "group":
+        shared = SharedSession(files=["sales.csv"], workspace="../s")
+        planner = PlannerAgent(model=model, session=shared, llm_config=False)
+        CodeInterpreterAgent(model=ScriptedModel([]), kernel=kernel, session=shared, llm_config=False)
+        return shared, lambda: agent().initiate_chat(planner, message="show", max_turns=1, **QUIET)
+    person, given = agent(), {} if host == "handed over" else {"files": ["sales.csv"]}
+    made = TaskWeaverAgent("worker", model=model, kernel=kernel, **given, **how)
+    if host == "handed over":
+        made.hand_over(person, "sales.csv")
+    if host == "copy":
+        made = copy.deepcopy(made)
+    return made, lambda: person.initiate_chat(made, message="show", max_turns=1, clear_history=False, **QUIET)
+
+
+@pytest.mark.parametrize("instead", ["link above", "link", "nothing changes"])
+@pytest.mark.parametrize("host", ["agent", "copy", "handed over", "group"])
+def test_a_file_is_looked_for_in_the_folder_where_it_was_named_although_the_session_opens_later(
+    agent, tmp_path, monkeypatch, host, instead
+):
+    """Plays what code of another process's kernel, which may write above the current folder, does before the chat."""
+    here, secret = tmp_path / "above" / "docs", tmp_path / "secret"
+    for folder, words in ((here, "ok"), (secret / "docs", "SECRET")):
+        folder.mkdir(parents=True)
+        (folder / "sales.csv").write_text(words)
+    monkeypatch.chdir(here)
+    made, ask = _asked(agent, host, lambda folder: FakeKernel(folder=folder))
+    with made:
+        if instead != "nothing changes":
+            here.parent.rename(tmp_path / "moved")
+        if instead == "link above":
+            here.parent.symlink_to(secret)
+        elif instead == "link":
+            here.mkdir(parents=True)
+            (here / "sales.csv").symlink_to(secret / "docs" / "sales.csv")
+        if instead == "nothing changes":
+            ask()
+        else:
+            with pytest.raises(ConfigError, match="which was moved"):
+                ask()
+        copies = [one.read_text() for one in tmp_path.rglob("s/*/files/sales.csv")]
+
+    assert copies == (["ok"] if instead == "nothing changes" else [])
+
+
+def test_a_folder_is_held_open_no_longer_than_the_agent_lives(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sales.csv").write_text("ok")
+    made = TaskWeaverAgent("worker", llm_config=False, workspace="s", files="sales.csv")
+    made.close()
+    held = made._files.distrusted
+    assert held.has_file("sales.csv")  # an agent that was closed can be asked again
+
+    del made
+    gc.collect()
+
+    with pytest.raises((OSError, TypeError)):
+        held.info(".")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.kernel.filled import linux
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.safe_folder import SafeFolder
 
 _PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 _JPEG = "/9j/4AAQSkZJRgABAQAAAQABAAD/wAARCAACAAMDASIAAhEBAxEB/9k="
@@ -161,3 +162,40 @@ def test_sessions_of_the_command_line_survive_a_kernel_in_the_same_folder(tmp_pa
 
     assert kept.read_text(encoding="utf-8") == "precious"
     assert [one.name for one in tmp_path.iterdir()] == [".tw"]
+
+
+@pytest.mark.skipif(not linux or os.geteuid() != 0, reason="only root has files of several users")
+@pytest.mark.parametrize("name", [".tw-exchange", ".checkpoint", ".checkpoint.old"])
+def test_what_another_user_has_closed_is_neither_removed_nor_read_for_code_that_renames_it(tmp_path, name):
+    closed, top = tmp_path / "alice", tmp_path / "top.csv"
+    (closed / "deep").mkdir(parents=True)
+    for one in (closed / "keys.csv", closed / "deep" / "x", top):
+        one.write_text("v\n1\n", encoding="utf-8")
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "open" / "seen.csv").write_text("v\n1\n", encoding="utf-8")
+    for one in (closed, *closed.rglob("*"), top, tmp_path / "open", tmp_path / "open" / "seen.csv"):
+        os.chown(one, 1000, 1000)
+    for one in (closed, closed / "deep"):
+        one.chmod(0o700)
+    for one in (closed / "keys.csv", top):
+        one.chmod(0o600)
+    with LocalKernel(tmp_path) as kernel:
+        with SafeFolder(tmp_path) as folder:
+            for file in ("alice/keys.csv", "top.csv"):  # before it starts, too
+                with pytest.raises(PermissionError, match="closed"):
+                    folder.open_file(file)
+        ran = run(
+            kernel, f"import os, shutil\nshutil.rmtree({name!r}, ignore_errors=True)\nos.rename('alice', {name!r})"
+        )
+        assert ran.ok
+        with SafeFolder(tmp_path) as folder:
+            for file in (f"{name}/keys.csv", "top.csv"):
+                with pytest.raises(PermissionError, match="closed"):
+                    folder.open_file(file)
+            assert [one.name for one in folder.walk() if one.name.startswith(f"{name}/")] == []
+            with pytest.raises(PermissionError, match="closed"):
+                folder.remove_tree(name)
+            assert folder.read_file("open/seen.csv", limit_bytes=10) == b"v\n1\n"
+
+    assert sorted(one.name for one in (tmp_path / name).rglob("*")) == ["deep", "keys.csv", "x"]
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o700

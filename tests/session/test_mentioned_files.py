@@ -4,10 +4,11 @@ import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Round, file_names
-from tw_autogen.kernel import Artifact
+from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.planner import Planner
 from tw_autogen.session import Answer, AnswerFiles, Session, SessionSettings, files_not_made
+from tw_autogen.session.path_grants import Grants
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -105,6 +106,39 @@ def test_a_large_file_is_not_copied(session, users):
     session.ask("describe large.bin.csv")
 
     assert list(session.folder.iterdir()) == []
+
+
+def test_a_large_file_is_read_where_it_was_found_whatever_code_puts_above_it_then(tmp_path, users):
+    """Plays what code of another process's kernel, which may write above the user's folder, does meanwhile."""
+    secret = tmp_path / "secret"
+    for folder in (users, secret):
+        folder.mkdir(exist_ok=True)
+        with (folder / "large.csv").open("wb") as file:
+            file.truncate(50_000_001)
+
+    class Exchanging(FakeKernel):
+        shown = ()
+
+        def show(self, path):
+            self.shown = (*self.shown, path)
+            if not users.is_symlink():
+                users.rename(tmp_path / "moved")
+                users.symlink_to(secret)
+            return True
+
+    kernel = Exchanging([], folder=tmp_path / "files")
+    kernel.folder.mkdir()
+    worker = CodeInterpreter(ScriptedModel([]), kernel)
+    how = {
+        "settings": SessionSettings(user_folder=str(users)),
+        "grants": Grants(KernelSettings(read=(str(users),)), kernel),
+    }
+    model = ScriptedModel([plans("Fine.", to="User")])
+    with Session([Planner(model, [worker]), worker], folder=tmp_path / "session", **how) as session:
+        session.ask("show large.csv")
+
+    assert kernel.shown == (users / "large.csv",)
+    assert list(kernel.folder.iterdir()) == []
 
 
 def test_a_given_file_is_brought_once(session, users):

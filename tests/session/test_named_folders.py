@@ -8,7 +8,7 @@ from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.named_folders import named_folder
+from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
 
@@ -173,3 +173,19 @@ def test_a_whole_path_needs_no_current_folder(here, tmp_path_factory):
         assert named_folder(here) == here
     finally:
         os.chdir(here)
+
+
+@pytest.mark.parametrize("named", [named_folder, named_file])
+def test_a_whole_path_in_an_untrusted_folder_that_was_moved_leads_to_nothing_in_its_place(tmp_path, named):
+    """Plays what code of another process's kernel, which may write above that folder, does between two looks."""
+    here, secret = tmp_path / "above" / "docs", tmp_path / "secret"
+    for folder in (here, secret / "docs"):
+        folder.mkdir(parents=True)
+        (folder / "sales.db").touch()
+    named(here / "sales.db", distrusted=here)
+    here.parent.rename(tmp_path / "moved")
+    here.parent.symlink_to(secret)
+
+    with pytest.raises(ConfigError, match="was moved"):
+        named(here / "sales.db", distrusted=here)
+    named(secret / "docs" / "sales.db", distrusted=here)

@@ -132,12 +132,12 @@ def test_what_is_exchanged_for_a_link_after_the_check_is_not_copied_from_a_folde
     secret.write_text("SECRET")
     (here / "data.csv").write_text("x")
     with SafeFolder(here) as opened:
-        paths = checked_inputs(here / "data.csv", {}, distrusted=opened)
+        paths = checked_inputs(here / "data.csv", {}, distrusted=[opened])
         (here / "data.csv").unlink()
         (here / "data.csv").symlink_to(secret)
 
         with pytest.raises(ConfigError, match=r"data\.csv: a link out of"):
-            place_inputs(paths, folder, lambda path: False, distrusted=opened)
+            place_inputs(paths, folder, lambda path: False, distrusted=[opened])
     assert list(folder.iterdir()) == []
 
 
@@ -149,9 +149,9 @@ def test_a_link_within_a_folder_that_is_not_trusted_is_followed(tmp_path):
     (here / "data.csv").symlink_to("real.csv")
 
     with SafeFolder(here) as opened:
-        paths = checked_inputs(here / "data.csv", {}, distrusted=opened)
+        paths = checked_inputs(here / "data.csv", {}, distrusted=[opened])
 
-        assert place_inputs(paths, folder, lambda path: False, distrusted=opened)[0].read_text() == "rows"
+        assert place_inputs(paths, folder, lambda path: False, distrusted=[opened])[0].read_text() == "rows"
 
 
 @pytest.mark.parametrize("mark", [False, True])

@@ -11,7 +11,7 @@ from tw_autogen.errors import RoleError, RoundTooCostly
 from tw_autogen.events import RoundClosed
 from tw_autogen.hosts.conversable.messages import render_reply
 from tw_autogen.hosts.partner_conversation import Conversation as Talk
-from tw_autogen.hosts.partner_conversation import Line
+from tw_autogen.hosts.partner_conversation import GivenFiles, Line
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
@@ -19,7 +19,15 @@ from tw_autogen.recall import Recall
 from tw_autogen.recall.conversation_files import Conversation
 from tw_autogen.recall.examples import Example
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings, answer_markdown, export_session, read_journal, rounds_of
+from tw_autogen.session import (
+    Session,
+    SessionSettings,
+    answer_markdown,
+    export_session,
+    read_journal,
+    read_settings,
+    rounds_of,
+)
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -360,7 +368,10 @@ def test_the_limits_of_a_session_hold_for_the_session_that_continues_it(team, pa
 
 def test_the_limits_of_a_session_hold_where_a_conversation_opens_another_one(team):
     replies = iter([plans("Hello.", to="User"), plans("compute")])
-    talk = Talk(lambda: team([Completion(next(replies), usage=SPENT)], [], max_session_calls=2)[0])
+    talk = Talk(
+        lambda: team([Completion(next(replies), usage=SPENT)], [], max_session_calls=2)[0],
+        GivenFiles((), read_settings()),
+    )
     assert talk.ask([Line("one")]).text == "Hello."
     talk.close()
 

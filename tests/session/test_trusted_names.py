@@ -11,6 +11,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
+from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import write_plugin
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import read_project, read_settings, review_folder
@@ -296,8 +297,8 @@ def test_a_file_of_code_that_is_too_large_is_said_by_name_and_not_read(here, nam
 
 
 READS = {
-    "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=distrusted).read_text(),
-    "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=distrusted)[0].read_text(),
+    "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=[distrusted]).read_text(),
+    "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=[distrusted])[0].read_text(),
 }
 
 
@@ -311,7 +312,7 @@ def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_n
     if place:
         (here / "sub").symlink_to("real")
     with SafeFolder(here) as opened:
-        (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=opened)
+        (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=[opened])
         assert READS[way](path, own, opened) == "ok"  # a link that stays in the folder is followed
 
         link(here, place.rstrip("/") or "sales.csv", f"../secret/{'' if place else 'sales.csv'}")
@@ -383,3 +384,46 @@ def test_a_new_plugin_is_written_over_no_link_below_the_current_folder(here, nam
         write_plugin(os.path.basename, Path(name))
 
     assert list((here.parent / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["files", "session", "session with a journal", "other session", "above"])
+def test_an_earlier_sessions_file_is_read_in_the_folder_that_was_looked_at(tmp_path, monkeypatch, what):
+    """Plays what code of another process's kernel, which may write above the sessions, does while one opens."""
+    monkeypatch.chdir(tmp_path)
+    secret, above = tmp_path / "secret", tmp_path / "above"
+    earlier, own = above / "session-1", tmp_path / "own"
+    write(secret, {"sales.csv": "SECRET", "session-1/files/sales.csv": "SECRET", "session-1/events.jsonl": ""})
+    write(earlier, {"files/sales.csv": "ok", "events.jsonl": ""})
+    own.mkdir()
+    model = ScriptedModel([plans("Done.", to="User")])
+    with (
+        SafeFolder.without_links(earlier / "files") as held,
+        open_session(model, kernel=FakeKernel(folder=own), folder=tmp_path / "s", trust=True, project=".") as session,
+    ):
+        session.inputs.distrust(held)
+        moved = {"files": earlier / "files", "above": above}.get(what, earlier)
+        moved.rename(tmp_path / "moved")
+        if what in ("session", "session with a journal"):
+            earlier.mkdir()
+            (earlier / "files").symlink_to(secret)
+            if what != "session":
+                (earlier / "events.jsonl").touch()
+        else:
+            moved.symlink_to({"files": secret, "other session": secret / "session-1"}.get(what, secret))
+
+        with pytest.raises(ConfigError, match="which was moved"):
+            session.ask("show it", files=earlier / "files" / "sales.csv")
+
+    assert not list(own.glob("*.csv"))
+
+
+def test_a_link_of_codes_in_the_folder_where_it_works_is_not_followed_where_that_is_the_current_folder_too(here):
+    write(here, {"sales.csv": "ok", "real.csv": "other"})
+    own = here.parent / "own"
+    own.mkdir()
+    with LocalKernel(here), SafeFolder(here) as opened:
+        assert copy_in(Path("sales.csv"), own, distrusted=[opened]).read_text() == "ok"
+        link(here, "sales.csv", "real.csv")
+
+        with pytest.raises(ConfigError, match="a link"):
+            copy_in(Path("sales.csv"), own, distrusted=[opened])

@@ -29,6 +29,7 @@ T = TypeVar("T")
 _TEXT_CHARS = 200_000
 _BYTES = 20 << 20
 _LINE_CHARS = 200
+_MOST_PATH_CHARS = 4096
 
 
 class _Arguments(BaseModel):
@@ -205,6 +206,8 @@ class AgentServer:
         Raises:
             FileNotFoundError: there is none, or it lies where code may not read.
         """
+        if len(name) > _MOST_PATH_CHARS:  # no system would open it, and it takes quadratic time to resolve
+            raise FileNotFoundError(f"a file's name of {len(name)} characters: there is no such file")
         if problem := url_problem(name):
             raise FileNotFoundError(f"{name!r} is {problem}")
         folders = ", ".join(map(str, self._readable)) or "none"

@@ -7,7 +7,7 @@ import difflib
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,8 @@ def command(
     program = Program.of_session(folder, trust=options.trust)
     if not program.cells:
         raise ConfigError(f"{folder.name}: no cell of this session ran to its end")
-    chosen = _chosen([*program.parameters, *_unnamed_files(program, folder, say)], folder, files, values)
+    brought = ctx.with_resource(_files_of(folder))
+    chosen = _chosen([*program.parameters, *_unnamed_files(program, brought, say)], brought, files, values)
     if readable := readable_folders(options):
         keywords = {**options.keywords, "session.user_folder": str(readable[0])}
         settings = read_settings(keywords, project=options.project, trust=options.trust)
@@ -86,6 +87,8 @@ def command(
             project=project_of(options, settings),
         ) as session,
     ):
+        if brought is not None:  # other kernels' code may be able to write there
+            session.inputs.distrust(brought)
         session.run_code(f"# {', '.join(one.name for one in program.parameters) or 'no parameters'}", _files(chosen))
         placed = next(iter(one.files for one in events if isinstance(one, RoundOpened)), [])
         if chosen:
@@ -98,7 +101,7 @@ def command(
     ctx.exit(code)
 
 
-def _unnamed_files(program: Program, folder: Path, say: Callable[[str], None]) -> list[Parameter]:
+def _unnamed_files(program: Program, brought: SafeFolder | None, say: Callable[[str], None]) -> list[Parameter]:
     """Return a parameter for each file that a request brought and no cell names: code may have listed the folder.
 
     One that is gone is named, and left out.
@@ -108,7 +111,7 @@ def _unnamed_files(program: Program, folder: Path, say: Callable[[str], None]) -
     for number, name in enumerate(program.files):
         if name not in named:
             try:
-                _earlier_file(folder, name)
+                _earlier_file(brought, name)
             except ConfigError:
                 say(f"{visible(name)}: this file of the session is gone; no cell names it")
             else:
@@ -117,7 +120,7 @@ def _unnamed_files(program: Program, folder: Path, say: Callable[[str], None]) -
 
 
 def _chosen(
-    parameters: Sequence[Parameter], folder: Path, files: Sequence[str], values: Sequence[str]
+    parameters: Sequence[Parameter], brought: SafeFolder | None, files: Sequence[str], values: Sequence[str]
 ) -> dict[str, Path | str | int | float]:
     """Return the value of each parameter, by name: a path of each file that the user named, in a request or here.
 
@@ -153,11 +156,21 @@ def _chosen(
     for one in parameters:
         if one.name not in given:
             file = one.value if isinstance(one.value, str) and one.brought else ""
-            given[one.name] = _earlier_file(folder, file) if file else one.value
+            given[one.name] = _earlier_file(brought, file) if file else one.value
     return given
 
 
-def _earlier_file(folder: Path, name: str) -> Path:
+@contextlib.contextmanager
+def _files_of(folder: Path) -> Iterator[SafeFolder | None]:
+    """Yield the folder of a session's files, open for as long as they are needed; None: it has none of its own."""
+    with contextlib.ExitStack() as opened:
+        found = None
+        with contextlib.suppress(OSError):
+            found = opened.enter_context(SafeFolder.without_links(folder / "files"))
+        yield found
+
+
+def _earlier_file(brought: SafeFolder | None, name: str) -> Path:
     """Return the path of a file that a session had; in its folder it must be no link, which code could have made.
 
     Raises:
@@ -167,10 +180,8 @@ def _earlier_file(folder: Path, name: str) -> Path:
         if os.path.isabs(name):
             if (path := find_file(name).path) is not None:
                 return path
-        else:
-            with SafeFolder(folder / "files") as files:
-                if files.has_file(name):
-                    return folder / "files" / name
+        elif brought is not None and brought.has_file(name):
+            return brought.path / name
     raise ConfigError(f"{name}: this file of the session is gone; name one: --file {name}=PATH")
 
 

@@ -18,6 +18,8 @@ from tw_autogen.safe_folder import SafeFolder, open_unlinked
 _HEAD_ROWS = 5
 _MOST_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
+_MOST_LINK_CHARS = 4096
+"""A longer link is no path that a system would open; to resolve one takes quadratic time."""
 _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
 
 
@@ -31,11 +33,14 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
     places = [folder.resolve() for folder in folders]
     for found in _LINK.finditer(text):
         link = found[1]
+        if len(link) > _MOST_LINK_CHARS:
+            continue
         try:
             named = url2pathname(unquote(urlsplit(link).path)) if link.startswith("file://") else unquote(link)
-            path = Path(named).resolve()
-            if any(path.is_relative_to(place) for place in places) and path.is_file():
-                yield link, path
+            if Path(named).is_file():
+                path = Path(named).resolve()
+                if any(path.is_relative_to(place) for place in places):
+                    yield link, path
         except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, no address, links in a circle
             continue
 

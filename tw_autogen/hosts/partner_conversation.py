@@ -17,7 +17,9 @@ from tw_autogen.errors import RoundError, SessionClosedError
 from tw_autogen.escaped_text import without_controls
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
-from tw_autogen.session import USER, Answer, FilesWanted, Session, several
+from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session import USER, Answer, FilesWanted, Session, distrusted_folder, several
+from tw_autogen.settings import Settings
 
 CONTINUE = "Go on."
 """The request of an agent that is given the word although nobody has said anything new."""
@@ -65,22 +67,40 @@ class Reply:
     answer: Answer | None = None
 
 
+class GivenFiles:
+    """Files that are named now, and copied later: a link that comes meanwhile leads nowhere else.
+
+    Args:
+        files: Paths; relative ones mean what they mean now.
+        read: The settings, which say whether the current folder is trusted. If it is not, and there are files, it is
+            held open for as long as this object lives.
+    """
+
+    def __init__(self, files: FilesWanted, read: Settings) -> None:
+        self.read = read
+        self.paths = tuple(Path(one).absolute() for one in several(files))
+        folder = distrusted_folder(read) if self.paths else None
+        self.distrusted = None if folder is None else SafeFolder(folder)
+        if self.distrusted is not None:
+            weakref.finalize(self, self.distrusted.close).atexit = False
+
+
 class Conversation:
     """What one partner says and is answered; from any thread, one request at a time.
 
     Args:
         make: Opens a session.
-        files: Handed over with the first request of each session.
+        files: Handed over with the first request of each session; those of `hand_over` are named under its settings.
         idle_seconds: After so long without a request the session is closed, also if the host has left a round open; 0:
             never.
 
     A session that was closed, by `close` or for its age, is followed by another one that knows what was said.
     """
 
-    def __init__(self, make: Callable[[], Session], files: FilesWanted = (), *, idle_seconds: float = 0.0) -> None:
+    def __init__(self, make: Callable[[], Session], files: GivenFiles, *, idle_seconds: float = 0.0) -> None:
         self._make = make
-        self._files = tuple(Path(one).absolute() for one in several(files))
-        self._handed: list[Path] = []
+        self._files = files
+        self._handed: list[GivenFiles] = []
         self._past: list[Round] = []
         self._session: Session | None = None
         self._begun = False
@@ -120,7 +140,7 @@ class Conversation:
     def hand_over(self, files: FilesWanted) -> None:
         """Keep files for the next request; they are copied read-only into the session's folder and described."""
         with self._guard:
-            self._handed.extend(Path(one).absolute() for one in several(files))
+            self._handed.append(GivenFiles(files, self._files.read))
 
     def ask(
         self,
@@ -238,12 +258,15 @@ class Conversation:
             rules: The host's instructions for the agent; a change since the last request is noted.
         """
         with self._guard:
-            files, self._handed = [*(() if self._begun else self._files), *self._handed], []
+            given, self._handed = [*(() if self._begun else [self._files]), *self._handed], []
+        for one in given:
+            if one.distrusted is not None:
+                session.inputs.distrust(one.distrusted)
         notes = [_FRESH_KERNEL] if session.rounds and not self._begun else []
         if self._rules is not None and self._rules != rules:
             notes.append(f"(House rules from now on: {rules or 'none'})")
         self._rules = rules
-        return "\n\n".join([request, *notes]), files
+        return "\n\n".join([request, *notes]), [path for one in given for path in one.paths]
 
     def stop(self, stopped: threading.Event) -> None:
         """Stop one request, whether it waits, begins or is under way; never blocks.

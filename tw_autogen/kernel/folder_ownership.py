@@ -9,12 +9,13 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.safe_folder import KERNEL_USERS, SafeFolder
 
 SESSIONS = ".tw"
 """Where sessions lie by default, below the folder in which the command line was started."""
 USERS = range(61184, 65520)
 """The numbers that systemd gives to services that need a user for a while; nobody's files belong to them."""
+KERNEL_USERS.update(USERS)
 
 _ROOT = (0, 0)
 _Owners = dict[tuple[int, int], tuple[int, int]]

@@ -22,6 +22,7 @@ from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK, NAMESPACES,
 from tw_autogen.kernel.seatbelt import PROGRAM, SEATBELT, interpreter_folders, profile
 from tw_autogen.kernel.seatbelt import command as before
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import KERNEL_USERS
 
 LEVELS = {"linux": (NAMESPACES, LANDLOCK, BUBBLEWRAP), "darwin": (SEATBELT,)}
 """By system, from the strongest down; `auto` takes the first that stands."""
@@ -192,7 +193,9 @@ def user_for(level: str, folder: Path | None = None) -> int:
         number = next(_numbers)
     mapped = _user_number_count()
     wanted = USERS if mapped > USERS.stop else range(max(1, mapped // 2), mapped)
-    return wanted[number % len(wanted)] if len(wanted) else 0
+    found = wanted[number % len(wanted)] if len(wanted) else 0
+    KERNEL_USERS.add(found)
+    return found
 
 
 def _user_number_count() -> int:

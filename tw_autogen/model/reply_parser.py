@@ -54,6 +54,8 @@ _LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
 _LONGEST_TAG = 40
 _MOST_CODE_FIELDS = 3
 """In how many objects of a reply the field with code is looked for."""
+_MOST_REPAIRED = 100
+"""How many objects of a reply are repaired: to find that one is not well-formed costs the whole text before it."""
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
 _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
@@ -229,13 +231,13 @@ def _without_whole_thoughts(text: str) -> str:
 
 
 def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a text in their order: well-formed ones as they are, others repaired.
+    """Yield the objects in a text in their order: well-formed ones as they are, others repaired, up to 100 of these.
 
     Args:
         text: The reply.
         in_code: Also those in fenced Python blocks.
     """
-    at, mended, fence = 0, 0, None if in_code else _PYTHON_FENCE.search(text)
+    at, mended, repaired, fence = 0, 0, 0, None if in_code else _PYTHON_FENCE.search(text)
     while start := _OBJECT.search(text, at):
         begin = text.index("{", start.start())
         if fence and fence.start() < at:  # inside the object before
@@ -249,6 +251,9 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
         try:
             value, at = _DECODER.raw_decode(text, begin)
         except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or nested too deep
+            repaired += 1
+            if repaired > _MOST_REPAIRED:
+                return
             if mended < _MOST_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
                 mended, text = mended + 1, mend_code_field(text, begin)
                 fence = None if in_code else _PYTHON_FENCE.search(text, begin)
@@ -276,7 +281,8 @@ def _end(text: str, begin: int) -> int:
             deep.
     """
     depth, quoted, skip = 0, False, False
-    for at, char in enumerate(text[begin:], begin):
+    for at in range(begin, len(text)):
+        char = text[at]
         if skip:
             skip = False
         elif char == "\\":

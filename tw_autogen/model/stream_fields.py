@@ -22,6 +22,8 @@ Grown = list[tuple[str, str]]
 _OBJECT_OR_THOUGHT = re.compile(r'(?P<object>\{\s*")|<(?P<end>/?)think(?:ing)?>', re.I)
 _MOST_CHARS_PARSED = 8_000_000
 """Up to this sum of their lengths, all states of a reply are parsed; beyond, only each that is an eighth longer."""
+_LONG_LINE = 20_000
+"""Beyond so many characters a line of code is not looked at again with each piece, but when it ends."""
 _STRING = re.compile(r'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)', re.S)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
@@ -40,6 +42,8 @@ class FieldStream:
 
     def __init__(self) -> None:
         self._text = ""
+        self._more: list[str] = []  # what came since `_text` was looked at: to join them takes the time of the whole
+        self._length = 0
         self._begin = -1
         self._checked = 0
         self._broken = False
@@ -51,9 +55,12 @@ class FieldStream:
         """Add new text, and return what it adds to which field."""
         if self._broken:
             return []
-        self._text += delta
-        if self._parsed_chars > _MOST_CHARS_PARSED and len(self._text) < self._next_length:
+        self._more.append(delta)
+        self._length += len(delta)
+        if self._parsed_chars > _MOST_CHARS_PARSED and self._length < self._next_length:
             return []
+        self._text += "".join(self._more)
+        self._more.clear()
         self._parsed_chars += len(self._text)
         self._next_length = len(self._text) * 9 // 8
         if self._begin < 0:
@@ -124,10 +131,19 @@ class CodeStream:
         self._fence: Fence | None = None
         self._thinking = False
         self._line = ""  # the line that is not yet whole
+        self._more: list[
+            str
+        ] = []  # what follows in it, once it is long: each look at it takes the time of a whole line
         self._shown = 0  # how much of it was given already
 
     def feed(self, delta: str) -> Grown:
-        """Add new text, and return what it adds to which field."""
+        """Add new text, and return what it adds to which field; of a long line not before it ends."""
+        if self._json is None and len(self._line) > _LONG_LINE:
+            self._more.append(delta)
+            if "\n" not in delta:
+                return []
+            delta = "".join(self._more)
+            self._more.clear()
         if not self._begun:
             delta = (self._line + delta).lstrip("\r\n")
             self._line = ""

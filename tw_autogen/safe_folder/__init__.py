@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.safe_folder.kept_folder import KeptFolder, kept_path, real_path
-from tw_autogen.safe_folder.open_without_links import KERNEL_FOLDERS, held_folder
+from tw_autogen.safe_folder.directory_calls import KERNEL_USERS
+from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, KeptFolder, kept_path, real_path
+from tw_autogen.safe_folder.open_without_links import held_folder
 from tw_autogen.safe_folder.protected_names import is_protected, protected_below
 from tw_autogen.safe_folder.safe_folder import (
     SafeFolder,
@@ -16,6 +17,7 @@ from tw_autogen.safe_folder.temporary_folders import private_folder, temporary_f
 
 __all__ = [
     "KERNEL_FOLDERS",
+    "KERNEL_USERS",
     "KeptFolder",
     "SafeFolder",
     "held_folder",

@@ -25,11 +25,33 @@ _NOT_PLAIN = {
     stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
 }  # fmt: skip
 
+KERNEL_USERS: set[int] = set()
+"""The users that code becomes where the host is root, by number."""
+
 At = int | str
 """An open directory: its descriptor; its path on a system without `dir_fd`."""
 
 OwnerOf = Callable[[os.stat_result], tuple[int, int] | None]
 """User and group that a file is given to; None: it stays as it is."""
+
+
+class CodeAt(int):
+    """A descriptor in a folder where code works as another user than the host, which is root.
+
+    Code can rename what is directly in its folder, also somebody's closed directory. So what is opened below is what
+    code could reach itself, or what is root's or a kernel's user's: nobody else's closed directories and files.
+    """
+
+    __slots__ = ()
+
+
+def _refuse_closed(at: At | None, found: int, name: str) -> None:
+    """Refuse what code could not reach itself, in a folder of code's."""
+    about = os.fstat(found)
+    is_folder = stat.S_ISDIR(about.st_mode)
+    is_open = about.st_mode & (stat.S_IXOTH if is_folder else stat.S_IROTH)
+    if isinstance(at, CodeAt) and not is_open and about.st_uid and about.st_uid not in KERNEL_USERS:
+        raise PermissionError(errno.EPERM, f"a closed {'folder' if is_folder else 'file'} of another user", name)
 
 
 def entry(at: At, name: str) -> tuple[str, dict[str, Any]]:
@@ -51,6 +73,7 @@ def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
         listed: Its entries will be read, which needs the permission for it.
 
     Raises:
+        PermissionError: it is closed to the code that works there, see `CodeAt`.
         OSError: it is no directory, or the system refuses.
     """
     where, below = (name, {}) if at is None else entry(at, name)
@@ -59,12 +82,26 @@ def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
         if not os.path.isdir(where):
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", where)
         return where
-    return os.open(where, (0 if listed else _PATH) | os.O_RDONLY | _DIRECTORY, **below)
+    found = os.open(where, (0 if listed else _PATH) | os.O_RDONLY | _DIRECTORY, **below)
+    if not isinstance(at, CodeAt):
+        return found
+    try:
+        if name != ".":
+            _refuse_closed(at, found, name)
+    except BaseException:
+        os.close(found)
+        raise
+    return CodeAt(found)
+
+
+def open_again(at: At) -> At:
+    """Return an open directory once more, with a descriptor of its own."""
+    return type(at)(os.dup(at)) if isinstance(at, int) else at
 
 
 def open_above(at: At) -> At:
     """Open the directory that an open directory is in now."""
-    return os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at))
+    return type(at)(os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at)))
 
 
 def open_to_empty(at: At, name: str) -> At:
@@ -80,6 +117,7 @@ def open_to_empty(at: At, name: str) -> At:
     if isinstance(at, int) and _PATH:
         found = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
         try:
+            _refuse_closed(at, found, name)
             unlock(found)
         finally:
             os.close(found)
@@ -122,7 +160,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
 
     Raises:
         PermissionError: it is not a regular file, or a hard link to a file of another user than the directory's owner,
-            or closed to that owner.
+            or closed to that owner, or to the code that works there, see `CodeAt`.
         OSError: the system refuses.
     """
     where, below = entry(at, last)
@@ -137,6 +175,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         if not stat.S_ISREG(about.st_mode):
             kind = _NOT_PLAIN.get(stat.S_IFMT(about.st_mode), "something else")
             raise PermissionError(errno.EPERM, f"not a regular file but {kind}", name or last)
+        _refuse_closed(at, found, name or last)
         closed = not about.st_mode & stat.S_IROTH
         owner = os.stat(at).st_uid if closed or about.st_nlink > 1 else about.st_uid
         if about.st_nlink > 1 and about.st_uid != owner:

@@ -13,6 +13,7 @@ from tw_autogen.safe_folder.directory_calls import (
     close,
     identity,
     open_above,
+    open_again,
     open_folder,
     open_to_empty,
     rmdir,
@@ -149,8 +150,7 @@ def empty(at: At) -> None:
         except OSError as error:
             errors.append(error)
 
-    first = os.dup(at) if isinstance(at, int) else at
-    with Descent(first, leave=lambda above, name: attempt(rmdir, above, name)) as way:
+    with Descent(open_again(at), leave=lambda above, name: attempt(rmdir, above, name)) as way:
         more = True
         while more:
             folders = []

@@ -14,6 +14,8 @@ from pathlib import Path
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 
+KERNEL_FOLDERS: set[Path] = set()
+"""The folders of all kernels that this process has had, and what these could write to: code may have made links."""
 _LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
 _KEPT: dict[str, tuple[int, ...]] = {}
 """Descriptors by absolute path, the oldest first; those of one path are of one folder, but for removed ones."""
@@ -81,6 +83,12 @@ def kept_path(path: Path | str) -> str:
     full = os.path.abspath(path)
     ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _KEPT else []
     return next((full[:at] for at in [len(full), *reversed(ends)] if full[:at] in _KEPT), "")
+
+
+def is_of_code(path: Path | str) -> bool:
+    """Return whether a path lies in one of `KERNEL_FOLDERS`, or is one."""
+    full = Path(os.path.abspath(path))
+    return any(one in KERNEL_FOLDERS for one in (full, *full.parents))
 
 
 def real_path(path: Path | str) -> Path:

@@ -9,10 +9,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS
 from tw_autogen.safe_folder.safe_folder import SafeFolder
-
-KERNEL_FOLDERS: set[Path] = set()
-"""The folders of all kernels that this process has had, and what these could write to: code may have made links."""
 
 
 def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFolder:

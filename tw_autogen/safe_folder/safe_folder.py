@@ -16,7 +16,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.kept_folder import kept_above, kept_path
+from tw_autogen.safe_folder.kept_folder import is_of_code, kept_above, kept_path
 
 _HOLE_BYTES = 1 << 16
 """A run of zeros as long as this is left out of a copy."""
@@ -61,6 +61,9 @@ class SafeFolder(Closing):
     On Windows, which has no `dir_fd`, each component is checked by path before it is used. Making a link needs a
     privilege there, but a rename between check and use is not detected.
 
+    Where the host is root, and the folder is one of `KERNEL_FOLDERS` or lies in one, what is closed to the code there
+    is closed here too: somebody else's directories that others may not pass, and files that they may not read.
+
     Args:
         path: The folder; must not be a link itself. The directories above it are trusted, unless it is a `KeptFolder`
             or lies in one: it is then opened below that folder's descriptor, without following links.
@@ -72,9 +75,11 @@ class SafeFolder(Closing):
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._at: At = ""
+        of_code = directory_calls.BY_DESCRIPTOR and os.geteuid() == 0 and is_of_code(path)
         kept = kept_above(path)
         if kept is not None:
-            self._at, below = kept
+            found, below = kept
+            self._at = directory_calls.CodeAt(found) if of_code else found
             if below:
                 try:
                     inner = self.open_folder(below)
@@ -86,6 +91,8 @@ class SafeFolder(Closing):
             self._at = directory_calls.open_folder(None, os.fspath(path))
         except OSError as error:
             raise directory_calls.explained(error, os.fspath(path)) from None
+        if of_code:
+            self._at = directory_calls.CodeAt(self._at)
 
     @classmethod
     def without_links(cls, path: Path | str) -> SafeFolder:
@@ -125,16 +132,25 @@ class SafeFolder(Closing):
     def open_folder(self, name: str) -> SafeFolder:
         """Open a directory below this one; the caller closes it.
 
+        Args:
+            name: Relative to the folder; `.` is the folder itself, opened once more.
+
         Raises:
             OSError: there is no such directory, or a link is in the way.
         """
+        if name == ".":
+            return self._opened(self.path, directory_calls.open_folder(self._at, "."))
         with self._parent(name) as (at, last):
             try:
                 inner = directory_calls.open_folder(at, last)
             except OSError as error:
                 raise directory_calls.explained(error, name) from None
+        return self._opened(self.path / name, inner)
+
+    @staticmethod
+    def _opened(path: Path, at: At) -> SafeFolder:
         opened = SafeFolder.__new__(SafeFolder)
-        opened.path, opened._at = self.path / name, inner
+        opened.path, opened._at = path, at
         return opened
 
     def open_file(self, name: str) -> BinaryIO:

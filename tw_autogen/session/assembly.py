@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -289,7 +289,8 @@ def open_kernel(
         SandboxError: no sandbox can stand around the code here.
     """
     distrusted = distrusted_folder(read)
-    with SafeFolder(distrusted) if distrusted else nullcontext() as held:
+    with ExitStack() as opened:
+        held = [opened.enter_context(SafeFolder(distrusted))] if distrusted else []
         sources = checked_inputs(files, variables or {}, distrusted=held)
         place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
         settings = read.read("kernel", KernelSettings)

@@ -18,7 +18,6 @@ from tw_autogen.session.event_journal import (
     events_in,
     is_marked_open,
     is_sealed,
-    read_journal,
     rounds_of,
     whole_lines,
 )
@@ -101,18 +100,25 @@ class EarlierSession:
 def read_events(folder: Path) -> list[Event]:
     """Return the events of a session's journal, oldest first.
 
+    Args:
+        folder: The session's; it leads over no link, as `session_folder` returns it.
+
     Raises:
-        ConfigError: it is missing, or damaged before its last line; names the file, the line and what is wrong.
+        ConfigError: it is missing, reached over a link, or damaged before its last line; names the file, the line and
+            what is wrong.
     """
-    return _undamaged(folder, read_journal(folder / JOURNAL))
+    try:
+        with SafeFolder.without_links(os.path.abspath(folder)) as opened:
+            data = opened.read_file(JOURNAL, limit_bytes=LARGEST_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{folder / JOURNAL}: {error.strerror or error}") from error
+    return _undamaged(folder, events_in(data))
 
 
 def _undamaged(folder: Path, events: Iterator[Event]) -> list[Event]:
     path = folder / JOURNAL
     try:
         return list(events)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
     except (ValueError, TypeError, KeyError, AttributeError, TwAutogenError) as error:
         raise ConfigError(f"{path}: the journal is damaged: {error}. Nothing was changed") from error
 

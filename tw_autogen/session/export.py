@@ -44,7 +44,8 @@ def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
     """Write a session to a file.
 
     Args:
-        folder: The session's, with its journal. It may be open, or of another user: it is only read.
+        folder: The session's, with its journal, reached over no link, as `session_folder` returns it. It may be open,
+            or of another user: it is only read.
         path: Ends with `.ipynb` (a notebook), `.py` (a program that runs on new data), `.md` or `.html`.
         replace: Write it in place of a file or link that is there.
 

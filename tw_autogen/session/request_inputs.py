@@ -12,6 +12,7 @@ import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -70,7 +71,7 @@ def checked_inputs(
     variables: Mapping[str, Any],
     images: Sequence[str] = (),
     *,
-    distrusted: SafeFolder | None = None,
+    distrusted: Sequence[SafeFolder] = (),
 ) -> list[Path]:
     """Return the files as paths, each once.
 
@@ -78,14 +79,13 @@ def checked_inputs(
         files: Paths, or a single one.
         variables: Values by name.
         images: URLs, `data:` or `https:`.
-        distrusted: A folder that somebody else may have made, open since then: a file there that is a link, or is
-            reached over one, must lie in it too, wherever the folder is by now. None: links are followed wherever they
-            lead.
+        distrusted: Folders that somebody else may have made, open since then: a file there that is a link, or is
+            reached over one, must lie in that folder too, wherever it is by now. Elsewhere links are followed.
 
     Raises:
         ConfigError: a file doesn't exist, is no path or a URL, two can't be kept apart by name, a variable's name is no
             identifier or one of Python's own, its value can't cross to the kernel, an image is no URL, a link leads
-            out of `distrusted`, or a file's path leads elsewhere since that folder was moved.
+            out of one of `distrusted`, or a file's path leads elsewhere since such a folder was moved.
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
@@ -116,12 +116,13 @@ def checked_inputs(
     return paths
 
 
-def _leads_out(path: Path, distrusted: SafeFolder | None) -> str:
-    if distrusted is None or _name_below(path, distrusted) != "":
-        return ""
-    if distrusted.name_of(path):
-        return leads_out_reason(distrusted.path, path.resolve(), "file")
-    return f"{distrusted.path} is another folder than at the start, which was moved; start again where the file lies"
+def _leads_out(path: Path, distrusted: Sequence[SafeFolder]) -> str:
+    for one in distrusted:
+        if _name_below(path, one) == "":
+            if one.name_of(path):
+                return leads_out_reason(one.path, path.resolve(), "file")
+            return f"{one.path} is another folder than at the start, which was moved; start again where the file lies"
+    return ""
 
 
 def _name_below(path: Path, distrusted: SafeFolder) -> str | None:
@@ -183,7 +184,7 @@ def place_inputs(
     folder: Path,
     show: Callable[[Path], bool],
     *,
-    distrusted: SafeFolder | None = None,
+    distrusted: Sequence[SafeFolder] = (),
     show_granted: Callable[[Path], bool] = lambda path: False,
     limit_mb: int = KernelSettings.disk_mb,
 ) -> list[Path]:
@@ -193,8 +194,8 @@ def place_inputs(
         paths: The files, as `checked_inputs` returned them.
         folder: The session's.
         show: Lets code read a file at its own place, and returns whether it can.
-        distrusted: As in `checked_inputs`; whoever made it may change what a name there means, at any time.
-        show_granted: The same as `show` for files in `distrusted`, if code can read their folder already.
+        distrusted: As in `checked_inputs`; whoever made them may change what a name there means, at any time.
+        show_granted: The same as `show` for files in one of `distrusted`, if code can read their folder already.
         limit_mb: What the copies may have together, counted by length, since holes in a file take room in its copy;
             0: no limit.
 
@@ -210,7 +211,7 @@ def place_inputs(
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             size = os.fstat(given.fileno()).st_size
-        known = distrusted is None or _name_below(path, distrusted) is None
+        known = all(_name_below(path, one) is None for one in distrusted)
         here = _name_in(path, folder)
         large = size > LARGE_BYTES and not _below_a_kernel(path) and not here
         shown = large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
@@ -232,7 +233,7 @@ def place_inputs(
     return placed
 
 
-def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: SafeFolder | None = None) -> Path:
+def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Sequence[SafeFolder] = ()) -> Path:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
     What code may have left under that name is replaced; a link of its making is not followed.
@@ -255,7 +256,7 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: SafeFolder 
     return folder / name
 
 
-def _copy(path: Path, folder: Path, name: str, distrusted: SafeFolder | None, limit_bytes: int) -> int:
+def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder], limit_bytes: int) -> int:
     """Copy as `copy_in`, at most so many bytes; return how many."""
     with SafeFolder(folder) as opened:
         if opened.name_of(path) == name:
@@ -283,29 +284,29 @@ def _not_copied(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"{path}: can't be put into the working folder: {error.strerror}{hint}")
 
 
-def opened_as_given(path: Path, folder: Path, *, distrusted: SafeFolder | None = None) -> BinaryIO:
+def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder] = ()) -> BinaryIO:
     """Open a file that a request brings; in a folder where code runs or ran, no link is followed.
 
     Args:
         path: The file.
         folder: The session's.
-        distrusted: As in `checked_inputs`: what is opened lies in it, whatever becomes of its names meanwhile.
+        distrusted: As in `checked_inputs`: what is opened lies there, whatever becomes of its names meanwhile.
 
     Raises:
         ConfigError: it is no plain file of such a folder; names the reason.
     """
     try:
-        below = None if distrusted is None else _name_below(path, distrusted)
-        if below == "":
+        names = [(one, _name_below(path, one)) for one in distrusted]
+        if any(name == "" for _, name in names):
             raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
+        found = next(((one, name) for one, name in names if name), None)
         for here in (folder, _below_a_kernel(path)):
             if here is not None:
-                with SafeFolder(here) as opened:
+                held = found is not None and found[0].path.is_relative_to(here)  # what lies there now may be another
+                with nullcontext(found[0]) if found and held else SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
-        if distrusted is None or below is None:
-            return path.open("rb")
-        return distrusted.open_file(below)
+        return path.open("rb") if found is None else found[0].open_file(found[1])
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
@@ -316,11 +317,14 @@ def _name_in(path: Path, folder: Path) -> str:
 
 
 def _below_a_kernel(path: Path) -> Path | None:
-    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links."""
+    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links.
+
+    As the path is written, and where its links lead: code may have put one in the place of the folder itself.
+    """
     for one in reversed(Path(os.path.abspath(path)).parents):
-        real = one.resolve()
-        if real in KERNEL_FOLDERS or (real.parent / JOURNAL).is_file():
-            return real
+        for folder in (one, one.resolve()):
+            if folder in KERNEL_FOLDERS or (folder.parent / JOURNAL).is_file():
+                return folder
     return None
 
 
@@ -353,8 +357,10 @@ class SessionInputs(Closing):
         self._settings = settings
         self._grants = grants
         self._team = team
-        self._distrusted = None if distrusted is None else SafeFolder(distrusted.resolve())
-        self._end = weakref.finalize(self, self._distrusted.close if self._distrusted else lambda: None)
+        self._distrusted: list[SafeFolder] = []
+        self._end = weakref.finalize(self, _close_all, self._distrusted)
+        if distrusted is not None:
+            self._distrusted.append(SafeFolder(distrusted.resolve()))
         posts = [post for one in earlier for post in one.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
@@ -365,8 +371,19 @@ class SessionInputs(Closing):
         self._held: frozenset[str] = frozenset()
 
     def close(self) -> None:
-        """Close the folder that is held open; a second time nothing happens."""
+        """Close the folders that are held open; a second time nothing happens."""
         self._end()
+
+    def distrust(self, folder: SafeFolder) -> None:
+        """Treat one more folder as one that somebody else may have made.
+
+        Args:
+            folder: Open since files were named there; it stays the caller's.
+        """
+        here = folder.info(".")
+        known = (one for one in self._distrusted if one.path == folder.path)  # a path that it had before counts too
+        if self._end.alive and not any(os.path.samestat(here, one.info(".")) for one in known):
+            self._distrusted.append(folder.open_folder("."))
 
     def check(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
@@ -393,16 +410,17 @@ class SessionInputs(Closing):
             given: As `check` returned them.
             named: Look for files that the words name.
         """
-        found = self._named.bring(text, {path.name for path in given}) if named else RequestFiles()
+        names = {*working_names(given), *(path.name for path in given)}
+        found = self._named.bring(text, names) if named else RequestFiles()  # placed over no link: not looked at again
         placed = place_inputs(
-            [*given, *found.placed],
+            given,
             self._folder,
             self._grants.show,
             distrusted=self._distrusted,
             show_granted=self._grants.show_granted,
             limit_mb=self._grants.settings.disk_mb,
         )
-        return replace(found, placed=tuple(placed))
+        return replace(found, placed=(*placed, *found.placed))
 
     def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.
@@ -460,3 +478,8 @@ class SessionInputs(Closing):
         self._unread += filter(None, [profile])
         self._unread_folder += filter(None, [self._folder_holds])
         return ["Earlier requests brought:", *found] if found else []
+
+
+def _close_all(folders: Iterable[SafeFolder]) -> None:
+    for one in folders:
+        one.close()

@@ -132,7 +132,7 @@ class Session(NotebookAccess, Closing):
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
         self.folder = self._team.folders[0] if self._team.folders else root / FILES
         make_private_folder(self.folder)
-        self._inputs = SessionInputs(
+        self.inputs = SessionInputs(
             self.folder,
             self._settings,
             self.grants,
@@ -302,24 +302,24 @@ class Session(NotebookAccess, Closing):
             self._refuse_closed()
             self._refuse_second()
             variables = {} if variables is None else variables
-            given = self._inputs.check(text, files, variables, images)
+            given = self.inputs.check(text, files, variables, images)
             self._begin()
-            brought = self._inputs.place(text, given, named=not send_to)
+            brought = self.inputs.place(text, given, named=not send_to)
             self.missing = brought.missing
             self.variables.update(variables)
             self.rounds.append(Round(text))
             self._budget.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in brought.placed]))
             try:
-                profile = self._inputs.describe(text, brought, {**self._set, **variables})
-                note = self._inputs.folder_note("" if send_to else text, len(profile), self.landing)
+                profile = self.inputs.describe(text, brought, {**self._set, **variables})
+                note = self.inputs.folder_note("" if send_to else text, len(profile), self.landing)
                 parts = (text, profile, brought.note, note)
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
             except BaseException as error:
                 self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
                 raise
             self._set.clear()
-            if words := self._inputs.board(profile if brought.placed else "", self.rounds):
+            if words := self.inputs.board(profile if brought.placed else "", self.rounds):
                 self.rounds[-1].write_board(USER, words)
                 self.emit(BoardWritten(self.rounds[-1].id, USER, words))
             return self.rounds[-1]
@@ -499,7 +499,7 @@ class Session(NotebookAccess, Closing):
                 stack.callback(self._kept.close)
                 stack.callback(self._journal.close)
                 stack.callback(self.emit, SessionClosed(self.id))
-                for one in [self._inputs, *self._owned, *self.roles]:
+                for one in [self.inputs, *self._owned, *self.roles]:
                     stack.callback(one.close)
 
     def _step(self, role: Role, answer: Callable[[Turn], Post]) -> Post:

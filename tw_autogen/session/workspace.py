@@ -14,7 +14,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import named_folder
-from tw_autogen.safe_folder import SafeFolder, held_folder
+from tw_autogen.safe_folder import SafeFolder, held_folder, real_path
 from tw_autogen.session.earlier_session import FILES
 from tw_autogen.session.event_journal import JOURNAL, is_marked_open
 from tw_autogen.session.settings import SessionSettings
@@ -115,7 +115,11 @@ def session_folder(wanted: Path | str | None, workspace: Path) -> Path:
         raise ConfigError(f"{wanted!r}: all {len(names)} sessions begin so: {', '.join(names[:_MOST_NAMED])}")
     matching = [full] if full in names else [one for one in names if one.startswith(full)]
     if len(matching) == 1:
-        return (workspace / matching[0]).resolve()
+        try:
+            with _opened(workspace) as opened:
+                return _real_folder(opened, matching[0])
+        except OSError as error:
+            raise ConfigError(f"{wanted}: not opened: {error.strerror or error}") from error
     if matching:
         raise ConfigError(f"{wanted}: {len(matching)} sessions begin so: {', '.join(matching[:_MOST_NAMED])}")
     known = f"; the newest: {', '.join(names[:_MOST_NAMED])}" if names else ""
@@ -138,7 +142,7 @@ def _folder_at(named: Path) -> Path:
         try:
             with _opened(one) as opened:
                 if opened.has_file(JOURNAL):
-                    return one.resolve()
+                    return _real_folder(opened, ".")
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -167,17 +171,30 @@ def _last_session(workspace: Path) -> Path:
                             f"the last session here, {one.id}, is open in another process; close it there first, or "
                             "name another one with --resume"
                         )
-                    return one.folder.resolve()
+                    return _real_folder(opened, one.id)
     except OSError:
         pass
     raise ConfigError(f"no session of this user's to go on with in {workspace}")
+
+
+def _real_folder(opened: SafeFolder, name: str) -> Path:
+    """Return a folder in an open one as an absolute path without links, which leads to this very folder.
+
+    Raises:
+        OSError: it does not any more, since untrusted code has exchanged what is on the way there.
+    """
+    real = real_path(opened.path / name)
+    with opened.open_folder(name) as own, SafeFolder.without_links(real) as found:
+        if not os.path.samestat(own.info("."), found.info(".")):
+            raise PermissionError(errno.EPERM, "exchanged while it was looked at", os.fspath(opened.path / name))
+    return real
 
 
 def remove_session(folder: Path) -> None:
     """Remove a session with all its files.
 
     Args:
-        folder: The session's.
+        folder: The session's, absolute and without links.
 
     Raises:
         ConfigError: its name is none of a session, a process has it open, or it can't be removed.
@@ -185,7 +202,7 @@ def remove_session(folder: Path) -> None:
     if not _SESSION.fullmatch(folder.name):
         raise ConfigError(f"{folder}: not removed: its name is none of a session ({_PREFIX}…)")
     try:
-        with _opened(folder.parent) as workspace:
+        with SafeFolder.without_links(folder.parent) as workspace:
             if _past(workspace, folder.name, sized=False).is_open:
                 raise ConfigError(f"{folder.name} is open in another process; close it there first")
             workspace.remove_tree(folder.name)

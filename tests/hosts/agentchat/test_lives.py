@@ -69,6 +69,32 @@ def test_after_a_long_silence_a_new_session_knows_what_was_said_and_has_the_file
     assert knows(model) == (True, True)
 
 
+@pytest.mark.parametrize("handed", [False, True])
+def test_a_file_is_looked_for_in_the_folder_where_it_was_named_although_the_session_opens_later(
+    tmp_path, monkeypatch, finish, handed
+):
+    """Plays what code of another process's kernel, which may write above the current folder, does before the chat."""
+    here, secret = tmp_path / "above" / "docs", tmp_path / "secret"
+    for folder in (here, secret / "docs"):
+        folder.mkdir(parents=True)
+        (folder / "sales.csv").write_text("a,b")
+    monkeypatch.chdir(here)
+    model = ScriptedModel([plans("Done.", to="User")])
+    agent = TaskWeaverAgent(model=model, workspace="../s", files=() if handed else "sales.csv")
+    if handed:
+        agent.hand_over("sales.csv")
+    here.parent.rename(tmp_path / "moved")
+    here.parent.symlink_to(secret)
+
+    async def main():
+        with pytest.raises(ConfigError, match="which was moved"):
+            await agent.run(task="show")
+        await agent.close()
+
+    finish(main())
+    assert not list(tmp_path.rglob("s/*/files/sales.csv"))
+
+
 def test_closing_gives_back_the_kernel_and_keeps_what_was_said(scripted, finish):
     agent, model = scripted(*TWO)
 

@@ -26,7 +26,7 @@ from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.agentchat.messages import Translator, lines_of
 from tw_autogen.hosts.agentchat.model import ClientModel
 from tw_autogen.hosts.call_chain import calling
-from tw_autogen.hosts.partner_conversation import Conversation, Reply
+from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles, Reply
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin.mcp import McpWanted
@@ -175,8 +175,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             mcp_servers=mcp_servers,
             trust=trust,
         )
-        make = checked_opening(make, read_settings(settings, project=project, trust=trust))
-        self._new_conversation = functools.partial(Conversation, make, files)
+        read = read_settings(settings, project=project, trust=trust)
+        make = checked_opening(make, read)
+        self._new_conversation = functools.partial(Conversation, make, GivenFiles(files, read))
         self._conversation = self._new_conversation()
 
     @property

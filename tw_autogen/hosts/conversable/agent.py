@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tw_autogen.events import Handler
     from tw_autogen.hosts.conversable import session_parts as parts
     from tw_autogen.hosts.open_conversations import Conversations
-    from tw_autogen.hosts.partner_conversation import Conversation
+    from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles
     from tw_autogen.plugin import PluginSpec
     from tw_autogen.plugin.mcp import McpWanted
     from tw_autogen.session import (
@@ -108,10 +108,10 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
         for role, config in self._role_llm_config.items():
             refuse_settings(f"{name}, role_llm_config of {role}", config)
-        files = tuple(Path(one).absolute() for one in parts.several(files))
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = parts.read_settings(self._settings, project=project, trust=trust)
+        given = parts.GivenFiles(files, read)
         opening = functools.partial(
             parts.open_session,
             model=model,
@@ -128,7 +128,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         self._open = parts.checked_opening(opening, read)
         self._plugins: tuple[PluginSpec, ...] = self._open.keywords["plugins"]
         self._approve: Approve | None = self._open.keywords["approve"]
-        self._read, self._files = read, files
+        self._read, self._files = read, given
         self._talks = self._new_talks()
         self._register_functions()
 
@@ -234,9 +234,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         )
 
 
-def _starter(
-    agent: weakref.ref[TaskWeaverAgent], read: Settings, files: Sequence[Path]
-) -> Callable[[Any], Conversation]:
+def _starter(agent: weakref.ref[TaskWeaverAgent], read: Settings, files: GivenFiles) -> Callable[[Any], Conversation]:
     """Return what begins a conversation with a partner."""
 
     def start(partner: Any) -> Conversation:

@@ -5,7 +5,7 @@ from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerTalk
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
-from tw_autogen.hosts.partner_conversation import Conversation
+from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
@@ -21,6 +21,7 @@ __all__ = [
     "CodeInterpreter",
     "Conversation",
     "Conversations",
+    "GivenFiles",
     "HostModel",
     "InnerTalk",
     "Planner",

@@ -18,7 +18,7 @@ from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerTalk
 from tw_autogen.hosts.conversable.messages import render_reply
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
-from tw_autogen.hosts.partner_conversation import CONTINUE, Conversation, Line
+from tw_autogen.hosts.partner_conversation import CONTINUE, Conversation, GivenFiles, Line
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
     USER,
@@ -29,9 +29,7 @@ from tw_autogen.session import (
     SessionSettings,
     open_team,
     read_settings,
-    several,
 )
-from tw_autogen.settings import Settings
 
 _ENDED = "the chat ended before an answer"
 _HELPERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")
@@ -73,16 +71,15 @@ class SharedChat(Conversation):
     Args:
         shared: Whose members; not kept alive.
         partner: The group's manager, or another agent; None: a service. Not kept alive.
-        files: As in `SharedSession`.
-        read: The settings that say how long it may be idle.
+        files: As in `SharedSession`, with the settings that say how long it may be idle.
     """
 
     opener = ""
     """Name of the agent that is the user of the newest round."""
 
-    def __init__(self, shared: SharedSession, partner: Any, files: FilesWanted, read: Settings) -> None:
+    def __init__(self, shared: SharedSession, partner: Any, files: GivenFiles) -> None:
         group = getattr(partner, "groupchat", None)
-        age = idle_seconds(read, endless=partner is None or group is not None)
+        age = idle_seconds(files.read, endless=partner is None or group is not None)
         super().__init__(shared.opened, files, idle_seconds=age)
         self._shared = shared
         self._answered = False
@@ -271,16 +268,16 @@ class SharedSession(Closing):
         trust: bool = False,
     ) -> None:
         self._trust = trust
-        self._files = tuple(Path(one).absolute() for one in several(files))
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         self._members: dict[str, SessionMember] = {}
         self._lock = threading.RLock()
         read = read_settings(settings, trust=trust)
+        self._files = GivenFiles(files, read)
         most_open = read.read("session", SessionSettings).most_open
         me = weakref.proxy(self)
-        self.chats = Conversations(lambda partner: SharedChat(me, partner, me._files, read), most_open=most_open)
+        self.chats = Conversations(lambda partner: SharedChat(me, partner, me._files), most_open=most_open)
 
     def join(self, member: SessionMember) -> None:
         """Take in a member.
@@ -377,12 +374,12 @@ class SharedSession(Closing):
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedSession:
         """Return what copies of the members share: the same arguments, and sessions of its own."""
         made = memo[id(self)] = SharedSession(
-            files=self._files,
             workspace=self._workspace,
             settings=self._settings,
             handlers=self._handlers,
             trust=self._trust,
         )
+        made._files = self._files
         made._members = {name: copy.deepcopy(one, memo) for name, one in self._members.items()}
         return made
 
