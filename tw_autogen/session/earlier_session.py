@@ -111,7 +111,9 @@ def read_events(folder: Path) -> list[Event]:
         with SafeFolder.without_links(os.path.abspath(folder)) as opened:
             data = opened.read_file(JOURNAL, limit_bytes=LARGEST_BYTES)
     except OSError as error:
-        raise ConfigError(f"{folder / JOURNAL}: {error.strerror or error}") from error
+        real = folder.resolve()
+        hint = "" if real == Path(os.path.abspath(folder)) else f"; if you know that link, name {real}"
+        raise ConfigError(f"{folder / JOURNAL}: {error.strerror or error}{hint}") from error
     return _undamaged(folder, events_in(data))
 
 
