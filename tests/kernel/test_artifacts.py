@@ -199,3 +199,32 @@ def test_what_another_user_has_closed_is_neither_removed_nor_read_for_code_that_
 
     assert sorted(one.name for one in (tmp_path / name).rglob("*")) == ["deep", "keys.csv", "x"]
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(not linux or os.geteuid() != 0, reason="only root has files of several users")
+@pytest.mark.parametrize("name", [".tw-exchange", ".checkpoint", ".checkpoint.old"])
+@pytest.mark.parametrize("mode", [0o755, 0o1777])
+def test_a_folder_of_another_user_that_code_may_only_read_stays_as_it_is(tmp_path, name, mode):
+    theirs = tmp_path / "alice"
+    (theirs / "deep").mkdir(parents=True)
+    for one in (theirs / "thesis.txt", theirs / "deep" / "x"):
+        one.write_text("v", encoding="utf-8")
+    for one in (theirs, *theirs.rglob("*")):
+        os.chown(one, 1000, 1000)
+    theirs.chmod(mode)
+    with LocalKernel(tmp_path) as kernel:
+        assert run(
+            kernel, f"import os, shutil\nshutil.rmtree({name!r}, ignore_errors=True)\nos.rename('alice', {name!r})"
+        ).ok
+        with SafeFolder(tmp_path) as folder:
+            assert folder.read_file(f"{name}/thesis.txt", limit_bytes=10) == b"v"
+            for change in (
+                lambda: folder.remove(f"{name}/thesis.txt"),
+                lambda: folder.write_file(f"{name}/new", b""),
+                lambda: folder.make_folder(f"{name}/new"),
+                lambda: folder.remove_tree(name),
+            ):
+                with pytest.raises(PermissionError, match="of another user"):
+                    change()
+
+    assert sorted(one.name for one in (tmp_path / name).rglob("*")) == ["deep", "thesis.txt", "x"]

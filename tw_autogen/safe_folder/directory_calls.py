@@ -45,13 +45,36 @@ class CodeAt(int):
     __slots__ = ()
 
 
-def _refuse_closed(at: At | None, found: int, name: str) -> None:
-    """Refuse what code could not reach itself, in a folder of code's."""
+class ForeignAt(CodeAt):
+    """A descriptor of another user's directory there, which code may pass and not change: nor does the host."""
+
+    __slots__ = ()
+
+
+def _refuse_closed(at: At | None, found: int, name: str, *, write: bool = False) -> bool:
+    """Refuse what code could not reach itself, in a folder of code's; return whether it is somebody else's there.
+
+    Args:
+        at: The directory that it is in.
+        found: A descriptor of what was opened.
+        name: What errors call it.
+        write: It will be changed.
+    """
     about = os.fstat(found)
+    if not isinstance(at, CodeAt) or not about.st_uid or about.st_uid in KERNEL_USERS:
+        return False
     is_folder = stat.S_ISDIR(about.st_mode)
-    is_open = about.st_mode & (stat.S_IXOTH if is_folder else stat.S_IROTH)
-    if isinstance(at, CodeAt) and not is_open and about.st_uid and about.st_uid not in KERNEL_USERS:
+    needed = (stat.S_IXOTH if is_folder else stat.S_IROTH) | (stat.S_IWOTH if write else 0)
+    if needed & ~about.st_mode or (write and about.st_mode & stat.S_ISVTX):
         raise PermissionError(errno.EPERM, f"a closed {'folder' if is_folder else 'file'} of another user", name)
+    return is_folder and (not about.st_mode & stat.S_IWOTH or bool(about.st_mode & stat.S_ISVTX))
+
+
+def _changed(at: At, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the same as `entry`, for a call that makes, changes or removes the entry."""
+    if isinstance(at, ForeignAt):
+        raise PermissionError(errno.EPERM, "in a folder of another user, which code can't change", name)
+    return entry(at, name)
 
 
 def entry(at: At, name: str) -> tuple[str, dict[str, Any]]:
@@ -86,12 +109,11 @@ def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
     if not isinstance(at, CodeAt):
         return found
     try:
-        if name != ".":
-            _refuse_closed(at, found, name)
+        foreign = _refuse_closed(at, found, name) if name != "." else isinstance(at, ForeignAt)
     except BaseException:
         os.close(found)
         raise
-    return CodeAt(found)
+    return ForeignAt(found) if foreign else CodeAt(found)
 
 
 def open_again(at: At) -> At:
@@ -101,7 +123,8 @@ def open_again(at: At) -> At:
 
 def open_above(at: At) -> At:
     """Open the directory that an open directory is in now."""
-    return type(at)(os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at)))
+    kind = CodeAt if isinstance(at, CodeAt) else int  # to remove what is in a `ForeignAt` nothing goes down into it
+    return kind(os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at)))
 
 
 def open_to_empty(at: At, name: str) -> At:
@@ -117,7 +140,7 @@ def open_to_empty(at: At, name: str) -> At:
     if isinstance(at, int) and _PATH:
         found = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
         try:
-            _refuse_closed(at, found, name)
+            _refuse_closed(at, found, name, write=True)
             unlock(found)
         finally:
             os.close(found)
@@ -163,7 +186,8 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
             or closed to that owner, or to the code that works there, see `CodeAt`.
         OSError: the system refuses.
     """
-    where, below = entry(at, last)
+    write = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+    where, below = _changed(at, last) if write else entry(at, last)
     try:
         if not BY_DESCRIPTOR:
             _refuse_link(where, missing=bool(flags & os.O_CREAT))
@@ -175,7 +199,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         if not stat.S_ISREG(about.st_mode):
             kind = _NOT_PLAIN.get(stat.S_IFMT(about.st_mode), "something else")
             raise PermissionError(errno.EPERM, f"not a regular file but {kind}", name or last)
-        _refuse_closed(at, found, name or last)
+        _refuse_closed(at, found, name or last, write=write)
         closed = not about.st_mode & stat.S_IROTH
         owner = os.stat(at).st_uid if closed or about.st_nlink > 1 else about.st_uid
         if about.st_nlink > 1 and about.st_uid != owner:
@@ -230,7 +254,7 @@ def make_folder(at: At, name: str) -> None:
         at: The directory above.
         name: The new one's plain name.
     """
-    where, below = entry(at, name)
+    where, below = _changed(at, name)
     os.mkdir(where, **below)
 
 
@@ -267,7 +291,7 @@ def unlink(at: At, name: str) -> None:
         at: The directory.
         name: The entry's plain name.
     """
-    where, below = entry(at, name)
+    where, below = _changed(at, name)
     if not below:
         _make_writable(where)
     os.unlink(where, **below)
@@ -280,7 +304,7 @@ def rmdir(at: At, name: str) -> None:
         at: The directory above.
         name: The plain name of the one to remove.
     """
-    where, below = entry(at, name)
+    where, below = _changed(at, name)
     os.rmdir(where, **below)
 
 
@@ -293,6 +317,7 @@ def rename(at: At, name: str, there: At, new: str) -> None:
         there: The directory that it goes to.
         new: Its plain name there.
     """
+    _changed(at, name), _changed(there, new)
     if isinstance(at, int) and isinstance(there, int):
         os.replace(name, new, src_dir_fd=at, dst_dir_fd=there)
     else:
