@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import secrets
 import sys
@@ -20,6 +21,7 @@ from tw_autogen.trust_store import TrustStore, lie_together, state_folder
 if sys.platform != "win32":
     import fcntl
 
+_LOG = logging.getLogger(__name__)
 _SUFFIX = ".folders"
 _HIDDEN = ".tw"
 """Where sessions lie; no program is looked for there."""
@@ -41,7 +43,7 @@ class _Notes:
             _folders_of(one)
         path = place / f"{os.getpid()}-{secrets.token_hex(8)}"
         self.folders: set[str] = set()
-        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND, 0o600)
+        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_SH)
         os.rename(path, f"{path}{_SUFFIX}")  # it is seen by others once it is locked
         self._made = os.getpid()
@@ -53,9 +55,9 @@ class _Notes:
                 os.unlink(path)
 
     def add(self, folder: str) -> None:
+        if len(self.folders) < _MOST_FOLDERS:
+            os.write(self._file, os.fsencode(folder if len(self.folders) < _MOST_FOLDERS - 1 else os.sep) + b"\0")
         self.folders.add(folder)
-        if len(self.folders) <= _MOST_FOLDERS:
-            os.write(self._file, os.fsencode(folder if len(self.folders) < _MOST_FOLDERS else os.sep) + b"\0")
 
 
 _NOTES: dict[tuple[int, Path], _Notes] = {}
@@ -64,7 +66,7 @@ _NOTES: dict[tuple[int, Path], _Notes] = {}
 def note_code_folders(folders: Iterable[Path]) -> None:
     """Note that code may write to folders until this process ends, and end trust that starts programs there.
 
-    Sessions below a `.tw` are left out. Where the user has no state folder, nothing is remembered that could end.
+    Sessions below a `.tw` are left out. Where it can't be noted, a warning says so.
 
     Args:
         folders: Absolute.
@@ -72,14 +74,23 @@ def note_code_folders(folders: Iterable[Path]) -> None:
     state = state_folder()
     wanted = {os.path.realpath(one) for one in folders}
     wanted = {one for one in wanted if _HIDDEN not in Path(one).parts}
-    if state is None or sys.platform == "win32" or not wanted:
+    if sys.platform == "win32" or not wanted:
         return
-    with contextlib.suppress(OSError):
-        notes = _NOTES.get((os.getpid(), state)) or _NOTES.setdefault((os.getpid(), state), _Notes(state / "writers"))
-        new = wanted - notes.folders
-        for one in new:
-            notes.add(one)
+    try:
+        notes = _NOTES.get((os.getpid(), state)) if state else None
+        new = wanted - notes.folders if notes else wanted
+        if state and new:
+            notes = notes or _NOTES.setdefault((os.getpid(), state), _Notes(state / "writers"))
+            for one in new:
+                notes.add(one)
+        for one in wanted:  # each time: what this process holds may be new
             TrustStore.of_user().end(one)
+    except OSError as error:
+        for one in wanted:
+            with contextlib.suppress(OSError):
+                TrustStore.of_user().end(one)
+        words = "%s can't be written (%s): trust of programs may go on where code of a kernel may write"
+        _LOG.warning(words, state, error)
 
 
 def writable_by_code(places: Iterable[str]) -> str:
@@ -109,7 +120,7 @@ def _files_in(place: Path) -> list[str]:
 def _folders_of(path: str) -> list[str]:
     """Return what a living process has noted; the file of one that has ended is removed."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)  # NFS locks for writing only what is open for it
     except FileNotFoundError:
         return []
     try:

@@ -32,14 +32,14 @@ MOST_BYTES = 4 << 20
 MOST_SETTINGS_BYTES = 100_000
 """Of a settings file, and of a file of MCP servers."""
 _KEY_BYTES = 32
-CODE_SUFFIXES = (
+CODE_SUFFIXES: tuple[str, ...] = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
 )
 """What the names of files end with that are code or describe it."""
 MODEL_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 """Of weights that are pickled, as Python objects are."""
-PROGRAM_SUFFIXES = (
+PROGRAM_SUFFIXES: tuple[str, ...] = (
     ".py", ".pyc", ".pyz", ".pyzw", ".pex", ".pth", "._pth", ".so", ".pyd", ".dll", ".dylib", ".toml", ".cfg",
     ".ini", ".lock", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".sh", ".bash", ".ps1", ".bat",
     ".cmd", ".exe", ".jar", ".war", ".class", ".rb", ".pl", ".pm", ".php", ".phar", ".lua", ".go", ".rs", ".java",
@@ -144,6 +144,8 @@ class TrustStore:
             if plain.get("ended"):
                 why = f"code of a kernel could write to {plain['ended']}, where programs of it lie"
                 return "", f"{folder} is not trusted any more: {why}"
+            if "programs" not in plain:
+                return "", f"{folder} was trusted with an earlier version, so it counts as not trusted"
             return str(plain["sha256"]), ""
         except FileNotFoundError:
             return "", ""

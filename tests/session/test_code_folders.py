@@ -1,5 +1,6 @@
 """Trust that starts programs ends when code may write where they lie, whatever it writes there."""
 
+import json
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no code runs th
 
 SERVER = "plugin: {mcp_servers: {m: {command: python3, args: [src/server.py]}}}"
 PYTHON = "kernel: {python: .venv/bin/python}"
+BROWSER = "role.web_explorer: {executable: chrome/chrome-wrapper}"
 ROLE = "session: {roles: [planner, code_interpreter, crier]}"
 
 
@@ -27,6 +29,7 @@ def trust(here):
             "tw_autogen.yaml": settings,
             "src/server.py": "1",
             ".venv/bin/python": "#!/bin/sh",
+            "chrome/chrome-wrapper": "#!/bin/sh",
             "roles/crier/role.yaml": "alias: Crier\nintro: Cries.\nmodule: crier\n",
             "roles/crier/crier.py": "1",
         }.items():
@@ -62,6 +65,7 @@ OVER = {
     "a folder in the server's": (SERVER, "src/made", ()),
     "what a kernel may write": (SERVER, None, ("src",)),
     "an interpreter's library": (PYTHON, None, (".venv/lib",)),
+    "a role's program": (BROWSER, "chrome", ()),
 }
 
 
@@ -70,6 +74,7 @@ def test_a_kernel_whose_code_may_write_there_ends_trust_that_starts_programs(her
     settings, folder, write = OVER[case]
     (here / "src" / "made").mkdir(parents=True)
     (here / ".venv" / "lib").mkdir(parents=True)
+    (here / "chrome").mkdir()
     assert trust(settings) == ""
 
     end(begin(folder and str(here / folder), [here / one for one in write]))
@@ -137,3 +142,33 @@ def test_nothing_stays_of_processes_that_have_ended(here, tmp_path):
     assert len(list(writers.iterdir())) == 1
     end(process)
     assert list(writers.iterdir()) == []
+
+
+def test_without_a_home_what_this_process_holds_ends_too(here, trust, monkeypatch):
+    monkeypatch.setenv("HOME", "/")
+    trust(SERVER)
+
+    LocalKernel(settings=KernelSettings(write=(str(here),))).close()
+
+    assert read_settings().trust is Trust.none
+
+
+def test_where_folders_can_not_be_noted_trust_ends_all_the_same_and_a_warning_says_so(here, tmp_path, trust, caplog):
+    trust(SERVER)
+    (tmp_path / "home" / ".local" / "state" / "tw-autogen" / "writers").write_text("in the way")
+
+    LocalKernel(".").close()
+
+    assert read_settings().trust is Trust.none
+    assert "trust of programs may go on where code of a kernel may write" in caplog.text
+
+
+def test_a_record_of_an_earlier_version_trusts_nothing_and_says_so(here, trust):
+    trust(SERVER)
+    record = review_folder().record()
+    plain = json.loads(record.read_text(encoding="utf-8"))
+    del plain["programs"]
+    record.write_text(json.dumps(plain), encoding="utf-8")
+
+    assert read_settings().trust is Trust.none
+    assert "was trusted with an earlier version" in review_folder().problem()

@@ -283,6 +283,12 @@ LOOKING = {
     "npx with a relative path": (("npx", "-y", "server-filesystem", "."), False),
     "uv": (("uv", "run", "--with", "mcp[cli]", "mcp", "run", "/own/server.py"), True),
     "uv with a script here": (("uv", "run", "server.py"), False),
+    "uv with a word that has a slash": (("uv", "run", "/own/server.py", "--timezone", "Europe/Berlin"), True),
+    "a repository": (("npx", "-y", "owner/repository"), True),
+    "npx with a folder here": (("npx", "-y", "server-filesystem", "./data"), False),
+    "another program in front": (("env", "uv", "run", "/own/server.py"), True),
+    "pipx": (("pipx", "run", "mcp-server-time"), True),
+    "poetry": (("poetry", "run", "server"), True),
     "installed programs": (("uvx", "mcp-server-time"), False),
 }
 
@@ -307,4 +313,5 @@ def test_a_command_that_looks_for_programs_starts_elsewhere_where_the_folder_is_
         apart = elsewhere and not trust
         started = (tmp_path / "ran").read_text(encoding="utf-8").strip()
         assert (started == str(here)) is not apart, started
-        assert not apart or started.endswith("/tw-autogen/mcp")
+        assert not apart or "/tw-autogen/mcp/" in started
+        assert not apart or not os.path.exists(started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,8 +30,13 @@ if TYPE_CHECKING:
 
 _OPTIONS_WITH_VALUE = ("--directory", "--project", "--with")
 """Of `uv`, before the script that it runs."""
-_LOOK_FOR_PROGRAMS = frozenset(("npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx"))
-"""Commands that look for what they run in the folder where they start, and above it."""
+_LOOK_FOR_PROGRAMS = frozenset({
+    "npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "deno", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi",
+    "conda", "mamba", "just", "task", "mise", "direnv",
+})  # fmt: skip
+_RUN_PROGRAMS = frozenset(("uv", "pipx", "cargo", "go", "dotnet", "mix", "stack", "cabal", "swift"))
+"""Commands that look for what they run in the folder where they start, and above it; the latter with the word `run`."""
+_SCRIPTS = (".py", ".js", ".mjs", ".cjs", ".ts", ".sh")
 
 
 def start_mcp_servers(
@@ -68,8 +74,7 @@ def start_mcp_servers(
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
     if distrusted is not None:
-        apart = _empty_folder(logs)
-        servers = tuple(_without_programs_of_here(_without_modules_of_here(one), apart) for one in servers)
+        servers = tuple(_without_programs_of_here(_without_modules_of_here(one), undo) for one in servers)
     start = Path.cwd() if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)
     if from_folder:
@@ -100,32 +105,41 @@ def _without_modules_of_here(server: McpServer) -> McpServer:
     return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
 
 
-def _without_programs_of_here(server: McpServer, apart: Path) -> McpServer:
+def _without_programs_of_here(server: McpServer, undo: ExitStack) -> McpServer:
     """Return a server that starts in an empty folder, if its command would look for programs in the current one.
 
     `uv run` takes the environment and the settings that it finds there, `npx` and the like the packages. One whose
-    words name a path relative to the current folder starts there nevertheless, as does one with a `cwd`.
+    words name the current folder (`.`, `./data`, `server.py`) starts there nevertheless, as does one with a `cwd`.
+
+    Args:
+        server: One of the user's own.
+        undo: Gets what removes the folder.
     """
-    words = server.args
-    program = os.path.basename(server.command).lower().removesuffix(".exe").removesuffix(".cmd")
-    looks = program in _LOOK_FOR_PROGRAMS or program == "uv" and "run" in words
-    if server.transport != "stdio" or server.cwd or not looks or any(map(_is_relative_path, words)):
+    words = (server.command, *server.args)
+    programs = {os.path.basename(one).lower().removesuffix(".exe").removesuffix(".cmd") for one in words}
+    looks = programs & _LOOK_FOR_PROGRAMS or programs & _RUN_PROGRAMS and "run" in words
+    if server.transport != "stdio" or server.cwd or not looks or any(map(_names_this_folder, server.args)):
         return server
-    return replace(server, cwd=str(apart))
+    return replace(server, cwd=str(_empty_folder(undo)))
 
 
-def _is_relative_path(word: str) -> bool:
-    if os.path.isabs(word) or word.startswith(("@", "-")) or ":" in word.partition("/")[0]:
-        return False
-    return word.startswith(".") or "/" in word or os.sep in word or word.endswith((".py", ".js", ".mjs", ".cjs", ".ts"))
+def _names_this_folder(word: str) -> bool:
+    beginning = word.replace(os.sep, "/").partition("/")[0]
+    return beginning in (".", "..") or word.endswith(_SCRIPTS) and "/" not in word and not word.startswith("-")
 
 
-def _empty_folder(logs: Path) -> Path:
-    """Return an empty folder of the user's, with no project above it; where there is no home, in the servers' own."""
+def _empty_folder(undo: ExitStack) -> Path:
+    """Return a new folder of this user's, with no project of others above it if there is a home."""
     state = state_folder()
-    folder = (logs if state is None else state) / "mcp"
-    make_private_folder(folder)
-    return folder
+    place: Path | None = None if state is None else state / "mcp"
+    try:
+        if place is not None:
+            make_private_folder(place)
+    except OSError:  # a home where nothing can be written
+        place = None
+    folder = tempfile.mkdtemp(prefix="tw-mcp-", dir=place)
+    undo.callback(remove_folder, folder)
+    return Path(folder)
 
 
 def _own_caches(logs: Path, folder: Path) -> Path:

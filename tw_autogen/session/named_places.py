@@ -98,8 +98,9 @@ class NamedPlaces:
         words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
         for text in words:  # also one that is missing, so that it counts as such
             self._files.update(_meant(text, folder))
-        suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if one.key == "embedding.folder" else CODE_SUFFIXES
-        self._add_words(words, folder, folder, inner=one.key == "embedding.folder", suffixes=suffixes)
+        model, program = one.key == "embedding.folder", one.key.endswith(".executable")
+        suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if model else PROGRAM_SUFFIXES if program else CODE_SUFFIXES
+        self._add_words(words, folder, folder, inner=model or program, suffixes=suffixes)
         if one.key == "kernel.python":
             for text in words:
                 for place in _places_of_program(text, folder):

@@ -54,6 +54,7 @@ _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.fol
 _PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _STARTED = (*_PROGRAMS, "embedding.folder")
 """What starts programs, or code of which no module is compared when it is loaded."""
+_PROGRAM_OF_ROLE = ".executable"
 _MOST_PLACES = 1000
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
@@ -186,7 +187,8 @@ class Review:
 
     def _programs(self) -> tuple[str, ...]:
         """Return where programs lie that the folder's trust starts: first names below it, and folders elsewhere."""
-        _, files, _ = self._hashed() if any(want.name in _STARTED for want in self.wants) else ("", None, "")
+        starts = any(want.name in _STARTED or want.name.endswith(_PROGRAM_OF_ROLE) for want in self.wants)
+        _, files, _ = self._hashed() if starts else ("", None, "")
         base, found = f"{self.folder}{os.sep}", set[str]()
         for place in files.places() if files else ():
             found.add(base + place[len(base) :].split(os.sep)[0] if place.startswith(base) else os.path.dirname(place))
@@ -430,7 +432,11 @@ def _worded(one: LeftOut) -> Iterator[Want]:
         variable = one.key.startswith(f"{ROLE_ROOM}.") and one.key.endswith(VARIABLE_SUFFIX)
         means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
         shown = visible_line(f"{value}{_found_of(one)}{_links_of(one)}")
-        yield Want(visible_line(one.key), f"{shown}: {means}" if means else shown, starts=one.key in _STARTING)
+        yield Want(
+            visible_line(one.key),
+            f"{shown}: {means}" if means else shown,
+            starts=one.key in _STARTING or one.key.endswith(_PROGRAM_OF_ROLE),
+        )
 
 
 def _found_of(one: LeftOut) -> str:

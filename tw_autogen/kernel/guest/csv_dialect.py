@@ -303,13 +303,15 @@ def parse_rows(lines: Sequence[str], separator: str, **options: Any) -> list[lis
     Raises:
         ValueError: a line can't be parsed.
     """
-    csv.field_size_limit(1_000_000)
     if separator == " ":
         lines = [f"{' '.join(line.split())}\n" for line in lines]
+    before = csv.field_size_limit(1_000_000)  # of the whole process, which may be the user's
     try:
         return list(csv.reader(lines, delimiter=separator, **options))
     except csv.Error as error:
         raise ValueError(str(error)) from error
+    finally:
+        csv.field_size_limit(before)
 
 
 def find_separator(lines: Sequence[str], *, tabs: bool = False) -> str:
