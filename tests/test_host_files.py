@@ -63,7 +63,6 @@ READ = {
     "tw_autogen/planner/answer_checks.py": "prompts of the package",
     "tw_autogen/recall/definition_prompt.py": "prompts of the package",
     "tw_autogen/planner/static_prompt.py": "prompts of the package",
-    "tw_autogen/hosts/agent_files.py": "looks which files agents link to",
     "tw_autogen/plugin/folder.py": "the user's plugins",
     "tw_autogen/plugin/import_check.py": "the user's plugins",
     "tw_autogen/plugin/entry_points.py": "the user's plugins",

@@ -10,6 +10,8 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path
 
 _MOST_LINKS = 40
+UNTRUSTED_FOLDERS: set[str] = set()
+"""Current folders of this process in which paths were named while nobody had trusted them, without links."""
 
 
 def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Path | None = None) -> Path:
@@ -24,8 +26,9 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
         distrusted: A folder that somebody else may have made, by its path without links; None: there is none.
 
     Raises:
-        ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`, or a path below
-            `distrusted` leads elsewhere since that was moved; names the link, where it leads, and what to do.
+        ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`, or a path below that
+            or one of `UNTRUSTED_FOLDERS` leads elsewhere since the folder was moved; names the link, where it leads,
+            and what to do.
     """
     if kept_path(path):
         return Path(os.path.abspath(path))
@@ -57,14 +60,12 @@ def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: 
             f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
             "mean, or remove the link"
         )
-    if distrusted is not None:
-        real = os.path.realpath(distrusted)
-        if real != str(distrusted) and os.name == "posix" and _is_in(os.path.abspath(path), str(distrusted)):
-            raise ConfigError(
-                f"{path}: {distrusted} was moved, and leads to {real} now; start again where the {what} lies"
-            )
-        if _link_out(target, links, [real]):
-            raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, what)}")
+    for one in UNTRUSTED_FOLDERS | ({str(distrusted)} if distrusted else set()):
+        real = os.path.realpath(one)
+        if real != one and os.name == "posix" and _is_in(os.path.abspath(path), one):
+            raise ConfigError(f"{path}: {one} was moved, and leads to {real} now; start again where the {what} lies")
+    if distrusted is not None and _link_out(target, links, [os.path.realpath(distrusted)]):
+        raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, what)}")
     return Path(target)
 
 

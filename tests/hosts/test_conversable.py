@@ -457,3 +457,31 @@ def test_a_folder_is_held_open_no_longer_than_the_agent_lives(tmp_path, monkeypa
 
     with pytest.raises((OSError, TypeError)):
         held.info(".")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        lambda here: {"settings": {"session.user_folder": str(here)}},
+        lambda here: {"settings": {"kernel.write": [str(here / "mine")]}},
+        lambda here: {"settings": {"kernel.read": [str(here / "mine")]}},
+        lambda here: {"workspace": str(here / "mine")},
+    ],
+    ids=["user_folder", "write", "read", "workspace"],
+)
+def test_what_settings_name_in_a_folder_that_was_moved_since_the_agent_was_made_is_not_looked_for_in_its_place(
+    agent, tmp_path, monkeypatch, wanted
+):
+    here, secret = tmp_path / "above" / "docs", tmp_path / "secret"
+    for folder in (here, secret / "docs"):
+        (folder / "mine").mkdir(parents=True)
+    monkeypatch.chdir(here)
+    model = ScriptedModel([plans("Done.", to="User")])
+    with TaskWeaverAgent("worker", model=model, llm_config=False, **{"workspace": "../s", **wanted(here)}) as made:
+        here.parent.rename(tmp_path / "moved")
+        here.parent.symlink_to(secret)
+
+        with pytest.raises(ConfigError, match="was moved"):
+            agent().initiate_chat(made, message="show", max_turns=1, **QUIET)
+
+    assert list((secret / "docs" / "mine").iterdir()) == []

@@ -12,6 +12,7 @@ import pytest
 from tw_autogen.code_interpreter import Policy
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.agent_files import bring_linked
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import callable_plugin
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -401,6 +402,31 @@ def test_a_table_of_which_few_bytes_stand_for_much_is_an_error(tools, tmp_path):
     assert "the table has more than 50000000 values" in said("long.parquet")
     assert "the table takes more than 1024 MB of memory" in said("wide.parquet")
     assert "'large.json': larger than the 32 MB that a tool takes" in said("large.json")
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_file_of_an_answer_is_not_read_over_a_link_above_the_folder_of_a_kernel(tmp_path, alive):
+    """Plays what code of another kernel, which may write above, does between two answers."""
+    ours, secret = tmp_path / "ours", tmp_path / "secret"
+    ours.mkdir()
+    (tmp_path / "above").mkdir()
+    (secret / "work").mkdir(parents=True)
+    (secret / "work" / "a.csv").write_text("SECRET", encoding="utf-8")
+    with LocalKernel(tmp_path / "above", settings=KernelSettings(sandbox="off")):
+        kernel = LocalKernel(tmp_path / "above" / "work", settings=KernelSettings(sandbox="off"))
+        (kernel.folder / "b.csv").write_text("b", encoding="utf-8")
+        if not alive:
+            kernel.close()
+        (tmp_path / "above").rename(tmp_path / "moved")
+        (tmp_path / "above").symlink_to(secret)
+
+        answer = "".join(f"[x]({(kernel.folder / name).as_uri()})" for name in ("a.csv", "b.csv"))
+        said, copies = bring_linked(answer, [kernel.folder], ours)
+        kernel.close()
+
+    assert "SECRET" not in "".join(one.read_text(encoding="utf-8") for one in ours.iterdir())
+    assert [one.name for one in copies] == ["b.csv"]
+    assert said.count(answer.split(")")[0]) == 1
 
 
 def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from tw_autogen.conversation import is_mentioned
+from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.kernel import Artifact
-from tw_autogen.safe_folder import SafeFolder, open_unlinked
+from tw_autogen.named_folders import named_folder
+from tw_autogen.safe_folder import SafeFolder
 
 _HEAD_ROWS = 5
 _MOST_BYTES = 1 << 30
@@ -23,26 +26,33 @@ _MOST_LINK_CHARS = 4096
 _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
 
 
-def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield the files that an answer links to in Markdown, each as (the link as it stands there, its path).
+def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
+    """Yield what an answer links to in Markdown, each as (the link as it stands there, its folder, its name there).
+
+    Whether there is such a file is not asked.
 
     Args:
         text: An agent's words; they may come from anywhere, so they open no other place.
-        folders: Where files may lie.
+        folders: Where files may lie; one that is reached over a link that code may have made holds none.
     """
-    places = [folder.resolve() for folder in folders]
+    places: dict[str, Path] = {}
+    for folder in folders:
+        with contextlib.suppress(ConfigError):
+            real = named_folder(folder)
+            places |= {os.path.abspath(folder): real, str(real): real}
     for found in _LINK.finditer(text):
         link = found[1]
         if len(link) > _MOST_LINK_CHARS:
             continue
         try:
             named = url2pathname(unquote(urlsplit(link).path)) if link.startswith("file://") else unquote(link)
-            if Path(named).is_file():
-                path = Path(named).resolve()
-                if any(path.is_relative_to(place) for place in places):
-                    yield link, path
-        except (OSError, ValueError, RuntimeError):  # too long, a NUL in it, no address, links in a circle
+        except ValueError:  # no address
             continue
+        path = os.path.abspath(named)
+        for place, folder in places.items():
+            if path.startswith(os.path.join(place, "")):
+                yield link, folder, os.path.relpath(path, place)
+                break
 
 
 def named_files(folder: Path, text: str) -> list[Path]:
@@ -80,19 +90,25 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
         by length, since holes in a file take room in its copy) keeps its link, and a line at the end says so.
 
     Raises:
-        OSError: a link has been put in the way meanwhile, or the system refuses.
+        OSError: the copy can't be written.
     """
     copies: dict[Path, Path] = {}
     links: dict[str, str] = {}
     left = _MOST_BYTES
     too_large: dict[Path, str] = {}
-    for link, path in linked_files(answer, folders):
+    for link, place, name in linked_files(answer, folders):
+        path = place / name
         if path not in copies and path not in too_large:
-            with open_unlinked(path) as opened:
+            try:
+                with SafeFolder(place) as here:
+                    given = here.open_file(PurePath(name).as_posix())
+            except (OSError, ValueError):  # no such file, a link, or no name of a file
+                continue
+            with given as opened:
                 size = os.fstat(opened.fileno()).st_size
                 if size > left:
-                    name = visible_line(path.name)
-                    too_large[path] = f"({name} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"
+                    shown = visible_line(path.name)
+                    too_large[path] = f"({shown} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"
                     continue
                 copies[path], target = Artifact.new_file(folder, path.name, "file")
                 left -= size

@@ -79,8 +79,8 @@ class GivenFiles:
     def __init__(self, files: FilesWanted, read: Settings) -> None:
         self.read = read
         self.paths = tuple(Path(one).absolute() for one in several(files))
-        folder = distrusted_folder(read) if self.paths else None
-        self.distrusted = None if folder is None else SafeFolder(folder)
+        folder = distrusted_folder(read)
+        self.distrusted = None if folder is None or not self.paths else SafeFolder(folder)
         if self.distrusted is not None:
             weakref.finalize(self, self.distrusted.close).atexit = False
 

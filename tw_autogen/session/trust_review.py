@@ -17,6 +17,7 @@ from typing import Any
 from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
+from tw_autogen.named_folders import UNTRUSTED_FOLDERS
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
@@ -395,10 +396,15 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
 
 
 def distrusted_folder(settings: Settings) -> Path | None:
-    """Return the current folder, if nobody has trusted it or named it as the project; else None."""
+    """Return the current folder, if nobody has trusted it or named it as the project; else None.
+
+    What is named from now on in such a folder is refused if that is moved: what stands in its place is another one.
+    """
     here = Path.cwd()
-    known = settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here
-    return None if known else here
+    if settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here:
+        return None
+    UNTRUSTED_FOLDERS.add(str(here))
+    return here
 
 
 def refuse_link(settings: Settings, root: Path) -> None:
