@@ -78,8 +78,8 @@ def test_nothing_of_a_live_kernel_goes_to_what_took_the_place_of_its_folder(worl
         with pytest.raises(TypeError, match="No such file|denied"):  # the kernel looks for it by its path
             kernel.put("table", pd.DataFrame({"a": range(3)}))
         ran = kernel.execute("pd.DataFrame({'a': range(3)}).to_csv('made.csv')\nx = 3\nx", seconds=SECONDS)
-        copied = copy_in(world / "victim/files/made.csv" if swap is by_link else victim / "files/made.csv",
-                         kernel.folder, "given.csv")  # fmt: skip
+        (world / "given.csv").write_text("of the host")
+        copied = copy_in(world / "given.csv", kernel.folder)
         saved = save_files([Artifact("made", "file", kernel.folder / "made.csv", "")], world / "out")
 
         assert (ran.ok, kernel.get("x")) == (True, 3)
@@ -206,3 +206,17 @@ def test_kept_folders_that_are_collected_while_a_folder_is_opened_block_nobody(t
     gc.collect()
     with SafeFolder(tmp_path):
         assert all(kept_path(folder) == "" for folder in folders)
+
+
+def test_a_path_in_a_kept_folder_keeps_its_name_when_a_link_comes_above(tmp_path):
+    inner = tmp_path / "above" / "inner"
+    (inner / "deep").mkdir(parents=True)
+    (inner / "deep" / "a.txt").write_text("ok")
+    (tmp_path / "secret" / "inner" / "deep").mkdir(parents=True)
+    with KeptFolder(inner), SafeFolder(inner) as folder:
+        (tmp_path / "above").rename(tmp_path / "moved")
+        (tmp_path / "above").symlink_to(tmp_path / "secret")
+
+        assert folder.name_of(inner / "deep" / "a.txt") == "deep/a.txt"
+        assert folder.name_of(inner) == ""
+        assert folder.name_of(tmp_path / "secret" / "inner" / "deep") == ""

@@ -321,6 +321,23 @@ def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_n
             READS[way](path, own, opened)
 
 
+def test_a_file_of_the_sessions_own_folder_is_that_one_when_a_link_comes_above(here):
+    """Plays what code of another process's kernel, which may write above the workspace, can do meanwhile."""
+    above, secret = here.parent / "above", here.parent / "secret"
+    model = ScriptedModel([plans("Done.", to="User")] * 2)
+    with open_session(model, kernel=lambda folder: FakeKernel(folder=folder), folder=above / "ws") as session:
+        write(session.folder, {"out.csv": "mine"})
+        session.ask("make it")
+        write(secret / session.folder.relative_to(above), {"out.csv": "SECRET"})
+        above.rename(here.parent / "moved")
+        above.symlink_to(secret)
+
+        session.ask("look again", files=[session.folder / "out.csv"])
+
+        name = session.folder.relative_to(above)
+        assert (here.parent / "moved" / name / "out.csv").read_text() == "mine"
+
+
 @pytest.mark.parametrize("absolute", [False, True])
 @pytest.mark.parametrize("instead", ["link", "folder", "nothing"])
 def test_a_given_file_is_read_over_no_link_after_the_folder_of_the_session_was_moved(here, absolute, instead):

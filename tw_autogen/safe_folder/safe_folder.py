@@ -121,8 +121,11 @@ class SafeFolder(Closing):
 
         Args:
             path: Absolute, or relative to the working directory. Links above the folder are followed, none below it.
+                In a kept folder it is the path as it is written: it means this folder, whatever lies there by now.
         """
-        full = Path(os.path.abspath(path))
+        full, mine = Path(os.path.abspath(path)), os.path.abspath(self.path)
+        if kept_path(mine) and full.is_relative_to(mine):
+            return "" if str(full) == mine else full.relative_to(mine).as_posix()
         for above in reversed(full.parents):
             with contextlib.suppress(OSError):
                 if os.path.samestat(above.stat(), os.stat(self._at)):

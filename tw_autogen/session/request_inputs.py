@@ -306,6 +306,8 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
                 with nullcontext(found[0]) if found and held else SafeFolder(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
+                    if here is not folder:
+                        raise ConfigError(f"{path}: it leads elsewhere since {here}, where code works, was moved")
         return path.open("rb") if found is None else found[0].open_file(found[1])
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error

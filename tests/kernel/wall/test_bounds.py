@@ -237,7 +237,7 @@ def test_a_file_in_memory_without_a_folder_cannot_be_made(tmp_path):
 )
 def test_a_kernel_whose_processes_take_too_much_together_is_ended_and_says_why(tmp_path, limits, code, told):
     with LocalKernel(tmp_path, settings=KernelSettings(**limits)) as kernel:
-        execution = kernel.execute(code, seconds=25)
+        execution = kernel.execute(code, seconds=60)
 
         assert execution.state_lost
         assert told in execution.error
