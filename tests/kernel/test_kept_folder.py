@@ -220,3 +220,18 @@ def test_a_path_in_a_kept_folder_keeps_its_name_when_a_link_comes_above(tmp_path
         assert folder.name_of(inner / "deep" / "a.txt") == "deep/a.txt"
         assert folder.name_of(inner) == ""
         assert folder.name_of(tmp_path / "secret" / "inner" / "deep") == ""
+
+
+def test_what_is_saved_in_a_kept_folder_goes_there_when_a_link_comes_above(tmp_path):
+    inner, secret = tmp_path / "above" / "inner", tmp_path / "secret"
+    inner.mkdir(parents=True)
+    (secret / "inner").mkdir(parents=True)
+    (inner / "made.csv").write_text("x")
+    with LocalKernel(inner, settings=KernelSettings(sandbox="off")):
+        (tmp_path / "above").rename(tmp_path / "moved")
+        (tmp_path / "above").symlink_to(secret)
+
+        save_files([Artifact("made", "file", inner / "made.csv", "")], inner / "final")
+
+    assert (tmp_path / "moved" / "inner" / "final" / "made.csv").read_text() == "x"
+    assert list((secret / "inner").iterdir()) == []

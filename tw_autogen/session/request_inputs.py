@@ -303,7 +303,8 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
         for here in (folder, _below_a_kernel(path)):
             if here is not None:
                 held = found is not None and found[0].path.is_relative_to(here)  # what lies there now may be another
-                with nullcontext(found[0]) if found and held else SafeFolder(here) as opened:
+                begin = SafeFolder.without_links if here in KERNEL_FOLDERS else SafeFolder  # those are without links
+                with nullcontext(found[0]) if found and held else begin(here) as opened:
                     if name := opened.name_of(path):
                         return opened.open_file(name)
                     if here is not folder:
