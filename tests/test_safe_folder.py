@@ -31,7 +31,14 @@ from tw_autogen.kernel.folder_ownership import USERS, FolderOwnership, hand_over
 from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
 from tw_autogen.recall.documents import DocumentIndex
-from tw_autogen.safe_folder import SafeFolder, open_unlinked, read_unlinked, remove_folder
+from tw_autogen.safe_folder import (
+    KERNEL_USERS,
+    SafeFolder,
+    held_folder,
+    open_unlinked,
+    read_unlinked,
+    remove_folder,
+)
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import _picture
 from tw_autogen.session.event_journal import JOURNAL
@@ -659,3 +666,38 @@ def test_many_links_to_the_same_files_take_linear_time(tmp_path):
     assert [copy.read_text() for copy in copies] == ["a.csv", "ab.csv"]
     assert answer.count(f"]({copies[0].as_uri()})") == answer.count(f"]({copies[1].as_uri()})") == 5000
     assert time.process_time() - began < 8
+
+
+def read_held(folder, name):
+    with held_folder(folder) as opened:
+        return opened.read_file(name, limit_bytes=10)
+
+
+def read_without_links(folder, name):
+    with SafeFolder.without_links(folder) as opened:
+        return opened.read_file(name, limit_bytes=10)
+
+
+def read_from_above(folder, name):
+    with SafeFolder(folder.parent) as above:
+        return above.read_file(f"{folder.name}/{name}", limit_bytes=10)
+
+
+@root_only
+@pytest.mark.parametrize("read", [read_held, read_without_links, read_from_above, read_unlinked_path])
+def test_closed_files_in_a_folder_that_code_may_write_stay_closed_on_every_way_into_it(tmp_path, monkeypatch, read):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    users = {"theirs": 1000, "other_kernels": min(KERNEL_USERS), "own": 0, "open": 1000}
+    for name, user in users.items():
+        (shared / name).write_bytes(b"v")
+        os.chown(shared / name, user, user)
+        (shared / name).chmod(0o644 if name == "open" else 0o600)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tw_autogen.safe_folder.open_without_links.KERNEL_FOLDERS", set())
+    monkeypatch.setattr("tw_autogen.safe_folder.kept_folder.KERNEL_FOLDERS", {shared})
+
+    for name in ("theirs", "other_kernels"):
+        with pytest.raises(PermissionError, match="closed file"):
+            read(shared, name)
+    assert read(shared, "open") == read(shared, "own") == b"v"

@@ -13,10 +13,16 @@ from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
+_MOST_DIGITS = 18
 _RULES = "=-~^*+#\"'`.:"
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]+")
+_WORD_ENDS = ".?!:"
 _TEXTS = (".md", ".txt", ".rst", ".pdf", ".doc", ".docx", ".odt", ".html", ".htm")
+_MOST_ASKED = 50_000
+_MOST_NAMED = 1000
+_LONGEST_WORD = 4096
+"""What of a message is looked at: so many characters, and names of so many files, none of them longer."""
 _MOST_FILES = 500
 _MOST_ENTRIES = 20_000
 _LONGEST_NAME = 1000
@@ -92,7 +98,7 @@ class ManualReader(Role):
         asked, turn = memory.last_post, kwargs.get("turn")
         folder = self._folder or (turn.folder if turn is not None else None)
         manuals = self._manuals(folder) if folder else []
-        request, missing = _told_apart(asked.message, manuals, folder, self._settings.suffixes)
+        request, missing = _told_apart(asked.message[:_MOST_ASKED], manuals, folder, self._settings.suffixes)
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
             wanted = manuals
@@ -105,6 +111,8 @@ class ManualReader(Role):
         elif not said:
             there = f"There are: {_listed(manuals)}" if manuals else "There is none here."
             said.append(f"Nothing was read: name the file. {there}")
+        if len(asked.message) > _MOST_ASKED:
+            said.append(f"Only the first {_MOST_ASKED:,} characters of the message were looked at for names.")
         message = "\n\n".join(said)
         return Post(self.name, asked.send_from, message)
 
@@ -203,21 +211,30 @@ def _told_apart(
     rest = request
     for name in sorted({*names, *(Path(one).name for one in names)}, key=len, reverse=True):
         rest = _as_word(name).sub(" ", rest) if _is_in(name, rest) else rest
-    missing: list[str] = []
-    for found in _WORD.findall(rest):
-        word = found.rstrip(".?!:")
-        if not _is_file(word, suffixes):
-            continue
-        path = (folder / word).resolve() if folder else None
-        name = path.relative_to(folder).as_posix() if path and folder and path.is_relative_to(folder) else ""
-        request = request.replace(word, name if name in names else " ")
-        if name not in names and word not in missing:
-            missing.append(word)
-    return request, missing
+    known, found = set(names), dict[str, str]()
+    for word in _words(rest):
+        if word not in found and _is_file(word, suffixes):
+            path = Path(os.path.normpath(folder / word)) if folder else None
+            name = path.relative_to(folder).as_posix() if path and folder and path.is_relative_to(folder) else ""
+            found[word] = name if name in known else ""
+            if len(found) == _MOST_NAMED:
+                break
+
+    def by_name(part: re.Match[str]) -> str:
+        word = part[0].rstrip(_WORD_ENDS)
+        return (found[word] or " ") + part[0][len(word) :] if word in found else part[0]
+
+    return _WORD.sub(by_name, request), [word for word, name in found.items() if not name]
+
+
+def _words(text: str) -> Iterator[str]:
+    return (part[0].rstrip(_WORD_ENDS) for part in _WORD.finditer(text))
 
 
 def _is_file(word: str, suffixes: tuple[str, ...]) -> bool:
     """Say whether a word is a text's name, or a path; a table's name may stand in any request."""
+    if len(word) > _LONGEST_WORD or "\0" in word:
+        return False
     path = word.startswith(("/", "./", "../", "~/")) and any(map(str.isalnum, word))
     return "*" not in word and (path or Path(word).suffix.lower() in (*_TEXTS, *suffixes))
 
@@ -248,7 +265,7 @@ def _too_large() -> str:
 def _wanted_part(request: str, headings: list[_Heading], count: int) -> _Part | None:
     """Give the lines that a request asks for, by number or by heading; all if it names none; None if there are none."""
     if found := _LINES.search(request):
-        first, last = int(found[1]), int(found[2] or found[1])
+        first, last = int(found[1][:_MOST_DIGITS]), int((found[2] or found[1])[:_MOST_DIGITS])
         return _Part(max(1, first), min(last, count)) if 0 < first <= min(last, count) else None
     words = request.casefold()
     fits = [one for one in headings if len(one.words) > 2 and one.words.casefold() in words]

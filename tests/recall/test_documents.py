@@ -62,6 +62,27 @@ def test_hidden_files_links_out_and_what_is_no_text_are_left_out(tmp_path):
     assert [one.partition(":")[0] for one in index.skipped] == ["link.md", "odd.txt"]
 
 
+@pytest.mark.parametrize(
+    "content", ["\0" * 100_000, "# a\n\nb\n\n" * 5000, "words " * 100_000], ids=["NUL", "many", "large"]
+)
+def test_all_documents_of_an_index_are_bounded_together_and_the_rest_is_named(tmp_path, monkeypatch, content):
+    monkeypatch.setattr("tw_autogen.recall.documents._MOST_TOGETHER", 2_000_000)
+    for number in range(10):
+        (tmp_path / f"m{number}.md").write_text(content)
+    (tmp_path / "z.md").write_text("small")
+
+    index = DocumentIndex.build(tmp_path)
+
+    there = [*index.files]
+    assert 2 <= len(there) <= 5
+    assert there[-1] == "z.md"
+    assert len({one.file for one in index.passages}) == len(there)
+    assert len(there) + len(index.skipped) == 11
+    assert all("with it the index would exceed 200 MB" in one for one in index.skipped)
+    assert index.write().stat().st_size < 2_000_000
+    assert DocumentIndex.read(tmp_path).passages == index.passages
+
+
 def test_what_cannot_be_indexed_is_said(tmp_path):
     with pytest.raises(ConfigError, match="there is no such folder"):
         DocumentIndex.build(tmp_path / "nowhere")

@@ -1,3 +1,4 @@
+import time
 import tracemalloc
 
 import pytest
@@ -237,3 +238,28 @@ def test_a_link_that_comes_later_is_not_followed(stage, tmp_path, monkeypatch):
 
     with pytest.raises(PermissionError, match="a link or a file is in the way at 'sub'"):
         stage.ask(role, "setup.md")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("read /" + "a/" * 300_000, "Nothing was read: name the file. There are: "),
+        ("read " + " ".join(f"x{number}.md" for number in range(60_000)), "Nothing was read: there is no x0.md, no x1"),
+        ("read x\0.md", "Nothing was read: name the file. There are: "),
+        ("read m.md, lines " + "9" * 5000, "m.md has 2 lines; there are no such lines in it."),
+        ("read m.md. " + "- " * 1_000_000, "Read m.md, lines 1-2 (all of it)"),
+    ],
+    ids=["components", "names", "NUL", "digits", "length"],
+)
+def test_any_message_is_read_in_linear_time(stage, asked, said):
+    (stage.folder / "m.md").write_text("# A\nwords\n")
+    (stage.folder / "n.md").write_text("# B\nwords\n")
+    role = stage.make("manual_reader")
+    start = time.process_time()
+
+    answer = stage.ask(role, asked).message
+
+    assert time.process_time() - start < 3.0
+    assert answer.startswith(said)
+    assert ("Only the first 50,000 characters" in answer) == (len(asked) > 50_000)
+    assert answer.count("no x") <= 1000

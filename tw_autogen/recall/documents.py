@@ -24,8 +24,11 @@ from tw_autogen.trust_store import read_regular
 
 INDEX_FILE = "tw-index.json"
 _FORMAT = 1
+_TOO_MUCH = "with it the index would exceed 200 MB, where each passage counts 300 bytes on top; index fewer at once"
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)")
 _MOST_BYTES = 20_000_000
+_MOST_TOGETHER, _PASSAGE_BYTES, _FILE_BYTES = 200_000_000, 300, 200
+"""What the documents of one index take in its file together, and what a passage and a document count on top."""
 _MOST_INDEX_BYTES, _MOST_HELD_BYTES = 500_000_000, 1 << 30
 
 
@@ -88,6 +91,9 @@ class DocumentIndex:
     ) -> DocumentIndex:
         """Read a folder of texts, with the folders in it; links are not followed.
 
+        Documents of more than 20 MB, and those with which the index would exceed 200 MB, are skipped; each
+        passage counts 300 bytes on top.
+
         Args:
             folder: Where they lie; as for `tw-autogen index`, links below the current folder are not followed.
             globs: Which files count, by name.
@@ -103,6 +109,7 @@ class DocumentIndex:
         files: dict[str, str] = {}
         passages: list[Passage] = []
         skipped: list[str] = []
+        left = _MOST_TOGETHER
         with _held(named) as opened:  # code may be able to write there, and to exchange folders for links
             found = [one.name for one in opened.walk(enter=lambda name: hidden or name[0] != ".") if not one.is_folder]
             for name in sorted(found, key=lambda name: name.split("/")):
@@ -113,12 +120,17 @@ class DocumentIndex:
                     or not any(fnmatch(last, one) for one in globs)
                 ):
                     continue
-                text = _text(opened, name)
+                text = _text(opened, name, most_bytes=left)
                 if isinstance(text, Exception):
                     skipped.append(f"{name}: {text}")
                     continue
+                cut, size = _cut_within(left, name, text, passage_chars)
+                if size > left:
+                    skipped.append(f"{name}: {_TOO_MUCH}")
+                    continue
+                left -= size
                 files[name] = _hash(text)
-                passages += _cut(name, text, passage_chars)
+                passages += cut
         if not passages:
             because = f" ({'; '.join(skipped)})" if skipped else ""
             raise ConfigError(f"{folder}: no text in files named {', '.join(globs)}{because}")
@@ -173,7 +185,7 @@ class DocumentIndex:
         head: dict[str, Any] = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
         if at != ".":
             head["made_here"] = _vouched(at, self.files)
-        lines = ",\n".join(json.dumps(_plain(one), ensure_ascii=False) for one in self.passages)
+        lines = ",\n".join(map(_line, self.passages))
         start = json.dumps(head, ensure_ascii=False, indent=1).removesuffix("\n}")
         with _held(file.parent) as opened:
             opened.write_file(file.name, f'{start},\n "passages": [\n{lines}\n]}}\n'.encode())
@@ -271,10 +283,13 @@ def _held(folder: Path) -> SafeFolder:
         raise ConfigError(f"{folder}: {error.strerror or error}") from error
 
 
-def _text(opened: SafeFolder, name: str) -> str | Exception:
+def _text(opened: SafeFolder, name: str, *, most_bytes: int = _MOST_BYTES) -> str | Exception:
     try:
-        if stat.S_ISLNK(opened.info(name).st_mode):
+        info = opened.info(name)
+        if stat.S_ISLNK(info.st_mode):
             return ValueError("a link; links are not followed")
+        if most_bytes < info.st_size <= _MOST_BYTES:
+            return ValueError(_TOO_MUCH)
         content = opened.read_file(name, limit_bytes=_MOST_BYTES)
         return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig").read()
     except UnicodeDecodeError:
@@ -301,6 +316,21 @@ def _hash(text: str) -> str:
 def _plain(one: Passage) -> dict[str, Any]:
     said: dict[str, Any] = {"file": one.file, "lines": [one.first, one.last], "text": one.text}
     return {**said, "heading": one.heading} if one.heading else said
+
+
+def _cut_within(most_bytes: int, file: str, text: str, passage_chars: int) -> tuple[list[Passage], int]:
+    """Cut a document into passages, until they take more than so many bytes; return them, and what they take."""
+    passages, size = list[Passage](), _FILE_BYTES + 4 * len(file)
+    for one in _cut(file, text, passage_chars):
+        size += _PASSAGE_BYTES + len(_line(one).encode("utf-8", "surrogatepass"))
+        if size > most_bytes:
+            break
+        passages.append(one)
+    return passages, size
+
+
+def _line(one: Passage) -> str:
+    return json.dumps(_plain(one), ensure_ascii=False)
 
 
 def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:

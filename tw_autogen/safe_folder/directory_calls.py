@@ -204,7 +204,8 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         owner = os.stat(at).st_uid if closed or about.st_nlink > 1 else about.st_uid
         if about.st_nlink > 1 and about.st_uid != owner:
             raise PermissionError(errno.EPERM, "a hard link to a file of another user", name or last)
-        if closed and owner and about.st_uid not in (0, owner):  # only root gets as far
+        foreign = about.st_uid not in (0, owner)
+        if closed and foreign and (owner or isinstance(at, CodeAt)):  # only root gets as far
             raise PermissionError(errno.EPERM, "a closed file of another user than its folder's", name or last)
     except BaseException:
         os.close(found)

@@ -13,9 +13,12 @@ from pathlib import Path
 
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
+from tw_autogen.safe_folder.directory_calls import At
 
 KERNEL_FOLDERS: set[Path] = set()
 """The folders of all kernels that this process has had, and what these could write to: code may have made links."""
+LONGEST_PATH = 4096
+"""Of what the system opens by its path, in bytes."""
 _LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
 _KEPT: dict[str, tuple[int, ...]] = {}
 """Descriptors by absolute path, the oldest first; those of one path are of one folder, but for removed ones."""
@@ -89,6 +92,18 @@ def is_of_code(path: Path | str) -> bool:
     """Return whether a path lies in one of `KERNEL_FOLDERS`, or is one."""
     full = Path(os.path.abspath(path))
     return any(one in KERNEL_FOLDERS for one in (full, *full.parents))
+
+
+def as_of_code(at: At, path: str) -> At:
+    """Return an open directory, which becomes a `CodeAt` where it is one of `KERNEL_FOLDERS`.
+
+    Args:
+        at: The directory.
+        path: Its absolute path; one that is relative, or `LONGEST_PATH` long, is no kernel's folder.
+    """
+    if not isinstance(at, int) or isinstance(at, directory_calls.CodeAt) or len(path) >= LONGEST_PATH:
+        return at
+    return directory_calls.CodeAt(at) if Path(path) in KERNEL_FOLDERS else at
 
 
 def real_path(path: Path | str) -> Path:

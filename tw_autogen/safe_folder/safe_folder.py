@@ -16,7 +16,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.kept_folder import is_of_code, kept_above, kept_path
+from tw_autogen.safe_folder.kept_folder import LONGEST_PATH, as_of_code, is_of_code, kept_above, kept_path
 
 _HOLE_BYTES = 1 << 16
 """A run of zeros as long as this is left out of a copy."""
@@ -62,7 +62,8 @@ class SafeFolder(Closing):
     privilege there, but a rename between check and use is not detected.
 
     Where the host is root, and the folder is one of `KERNEL_FOLDERS` or lies in one, what is closed to the code there
-    is closed here too: somebody else's directories that others may not pass, and files that they may not read.
+    is closed here too: somebody else's directories that others may not pass, and files that they may not read. So it
+    is below such a folder that a name leads into.
 
     Args:
         path: The folder; must not be a link itself. The directories above it are trusted, unless it is a `KeptFolder`
@@ -148,7 +149,7 @@ class SafeFolder(Closing):
                 inner = directory_calls.open_folder(at, last)
             except OSError as error:
                 raise directory_calls.explained(error, name) from None
-        return self._opened(self.path / name, inner)
+        return self._opened(self.path / name, as_of_code(inner, os.path.normpath(os.path.join(self._full(), name))))
 
     @staticmethod
     def _opened(path: Path, at: At) -> SafeFolder:
@@ -462,17 +463,23 @@ class SafeFolder(Closing):
                     directory_calls.unlink(at, part)
                 raise
 
+    def _full(self) -> str:
+        """Return the folder's absolute path where `CodeAt` counts: where the host is root; else nothing."""
+        return os.path.abspath(self.path) if directory_calls.BY_DESCRIPTOR and os.geteuid() == 0 else ""
+
     @contextlib.contextmanager
     def _parent(self, name: str) -> Iterator[tuple[At, str]]:
         """Open the directory that an entry is in; return it with the last component of the name."""
         *above, last = _components(name)
-        at = self._at
+        at, path = self._at, self._full()
         try:
             for part in above:
                 try:
                     inner = directory_calls.open_folder(at, part)
                 except OSError as error:
                     raise directory_calls.explained(error, name, part) from None
+                path = os.path.join(path, part)[:LONGEST_PATH]
+                inner = as_of_code(inner, path)
                 outer, at = at, inner  # first: a signal may raise between any two lines, and nothing is closed twice
                 if outer != self._at:
                     directory_calls.close(outer)
