@@ -76,21 +76,24 @@ def note_code_folders(folders: Iterable[Path]) -> None:
     wanted = {one for one in wanted if _HIDDEN not in Path(one).parts}
     if sys.platform == "win32" or not wanted:
         return
+    problem: OSError | None = None
     try:
-        notes = _NOTES.get((os.getpid(), state)) if state else None
-        new = wanted - notes.folders if notes else wanted
-        if state and new:
-            notes = notes or _NOTES.setdefault((os.getpid(), state), _Notes(state / "writers"))
-            for one in new:
+        if state is not None:  # before trust ends: what is trusted after that is compared with the notes
+            notes = _NOTES.get((os.getpid(), state)) or _NOTES.setdefault(
+                (os.getpid(), state), _Notes(state / "writers")
+            )
+            for one in wanted - notes.folders:
                 notes.add(one)
-        for one in wanted:  # each time: what this process holds may be new
-            TrustStore.of_user().end(one)
     except OSError as error:
-        for one in wanted:
-            with contextlib.suppress(OSError):
-                TrustStore.of_user().end(one)
+        problem = error
+    for one in wanted:  # each time: what this process holds may be new
+        try:
+            TrustStore.of_user().end(one)
+        except OSError as error:
+            problem = error
+    if problem is not None:
         words = "%s can't be written (%s): trust of programs may go on where code of a kernel may write"
-        _LOG.warning(words, state, error)
+        _LOG.warning(words, state, problem)
 
 
 def writable_by_code(places: Iterable[str]) -> str:

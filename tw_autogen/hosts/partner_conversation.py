@@ -79,7 +79,7 @@ class GivenFiles:
     def __init__(self, files: FilesWanted, read: Settings) -> None:
         self.read = read
         self.paths = tuple(Path(one).absolute() for one in several(files))
-        folder = distrusted_folder(read)
+        folder = distrusted_folder(read)  # noted also without files: what settings name there is looked up later
         self.distrusted = None if folder is None or not self.paths else SafeFolder(folder)
         if self.distrusted is not None:
             weakref.finalize(self, self.distrusted.close).atexit = False

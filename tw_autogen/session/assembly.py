@@ -319,7 +319,6 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
         ConfigError: one is wrong; names it.
     """
     given = dict(opening.keywords)
-    distrusted_folder(settings)  # what the settings name below it is looked up when a session opens
     checked_models(given.get("model"))
     if given.get("mcp_servers") is not None:
         given["mcp_servers"] = _absolute_file(given["mcp_servers"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,8 +16,8 @@ from tw_autogen.named_folders import named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import make_private_folder
-from tw_autogen.safe_folder import remove_folder
-from tw_autogen.session.named_places import server_files
+from tw_autogen.safe_folder import remove_folder, temporary_folder
+from tw_autogen.session.named_places import program_name, server_files
 from tw_autogen.session.role_seats import Seat, runs_code
 from tw_autogen.session.trust_review import distrusted_folder
 from tw_autogen.settings import Settings
@@ -116,7 +115,7 @@ def _without_programs_of_here(server: McpServer, undo: ExitStack) -> McpServer:
         undo: Gets what removes the folder.
     """
     words = (server.command, *server.args)
-    programs = {os.path.basename(one).lower().removesuffix(".exe").removesuffix(".cmd") for one in words}
+    programs = set(map(program_name, words))
     looks = programs & _LOOK_FOR_PROGRAMS or programs & _RUN_PROGRAMS and "run" in words
     if server.transport != "stdio" or server.cwd or not looks or any(map(_names_this_folder, server.args)):
         return server
@@ -137,9 +136,9 @@ def _empty_folder(undo: ExitStack) -> Path:
             make_private_folder(place)
     except OSError:  # a home where nothing can be written
         place = None
-    folder = tempfile.mkdtemp(prefix="tw-mcp-", dir=place)
+    folder = temporary_folder("tw-mcp-", place=place)
     undo.callback(remove_folder, folder)
-    return Path(folder)
+    return folder
 
 
 def _own_caches(logs: Path, folder: Path) -> Path:

@@ -29,6 +29,8 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
 """Words by which Python passes over the variables that it gets."""
 _OF_NODE = frozenset(("node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno"))
+PROGRAM_OF_ROLE = ".executable"
+"""What the key of a role's setting that names a program ends with."""
 _MOST_SHORT_OPTIONS = 4
 """Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
 
@@ -98,7 +100,7 @@ class NamedPlaces:
         words = [] if one.key == "plugin.mcp_servers" and isinstance(value, Mapping) else list(texts_of(value))
         for text in words:  # also one that is missing, so that it counts as such
             self._files.update(_meant(text, folder))
-        model, program = one.key == "embedding.folder", one.key.endswith(".executable")
+        model, program = one.key == "embedding.folder", one.key.endswith(PROGRAM_OF_ROLE)
         suffixes = (*CODE_SUFFIXES, *MODEL_SUFFIXES) if model else PROGRAM_SUFFIXES if program else CODE_SUFFIXES
         self._add_words(words, folder, folder, inner=model or program, suffixes=suffixes)
         if one.key == "kernel.python":
@@ -290,13 +292,13 @@ def _caches_read(server: McpServer, parts: Iterable[str]) -> Caches:
     of a script says.
     """
     dropped = any(_WITHOUT_ENVIRONMENT.fullmatch(part) or "pycache_prefix" in part.lower() for part in parts)
-    if dropped or "PYTHONPYCACHEPREFIX" in server.env or _program(server.command) == "env":
+    if dropped or "PYTHONPYCACHEPREFIX" in server.env or program_name(server.command) == "env":
         return Caches.every
     command, *args = (server.command, *server.args)
     if command == "uv" and "run" in args[:-1]:
         command = args[args.index("run") + 1]
     is_script = command.endswith(".py") and command != server.command
-    known = "PATH" not in server.env and (is_script or _PYTHON.fullmatch(_program(command)))
+    known = "PATH" not in server.env and (is_script or _PYTHON.fullmatch(program_name(command)))
     return Caches.none if known else Caches.own
 
 
@@ -304,12 +306,13 @@ def _places_of(server: McpServer) -> Callable[[str], bool]:
     """Return which folders a server's program may look into: those of another language's packages it does not."""
     if "PATH" in server.env:  # any program may go by the name
         return _enter_all
-    if _program(server.command) in _OF_NODE:
+    if program_name(server.command) in _OF_NODE:
         return _is_no_python_library
-    return _is_no_node_folder if _PYTHON.fullmatch(_program(server.command)) else _enter_all
+    return _is_no_node_folder if _PYTHON.fullmatch(program_name(server.command)) else _enter_all
 
 
-def _program(command: str) -> str:
+def program_name(command: str) -> str:
+    """Return what a command's program is called, without its folder and Windows' suffixes."""
     return os.path.basename(command).lower().removesuffix(".exe").removesuffix(".cmd")
 
 

@@ -21,7 +21,7 @@ from tw_autogen.named_folders import UNTRUSTED_FOLDERS
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
-from tw_autogen.session.named_places import NamedPlaces, lies_in, program_found
+from tw_autogen.session.named_places import PROGRAM_OF_ROLE, NamedPlaces, lies_in, program_found
 from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -55,7 +55,6 @@ _STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.fol
 _PROGRAMS = ("kernel.python", "plugin.mcp_servers")
 _STARTED = (*_PROGRAMS, "embedding.folder")
 """What starts programs, or code of which no module is compared when it is loaded."""
-_PROGRAM_OF_ROLE = ".executable"
 _MOST_PLACES = 1000
 _MEANS = {
     "kernel.sandbox": "what confines code; with `off` it may do what you may do",
@@ -188,7 +187,7 @@ class Review:
 
     def _programs(self) -> tuple[str, ...]:
         """Return where programs lie that the folder's trust starts: first names below it, and folders elsewhere."""
-        starts = any(want.name in _STARTED or want.name.endswith(_PROGRAM_OF_ROLE) for want in self.wants)
+        starts = any(want.name in _STARTED or want.name.endswith(PROGRAM_OF_ROLE) for want in self.wants)
         _, files, _ = self._hashed() if starts else ("", None, "")
         base, found = f"{self.folder}{os.sep}", set[str]()
         for place in files.places() if files else ():
@@ -441,7 +440,7 @@ def _worded(one: LeftOut) -> Iterator[Want]:
         yield Want(
             visible_line(one.key),
             f"{shown}: {means}" if means else shown,
-            starts=one.key in _STARTING or one.key.endswith(_PROGRAM_OF_ROLE),
+            starts=one.key in _STARTING or one.key.endswith(PROGRAM_OF_ROLE),
         )
 
 
