@@ -32,7 +32,7 @@ SHOWN = {
 
 @pytest.fixture
 def kernel(tmp_path):
-    with LocalKernel(tmp_path / "session") as kernel:
+    with LocalKernel(tmp_path / "session", settings=KernelSettings(allow_symlinks=True)) as kernel:
         yield kernel
 
 

@@ -170,10 +170,11 @@ def test_on_macos_a_kernel_is_told_its_owner_and_ends_with_it(mac):
 # The profile.
 
 
-def text(tmp_path, *, network=False, by_file=True, read=(), write=()):
+def text(tmp_path, *, network=False, symlinks=False, by_file=True, read=(), write=()):
     assignment = {"read": [*map(str, read)], "write": [*map(str, write)]}
     own, sockets = tmp_path / "k" / "1", tmp_path / "k"
-    return profile(assignment, own=own, sockets=sockets, python=["/opt/python"], network=network, by_file=by_file)
+    allowed = {"network": network, "symlinks": symlinks, "by_file": by_file}
+    return profile(assignment, own=own, sockets=sockets, python=["/opt/python"], **allowed)
 
 
 def balanced(profile):
@@ -207,6 +208,13 @@ def test_a_profile_denies_what_it_does_not_name(tmp_path):
     assert f'(subpath "{tmp_path / "data"}")' not in rule(found, "file-write*")
     assert f'(subpath "{Path.home()}")' not in found
     assert '(subpath "/")' not in found
+
+
+def test_links_are_refused_after_all_that_allows_writing_unless_they_are_allowed(tmp_path):
+    found, no_links = text(tmp_path, write=[tmp_path / "session"]), "(deny file-write-create (vnode-type SYMLINK))"
+
+    assert found.index(no_links) > found.index("(allow file-write*")
+    assert no_links not in text(tmp_path, symlinks=True)
 
 
 def test_a_path_with_brackets_and_quotation_marks_stays_one_string(tmp_path):

@@ -52,6 +52,27 @@ def test_the_network_names_its_setting(kernel, code):
     assert last_line(kernel, code).startswith("The sandbox allows no network; kernel.allow_network=True would")
 
 
+LINKS = {
+    "os": "import os\nos.symlink('a', 'b')",
+    "pathlib": "import pathlib\npathlib.Path('b').symlink_to('a')",
+    "a copied tree": "import os, shutil\nshutil.copytree('/usr/share/zoneinfo/Etc', 'b', symlinks=True)",
+    "as a cause": "import os\ntry:\n    os.symlink('a', 'b')\nexcept OSError as error:\n"
+    "    raise ValueError('no cache') from error",
+}
+
+
+@pytest.mark.parametrize("code", LINKS.values(), ids=LINKS.keys())
+def test_a_symbolic_link_names_its_setting_and_what_does_without(kernel, code):
+    assert last_line(kernel, code).startswith("The sandbox lets code make no symbolic links: copy the file (`shutil.")
+    assert kernel.execute("import os\nos.path.islink('b')", seconds=60).result == "False"
+
+
+def test_with_links_allowed_they_are_made(tmp_path):
+    settings = KernelSettings(allow_symlinks=True)
+    with LocalKernel(tmp_path, settings=settings) as kernel:
+        assert kernel.execute("import os\nos.symlink('a', 'b')\nos.readlink('b')", seconds=60).result == "'a'"
+
+
 @pytest.mark.parametrize("read", ["open('x.csv').read()", "__import__('pandas').read_csv('x.csv')"])
 def test_text_that_is_no_utf_8_is_named_with_an_encoding_that_reads_it(kernel, read):
     code = f"open('x.csv', 'wb').write('Ort;Zahl\\nKöln;3\\n'.encode('cp1252'))\n{read}"

@@ -45,7 +45,10 @@ def state(folder):
 @pytest.mark.parametrize(("own", "read", "write", "moved", "named"), SWAPPED.values(), ids=SWAPPED)
 def test_no_kernel_starts_where_code_has_put_a_link_in_the_place_of_its_paths(world, own, read, write, moved, named):
     settings = KernelSettings(
-        read=tuple(str(world / one) for one in read), write=tuple(str(world / one) for one in write), warm=0
+        read=tuple(str(world / one) for one in read),
+        write=tuple(str(world / one) for one in write),
+        warm=0,
+        allow_symlinks=True,
     )
     before = state(world / "victim")
     with LocalKernel(world / own, settings=settings) as kernel:

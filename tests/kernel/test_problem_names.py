@@ -176,7 +176,7 @@ def test_what_code_overwrites_in_its_own_namespace_it_gets_back_by_deleting_it(k
 def session(tmp_path):
     """Give a kernel whose folder a cell may empty, behind the wall, and that folder."""
     folder = tmp_path / "session"
-    with filled(folder) as kernel:
+    with filled(folder, allow_symlinks=True) as kernel:
         assert "a root of its own" in kernel.where
         yield kernel, folder
 
@@ -214,11 +214,8 @@ def test_what_code_lays_in_the_place_of_the_folder_for_tables_is_removed(session
     kernel, _ = session
     table = pd.DataFrame({"a": [1, 2]})
     kernel.put("table", table)
-    run(
-        kernel,
-        f"import os, shutil\nif os.path.exists('.tw-exchange'): os.rename('.tw-exchange', 'old')\n{laid}",
-        seconds=30,
-    )
+    lay = f"import os, shutil\nif os.path.exists('.tw-exchange'): os.rename('.tw-exchange', 'old')\n{laid}"
+    assert run(kernel, lay, seconds=30).ok
 
     kernel.put("table", table)
     assert kernel.get("table").equals(table)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -551,12 +552,12 @@ def test_where_no_key_can_be_kept_variables_come_back_in_the_same_process(tmp_pa
 def test_a_link_in_the_journals_place_leads_the_host_nowhere(tmp_path):
     folder, outside = tmp_path / "session", tmp_path / "secret"
     outside.write_text('{"code": "stolen = 1"}\n', encoding="utf-8")
-    with LocalKernel(folder, settings=ALWAYS) as kernel:
+    with LocalKernel(folder, settings=replace(ALWAYS, allow_symlinks=True)) as kernel:
         kernel.execute("a = 1", seconds=30)
-        kernel.execute(
+        assert kernel.execute(
             "import os\nos.remove('.checkpoint/cells.jsonl')\n"
             f"os.symlink({str(outside)!r}, '.checkpoint/cells.jsonl')", seconds=30,
-        )  # fmt: skip
+        ).ok  # fmt: skip
         assert kernel.execute("b = 2", seconds=30).ok
     with LocalKernel(folder, resume=True) as kernel:
         assert kernel.execute("'stolen' in globals()", seconds=30).result == "False"

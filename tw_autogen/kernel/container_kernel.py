@@ -6,6 +6,7 @@ import contextlib
 import fnmatch
 import json
 import os
+import platform
 import secrets
 import shutil
 import signal
@@ -21,6 +22,8 @@ from tw_autogen.kernel.guest_bundle import boot_text
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import CommandProcess, Launch
 from tw_autogen.kernel.kernel_start import start_by
+from tw_autogen.kernel.launcher.seccomp import no_symlinks
+from tw_autogen.kernel.launcher.system_calls import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import SafeFolder
@@ -35,6 +38,14 @@ _SAME_FOLDER = (
 _LIFELINE = (
     "import os, sys\nsys.argv[2] = str(os.dup(0))\nos.dup2(os.open(os.devnull, os.O_RDONLY), 0)\n"
     # Its stdin ends when the engine's command does, and so does the kernel then: its owner is gone.
+)
+_NO_SYMLINKS = (
+    "import ctypes, struct, sys\nlines = bytes.fromhex({!r})\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+    "head = struct.pack('HP', len(lines) // 8, ctypes.cast(lines, ctypes.c_void_p).value)\n"
+    f"if libc.prctl({PR_SET_NO_NEW_PRIVS}, *map(ctypes.c_ulong, (1, 0, 0, 0))) or "
+    f"libc.prctl({PR_SET_SECCOMP}, ctypes.c_ulong(2), head):\n"
+    "    sys.exit(f'no filter of system calls can be set here (error {{ctypes.get_errno()}}): pass "
+    "KernelSettings(allow_symlinks=True)')\n"
 )
 
 _FIXED = {"HOME": "/tmp", "TMPDIR": "/tmp", "MPLCONFIGDIR": "/tmp/matplotlib"}
@@ -130,8 +141,9 @@ class ContainerKernel(LiveKernel):
     """An IPython kernel in a container, on a Linux host; the image needs Python and ipykernel, nothing of ours.
 
     Code there sees the image, read-only, a /tmp in memory, and the kernel's folder, at the same path as here and as the
-    same user. It has no network, no capabilities, no way to more rights, and limits on memory and processes. Sockets in
-    a folder of their own lead to this process. Nothing is pulled: the image must be there.
+    same user. It has no network, no capabilities, no way to more rights, and limits on memory and processes; without
+    `kernel.allow_symlinks` it makes no symbolic links (on x86_64 and aarch64). Sockets in a folder of their own lead to
+    this process. Nothing is pulled: the image must be there.
 
     Tested with podman 4.3 and runc, as root on Debian 12; never with docker, nor with podman as another user: try what
     it refuses there before you rely on it.
@@ -146,7 +158,8 @@ class ContainerKernel(LiveKernel):
         pids: How many processes and threads there may be at once.
         tmp: How large /tmp may grow; it counts as memory.
         options: Further options for `run`, such as `--security-opt=label=disable` where SELinux is on, or `--gpus=all`.
-        settings: Limits, and which variables of the environment code may read; `python` says nothing here.
+        settings: Limits, symbolic links, and which variables of the environment code may read; `python` says nothing
+            here.
     """
 
     def __init__(
@@ -205,6 +218,7 @@ class ContainerKernel(LiveKernel):
         rootless = "podman" in Path(self._engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
         user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
         mounts = (launch.folder, launch.connection_file.parent)
+        linkless = "" if self._settings.allow_symlinks else _NO_SYMLINKS.format(no_symlinks(platform.machine()).hex())
         run = [
             "--label=tw-autogen", "--log-driver=none", *self._limits, *user,
             *(f"--mount=type=bind,source={one},target={one}" for one in mounts),
@@ -212,7 +226,7 @@ class ContainerKernel(LiveKernel):
             *(f"--env={one}={value}" for one, value in _FIXED.items()),
             *(f"--env={one}" for one in passed),  # no values: everybody sees a command line
             *self._options,
-            self._image, self._python, "-c", _SAME_FOLDER.format(mark) + _LIFELINE + boot_text(),
+            self._image, self._python, "-c", _SAME_FOLDER.format(mark) + linkless + _LIFELINE + boot_text(),
             str(launch.connection_file), "0",
         ]  # fmt: skip
         return ContainerProcess(launch, self._engine, run, passed)

@@ -63,6 +63,7 @@ _MEANS = {
     "kernel.read": "code may read it",
     "kernel.write": "code may write it",
     "kernel.allow_network": "code may open sockets",
+    "kernel.allow_symlinks": "code may make symbolic links",
     "kernel.install": "packages that code asks for",
     "kernel.preload": "modules that are imported outside the sandbox",
     "model.base_url": "the server that gets all that is asked",

@@ -44,8 +44,11 @@ print(json.dumps({"address": ctypes.addressof(kept), "paths": paths}))
 
 
 def settings(level, **others):
-    """Give a kernel's settings at a level; one file of full size does not fill the disk, so each limit shows itself."""
-    return KernelSettings(sandbox=level, file_mb=512, disk_mb=1024, **others)
+    """Give a kernel's settings at a level; one file of full size does not fill the disk, so each limit shows itself.
+
+    Links can be made, so that what they lead to is tried as well.
+    """
+    return KernelSettings(sandbox=level, file_mb=512, disk_mb=1024, allow_symlinks=True, **others)
 
 
 @dataclass

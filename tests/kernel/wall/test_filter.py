@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.kernel.launcher.seccomp import ALLOWED, program
+from tw_autogen.kernel.launcher.seccomp import ALLOWED, no_symlinks, program
 
 COLUMNS = {"x86_64": 0, "aarch64": 1}
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-LANDLOCK = {"network": False, "signals": True, "truncates": True, "others": False}
+LANDLOCK = {"network": False, "symlinks": False, "signals": True, "truncates": True, "others": False}
 OLD_LANDLOCK = {**LANDLOCK, "signals": False, "truncates": False}
-NAMESPACES = {"network": False, "signals": True, "truncates": True, "others": True}
+NAMESPACES = {"network": False, "symlinks": False, "signals": True, "truncates": True, "others": True}
 NETWORK = {**NAMESPACES, "network": True}
-LEVELS = {"landlock": LANDLOCK, "old landlock": OLD_LANDLOCK, "namespaces": NAMESPACES, "network": NETWORK}
+LINKS = {**NAMESPACES, "symlinks": True}
+LEVELS = {
+    "landlock": LANDLOCK, "old landlock": OLD_LANDLOCK, "namespaces": NAMESPACES, "network": NETWORK, "links": LINKS
+}  # fmt: skip
 ALLOW, PASSED_OVER = "allowed", "passed over"
 HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 
@@ -70,9 +73,10 @@ def test_what_is_listed_passes_at_the_strongest_level_unless_its_arguments_are_j
 
     of_the_supervisor = {name for name in ALLOWED if name.startswith("sched_set")} | {"prlimit64", "ioprio_set"}
     of_a_group = {"setpriority"}
+    links = {"symlink", "symlinkat"} & set(found)
     assert {name for name, one in found.items() if one != ALLOW} == {
         "fallocate", "connect"
-    } | of_the_supervisor | of_a_group  # fmt: skip
+    } | of_the_supervisor | of_a_group | links  # fmt: skip
 
 
 def test_calls_in_the_numbering_of_another_processor_do_not_pass():
@@ -114,6 +118,12 @@ STREAM, DATAGRAM, RAW, SEQUENCED, CLOEXEC = 1, 2, 3, 5, 0o2000000
         ("landlock", "connect", (3,), "EPERM"),
         ("namespaces", "connect", (3,), "EPERM"),
         ("network", "connect", (3,), ALLOW),
+        ("namespaces", "symlinkat", (4096, 3, 4096), "EPERM"),
+        ("landlock", "symlinkat", (4096, 3, 4096), "EPERM"),
+        ("old landlock", "symlinkat", (4096, 3, 4096), "EPERM"),
+        ("network", "symlinkat", (4096, 3, 4096), "EPERM"),
+        ("links", "symlinkat", (4096, 3, 4096), ALLOW),
+        ("namespaces", "linkat", (3, 4096, 3, 4096), ALLOW),
         ("landlock", "setpriority", (0, 0, 5), ALLOW),
         ("landlock", "setpriority", (0, OURS, 5), ALLOW),
         ("landlock", "setpriority", (0, OTHER, 5), "EPERM"),
@@ -180,3 +190,20 @@ def test_a_call_is_judged_by_its_arguments(machine, level, name, arguments, expe
 def test_without_a_limit_memory_is_not_judged(machine):
     assert asked(machine, "namespaces", "mmap", 0, 1 << 40, 3, 0x21, shared_bytes=0) == ALLOW
     assert asked(machine, "namespaces", {"x86_64": 319, "aarch64": 279}[machine], shared_bytes=0) == ALLOW
+
+
+@pytest.mark.parametrize(("machine", "column"), COLUMNS.items())
+def test_the_filter_for_walls_of_others_refuses_links_and_what_could_make_them_otherwise(machine, column):
+    code, audit = no_symlinks(machine), AUDIT[machine]
+    links = {ALLOWED[name][column] for name in ("symlink", "symlinkat")} - {-1}
+    found = {number: answer(code, number, audit=audit) for number in range(1200)}
+
+    assert {number for number, one in found.items() if one != ALLOW} == {*links, 425}  # io_uring_setup
+    assert {found[number] for number in links} == {"EPERM"}
+    assert found[425] == "ENOSYS"
+    assert answer(code, 0x40000000 + ALLOWED["symlinkat"][column], audit=audit) == "ENOSYS"  # x32
+    assert answer(code, min(links), audit=0x40000003) == "ENOSYS"  # i386
+
+
+def test_where_the_numbers_of_a_machine_are_not_known_nothing_is_refused():
+    assert answer(no_symlinks("riscv64"), ALLOWED["symlinkat"][0], audit=0xC00000F3) == ALLOW

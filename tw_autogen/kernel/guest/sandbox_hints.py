@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import socket
 import stat
 import sys
@@ -43,9 +44,9 @@ class Hints:
 
     Args:
         folder: Where cells run.
-        wall: `level`, `network`, `read` and `write` (paths), `kept` (paths that stay read-only), `system` (paths that
-            all may read), and the limits `memory_mb`, `file_mb`, `processes`, `open_files`; where no wall of ours
-            stands, `read` and `write` only, or nothing.
+        wall: `level`, `network`, `symlinks`, `read` and `write` (paths), `kept` (paths that stay read-only), `system`
+            (paths that all may read), and the limits `memory_mb`, `file_mb`, `processes`, `open_files`; where no wall
+            of ours stands, `read` and `write` only, or nothing.
     """
 
     def __init__(self, folder: str, wall: Mapping[str, Any]) -> None:
@@ -56,7 +57,12 @@ class Hints:
     def hint_for(self, error: BaseException) -> str:
         """Return one line about an error; empty if neither a wall nor a file's place or encoding has caused it."""
         walled = "level" in self._wall
-        looks = (_encoding, self._given, self._elsewhere, *((self._network, self._limit, self._path) if walled else ()))
+        looks = (
+            _encoding,
+            self._given,
+            self._elsewhere,
+            *((self._network, self._link, self._limit, self._path) if walled else ()),
+        )
         return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
 
     def _given(self, error: BaseException) -> str:
@@ -82,6 +88,16 @@ class Hints:
         return (
             "The sandbox allows no network; kernel.allow_network=True would, or a plugin that runs in the host "
             "(`runs_in: host`)."
+        )
+
+    def _link(self, error: BaseException) -> str:
+        one = getattr(error, "errno", None) == errno.EPERM and "symlink" in _line(error)
+        several = isinstance(error, shutil.Error) and f"[Errno {errno.EPERM}]" in _text(error)  # of `copytree`
+        if self._wall["symlinks"] or not (one or several):
+            return ""
+        return (
+            "The sandbox lets code make no symbolic links: copy the file (`shutil.copy2`), or make a hard link "
+            "(`os.link`); kernel.allow_symlinks=True would allow them."
         )
 
     def _limit(self, error: BaseException) -> str:

@@ -1,12 +1,12 @@
 """A filter of system calls: those that code needs are allowed, every other one is refused.
 
 `ALLOWED` lists what is allowed; a call that is not there, such as one of a later release of Linux, doesn't pass. Some
-calls are allowed for some arguments only: sockets other than Unix streams, leases on files (whoever opens such a file
-waits), new namespaces in `clone`, typing into a terminal, large or huge-page shared memory, and what is done to other
-processes. Reserving space on the disk is refused, because it takes no time in which it could be watched. The filter
-doesn't look at paths (the file system's part of the sandbox does), and it can't read structures that a call points to.
-Calls in another processor's numbering (32-bit, x32) are refused as a whole. Tried by tests from inside kernels, as root
-and as an ordinary user.
+calls are allowed for some arguments, or with some settings, only: sockets other than Unix streams, symbolic links,
+leases on files (whoever opens such a file waits), new namespaces in `clone`, typing into a terminal, large or huge-page
+shared memory, and what is done to other processes. Reserving space on the disk is refused, because it takes no time in
+which it could be watched. The filter doesn't look at paths (the file system's part of the sandbox does), and it can't
+read structures that a call points to. Calls in another processor's numbering (32-bit, x32) are refused as a whole.
+Tried by tests from inside kernels, as root and as an ordinary user.
 """
 
 from __future__ import annotations
@@ -117,6 +117,8 @@ _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """What their first argument says where the second one is a process, and not a group or a user."""
 
+_LINKS = ("symlink", "symlinkat")
+_IO_URING_SETUP, _OTHER_NUMBERING = 425, 0x40000000  # makes links without a call; from here on, x32
 _MEMFD_CREATE, _CLONE3 = (319, 279), (435, 435)
 _MARKS = (
     "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat",
@@ -127,7 +129,7 @@ _OF_PROCESS = ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sch
 """Threads are named like processes there, and libraries do this to their own."""
 _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "tkill", "pidfd_send_signal", "fcntl")
 _WITH_RULES = {
-    "clone", "ioctl", "fallocate", "socket", "socketpair", "connect", "truncate", "mmap", "prlimit64",
+    "clone", "ioctl", "fallocate", "socket", "socketpair", "connect", "truncate", "mmap", "prlimit64", *_LINKS,
     *_SIGNALS, *_MARKS, *_OF_PROCESS, *_THIS_PROCESS,
 }  # fmt: skip
 _ALLOWED, _REFUSED, _MISSING = "", "refused", "missing"
@@ -136,13 +138,15 @@ _PACK = struct.Struct("HBBI").pack
 _LINE = 8
 
 
-def refuse(*, network: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> None:
+def refuse(*, network: bool, symlinks: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> None:
     """Filter system calls from now on, for this thread and all that it starts. It can't be undone.
 
     Args:
         network: Sockets of every family may be made and connected; otherwise Unix streams only, because a datagram can
             be sent to any path and its data is not counted where it lies, and none is connected: a folder that is
             mounted read-only may hold sockets of other programs, to which that is no obstacle.
+        symlinks: Symbolic links may be made; otherwise that fails as on a file system that has none, and what lies in
+            a folder for other programs leads nowhere else. Links that are there can be renamed.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
@@ -161,6 +165,7 @@ def refuse(*, network: bool, signals: bool, truncates: bool, others: bool, share
     filtering = program(
         machine,
         network=network,
+        symlinks=symlinks,
         signals=signals,
         truncates=truncates,
         others=others,
@@ -171,7 +176,16 @@ def refuse(*, network: bool, signals: bool, truncates: bool, others: bool, share
     prctl_pointer(PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(head))
 
 
-def program(machine: str, *, network: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> bytes:
+def program(
+    machine: str,
+    *,
+    network: bool,
+    symlinks: bool,
+    signals: bool,
+    truncates: bool,
+    others: bool,
+    shared_bytes: int,
+) -> bytes:
     """Return the filter in classic BPF; arguments as of `refuse`, the machine as `platform.machine` names it.
 
     It is remembered; a filter that names no process is the same in forked processes.
@@ -179,13 +193,28 @@ def program(machine: str, *, network: bool, signals: bool, truncates: bool, othe
     Args:
         machine: As `platform.machine` names it.
         network: As of `refuse`.
+        symlinks: As of `refuse`.
         signals: As of `refuse`.
         truncates: As of `refuse`.
         others: As of `refuse`.
         shared_bytes: As of `refuse`.
     """
     ours = 0 if signals and others else os.getpid()
-    return _program(machine, ours, network, signals, truncates, others, shared_bytes)
+    return _program(machine, ours, network, symlinks, signals, truncates, others, shared_bytes)
+
+
+def no_symlinks(machine: str) -> bytes:
+    """Return a filter that refuses to make symbolic links and allows the rest, for where others keep the rest out.
+
+    Args:
+        machine: As `platform.machine` names it; where numbers of calls are not known for it, nothing is refused.
+    """
+    if machine not in _MACHINES:
+        return _line(_RETURN, _ALLOW)
+    column = list(_MACHINES).index(machine)
+    links = (_line(_JUMP_EQUAL, ALLOWED[name][column], 0, 1) + _NO for name in _LINKS if ALLOWED[name][column] >= 0)
+    otherwise = _line(_JUMP_FROM, _OTHER_NUMBERING, 0, 1) + _NONE + _line(_JUMP_EQUAL, _IO_URING_SETUP, 0, 1) + _NONE
+    return _known(machine) + otherwise + b"".join(links) + _YES
 
 
 @functools.lru_cache(maxsize=4)
@@ -193,6 +222,7 @@ def _program(
     machine: str,
     ours: int,
     network: bool,
+    symlinks: bool,
     signals: bool,
     truncates: bool,
     others: bool,
@@ -210,6 +240,8 @@ def _program(
     if not network:
         rules["socket"] = rules["socketpair"] = _unix_streams() + _YES
         rules["connect"] = _NO
+    if not symlinks:
+        rules |= dict.fromkeys(_LINKS, _NO)
     if not truncates:
         rules["truncate"] = _NO
     if not signals:
@@ -219,8 +251,13 @@ def _program(
         rules["mmap"] = _small_shared_memory(min(shared_bytes, 0xFFFFFFFF)) + _YES
     answers = {_REFUSED: _NO, _MISSING: _NONE, **rules}
     ranges = [(first, answers.get(name, _YES)) for first, name in _ranges(list(_MACHINES).index(machine))]
-    known = _line(_LOAD, _MACHINE_AT) + _line(_JUMP_EQUAL, _MACHINES[machine], 1, 0) + _NONE
-    return known + _line(_LOAD, _NUMBER_AT) + _search(ranges)
+    return _known(machine) + _search(ranges)
+
+
+def _known(machine: str) -> bytes:
+    """Return lines that refuse the numbering of other processors, and load a call's number."""
+    ours = _line(_LOAD, _MACHINE_AT) + _line(_JUMP_EQUAL, _MACHINES[machine], 1, 0) + _NONE
+    return ours + _line(_LOAD, _NUMBER_AT)
 
 
 def _own_signals(ours: int) -> dict[str, bytes]:
