@@ -30,6 +30,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import itertools
 import json
 import os
 import re
@@ -487,12 +488,14 @@ def _all_lies_in(value: Any, folder: Path | None) -> bool:
 
     One that holds more than an untrusted folder's examples may have does not count as such.
     """
-    found = [value]
-    with suppress(OSError):  # what is wrong with it is told when it is read
-        found += Path(value).iterdir()
-    if len(found) > MOST_EXAMPLES + 1 or sum(map(_size, found[1:])) > MOST_EXAMPLE_BYTES:
+    if not _lies_in(value, folder):
         return False
-    return all(_lies_in(one, folder) for one in found)
+    held: list[Path] = []
+    with suppress(OSError):  # what is wrong with it is told when it is read
+        held = list(itertools.islice(Path(value).iterdir(), MOST_EXAMPLES + 1))
+    if len(held) > MOST_EXAMPLES or not all(_lies_in(one, folder) for one in held):
+        return False
+    return sum(map(_size, held)) <= MOST_EXAMPLE_BYTES
 
 
 def _check_path(path: Path) -> None:

@@ -107,6 +107,16 @@ def test_what_a_server_ran_once_is_not_run_again_from_its_caches(here, tmp_path,
     assert (source.read_text(), ran.read_text()) == (before, "source\nsource\n")
 
 
+def test_where_the_state_folder_takes_no_folder_caches_lie_with_the_session(here, tmp_path, trusted):
+    ran, _ = trusted(STARTS["a script"])
+    (state_folder() / "pycache").write_text("in the way")
+
+    start(tmp_path)
+
+    assert ran.read_text() == "source\n"
+    assert [one for one in here.rglob("*.pyc")] == []
+
+
 def test_a_server_of_a_trusted_folder_starts_beside_large_programs_and_data(here, tmp_path, trusted):
     for name in ("node_modules/t/lib/t.js", "tool.js", "data.bin"):
         (here / name).parent.mkdir(parents=True, exist_ok=True)

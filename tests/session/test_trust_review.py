@@ -378,7 +378,7 @@ def test_a_key_that_is_withheld_is_missing_and_the_line_says_why(here, monkeypat
     assert "model.api_key of OPENAI_API_KEY is not sent to the server that" in caplog.text
 
 
-def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_folder_alone(here, tmp_path):
+def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_folder_alone(here, tmp_path, monkeypatch):
     post = {"message": "hello", "send_from": "User", "send_to": "Planner", "attachment_list": []}
     example = {"enabled": True, "rounds": [{"user_query": "hello", "state": "finished", "post_list": [post]}]}
     write(tmp_path, **{"secret/key.yaml": example})
@@ -392,9 +392,13 @@ def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_fold
     assert [path.name for path in project.examples] == ["one.yaml"]
     assert (project.plugins, dict(project.roles), project.plugin_folder) == ((), {}, None)
 
+    listed, listing = [], Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: listed.append(path.resolve()) or listing(path))
     for outside in (str(tmp_path / "secret"), "../secret", "examples/planner_examples"):
         write(here, **{HOSTILE: {"recall.planner_examples": outside}})
         assert [one.key for one in read_settings().left_out] == ["recall.planner_examples"]
+    assert here.resolve() / "examples/planner_examples" in listed
+    assert tmp_path / "secret" not in listed
 
 
 @pytest.mark.parametrize(

@@ -129,16 +129,21 @@ def _names_this_folder(word: str) -> bool:
 
 def _empty_folder(undo: ExitStack) -> Path:
     """Return a new folder of this user's, with no project of others above it if there is a home."""
-    state = state_folder()
-    place: Path | None = None if state is None else state / "mcp"
-    try:
-        if place is not None:
-            make_private_folder(place)
-    except OSError:  # a home where nothing can be written
-        place = None
-    folder = temporary_folder("tw-mcp-", place=place)
+    folder = temporary_folder("tw-mcp-", place=_of_state("mcp"))
     undo.callback(remove_folder, folder)
     return folder
+
+
+def _of_state(name: str) -> Path | None:
+    """Return a private folder in the user's state folder; None without one, or where nothing can be written there."""
+    state = state_folder()
+    if state is None:
+        return None
+    try:
+        make_private_folder(state / name)
+    except OSError:
+        return None
+    return state / name
 
 
 def _own_caches(logs: Path, folder: Path) -> Path:
@@ -148,11 +153,10 @@ def _own_caches(logs: Path, folder: Path) -> Path:
     the folder can say these, or have had other code there for a moment. So all of the folder's code is compiled anew.
 
     Args:
-        logs: The servers'; used if the user has no state folder.
+        logs: The servers'; used if the user has no state folder that can be written.
         folder: The project's, its links followed.
     """
-    state = state_folder()
-    kept = (logs if state is None else state) / "pycache"
+    kept = _of_state("pycache") or logs / "pycache"
     make_private_folder(kept)
     for place, inner, _ in os.walk(kept):
         if Path(os.sep, os.path.relpath(place, kept)).resolve().is_relative_to(folder):  # Python repeats the path there
