@@ -27,7 +27,7 @@ def fail(words, code=125):
 
 def run(words):
     parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False)
-    for flag in ("--rm", "--init", "--interactive", "--read-only"):
+    for flag in ("--rm", "--interactive", "--read-only"):
         parser.add_argument(flag, action="store_true")
     for option in (
         "--name", "--network", "--memory", "--memory-swap", "--pids-limit", "--user", "--workdir", "--pull",

@@ -88,7 +88,7 @@ def test_the_engine_is_asked_for_every_wall(kernel, engine):
 
     assert {
         f"--name={name}", "--network=none", "--memory=2g", "--memory-swap=2g", "--pids-limit=256", "--cap-drop=ALL",
-        "--security-opt=no-new-privileges", "--read-only", "--pull=never", "--rm", "--init", "--interactive",
+        "--security-opt=no-new-privileges", "--read-only", "--pull=never", "--rm", "--interactive",
         "--tmpfs=/tmp:rw,nosuid,nodev,size=512m", f"--user={os.getuid()}:{os.getgid()}", f"--workdir={kernel.folder}",
     } <= set(words)  # fmt: skip
     assert str(kernel.folder) in mounted

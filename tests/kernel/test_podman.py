@@ -55,11 +55,12 @@ def kernel(tmp_path_factory):
             yield kernel
 
 
-def names():
+def names(folder):
+    """Give the containers of a kernel's folder: others may run here."""
     listed = subprocess.run(
         ["podman", "ps", "--all", "--format", "json", "--filter", "label=tw-autogen"], capture_output=True, check=True
     )
-    return {one["Names"][0] for one in json.loads(listed.stdout)}
+    return {one["Names"][0] for one in json.loads(listed.stdout) if str(folder) in one["Mounts"]}
 
 
 def test_cells_plugins_host_calls_values_and_files_work(kernel):
@@ -95,26 +96,49 @@ def test_the_engine_refuses(kernel, code, said):
     kernel.execute("for one in globals().get('all', ()):\n    one.kill()", seconds=SECONDS)
 
 
+_PROCESSES = """
+import os
+def filters(pid):
+    return open(f"/proc/{pid}/status").read().partition("Seccomp_filters:")[2].split()[0]
+own = filters("self")
+[(pid, filters(pid)) for pid in sorted(filter(str.isdigit, os.listdir("/proc")), key=int) if filters(pid) != own]
+"""
+
+
+def test_each_process_of_the_container_has_the_filter_so_that_none_makes_links_for_another(kernel):
+    assert kernel.execute(_PROCESSES, seconds=SECONDS).result == "[]"
+    names = "'kernel', 'passed', 'before', 'status', 'lines', 'libc'"
+    assert kernel.execute(f"[one for one in ({names}) if one in globals()]", seconds=SECONDS).result == "[]"
+
+
+def test_an_orphan_is_waited_for(kernel):
+    left = "import subprocess, time\nsubprocess.run(['sh', '-c', 'sleep 0.1 & echo $!'], capture_output=True).stdout\n"
+    kernel.execute(f"{left}time.sleep(1)", seconds=SECONDS)
+    states = "import glob\n[one for one in glob.glob('/proc/[0-9]*/stat') if open(one).read().split()[2] == 'Z']"
+
+    assert kernel.execute(states, seconds=SECONDS).result == "[]"
+
+
 def test_a_cell_beyond_its_time_is_interrupted_and_a_dead_kernel_gets_a_fresh_container(kernel):
     kernel.execute("kept = 5", seconds=SECONDS)
     assert kernel.execute("while True: pass", seconds=1).error.startswith("Stopped after 1 s")
     assert kernel.execute("kept", seconds=SECONDS).result == "5"
-    before = names()
+    before = names(kernel.folder)
     ran = kernel.execute("import os\nos._exit(3)", seconds=SECONDS)
 
     assert ran.state_lost
     assert "exit code 3" in ran.error
     assert kernel.execute("'kept' in globals(), double(1)", seconds=SECONDS).result == "(False, 2)"
-    assert len(names()) == len(before)
-    assert names() != before
+    assert len(names(kernel.folder)) == len(before)
+    assert names(kernel.folder) != before
 
 
 def test_no_container_is_left_and_an_image_that_is_missing_is_told(kernel, tmp_path):
-    before = names()
     with ContainerKernel(tmp_path, image=IMAGE, engine="podman", python="python3") as other:
         assert other.execute("import os\nos.getuid()", seconds=SECONDS).result == str(os.getuid())
+        assert len(names(tmp_path)) == 1
     missing = ContainerKernel(tmp_path, image="tw/none:1", engine="podman")
 
-    assert names() == before
+    assert names(tmp_path) == set()
     with pytest.raises(KernelStartError, match=r"exit code 125(.|\n)*tw/none:1"):
         missing.execute("1", seconds=SECONDS)

@@ -413,3 +413,17 @@ def test_code_may_write_in_a_folder_that_is_granted_whole(granted, may, target):
     (target / "inner").mkdir()
 
     assert Grants(KernelSettings(write=(str(target / granted),))).may_write(str(target)) is may
+
+
+def test_of_very_many_new_hooks_their_folder_is_named_once(tmp_path):
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "conftest.py").touch()
+    grants = Grants(KernelSettings(write=(str(target),)))
+    assert grants.take_new_hooks() == [str(target / "conftest.py")]
+    for number in range(500):
+        (target / f"{number}.pth").touch()
+
+    assert grants.take_new_hooks() == [str(target)]
+    (target / "0.pth").unlink()
+    assert len(grants.take_new_hooks()) == 499

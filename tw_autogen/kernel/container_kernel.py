@@ -39,6 +39,23 @@ _LIFELINE = (
     "import os, sys\nsys.argv[2] = str(os.dup(0))\nos.dup2(os.open(os.devnull, os.O_RDONLY), 0)\n"
     # Its stdin ends when the engine's command does, and so does the kernel then: its owner is gone.
 )
+# The container's first process: it passes signals on to the kernel, waits for what nobody else does, and ends with it.
+# It is ours, not the engine's `--init`, so that each process there has the filter: code could act through another one.
+_FIRST_PROCESS = """
+import os, signal, sys
+kernel, passed = 0, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+before = {one: signal.signal(one, lambda number, frame: kernel and os.kill(kernel, number)) for one in passed}
+kernel = os.fork()
+while kernel:
+    try:
+        pid, status = os.wait()
+    except InterruptedError:
+        continue
+    if pid == kernel:
+        os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+for one in passed:
+    signal.signal(one, before[one])
+"""
 _NO_SYMLINKS = (
     "import ctypes, struct, sys\nlines = bytes.fromhex({!r})\nlibc = ctypes.CDLL(None, use_errno=True)\n"
     "head = struct.pack('HP', len(lines) // 8, ctypes.cast(lines, ctypes.c_void_p).value)\n"
@@ -71,7 +88,7 @@ class ContainerProcess(CommandProcess):
         self._engine = engine
         self._name = f"tw-{secrets.token_hex(8)}"
         values = {name: launch.environment[name] for name in passed}
-        fixed = ["--rm", "--init", "--interactive", "--sig-proxy=false", "--pull=never", f"--name={self._name}"]
+        fixed = ["--rm", "--interactive", "--sig-proxy=false", "--pull=never", f"--name={self._name}"]
         with launch.log.open("wb") as log:
             process = subprocess.Popen(
                 [engine, "run", *fixed, *run],
@@ -219,6 +236,7 @@ class ContainerKernel(LiveKernel):
         user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
         mounts = (launch.folder, launch.connection_file.parent)
         linkless = "" if self._settings.allow_symlinks else _NO_SYMLINKS.format(no_symlinks(platform.machine()).hex())
+        first = (_SAME_FOLDER.format(mark), linkless, _FIRST_PROCESS, _LIFELINE, boot_text())
         run = [
             "--label=tw-autogen", "--log-driver=none", *self._limits, *user,
             *(f"--mount=type=bind,source={one},target={one}" for one in mounts),
@@ -226,8 +244,7 @@ class ContainerKernel(LiveKernel):
             *(f"--env={one}={value}" for one, value in _FIXED.items()),
             *(f"--env={one}" for one in passed),  # no values: everybody sees a command line
             *self._options,
-            self._image, self._python, "-c", _SAME_FOLDER.format(mark) + linkless + _LIFELINE + boot_text(),
-            str(launch.connection_file), "0",
+            self._image, self._python, "-c", "".join(first), str(launch.connection_file), "0",
         ]  # fmt: skip
         return ContainerProcess(launch, self._engine, run, passed)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.safe_folder import protected_below
+
+_MOST_HOOKS = 500
+"""In one folder; no kernel starts where there are more."""
 
 
 @dataclass
@@ -66,8 +70,8 @@ class Grants:
     def take_new_hooks(self) -> list[str]:
         """Return settings files and hooks that exist since the last call in folders that code may write to.
 
-        The first call returns all that are there. A folder that can't be looked through comes itself, with the hooks
-        that it had.
+        The first call returns all that are there. A folder that can't be looked through, or holds more than 500 of
+        them, comes itself, with the hooks that it had.
         """
         if not self._writable:
             return []
@@ -75,7 +79,11 @@ class Grants:
         found: set[str] = set()
         for folder in self._writable:
             try:
-                found |= {path for path, _ in protected_below(folder) if not own or not path.startswith(f"{own}/")}
+                paths = (path for path, _ in protected_below(folder) if not own or not path.startswith(f"{own}/"))
+                there = list(itertools.islice(paths, _MOST_HOOKS + 1))
+                if len(there) > _MOST_HOOKS:
+                    raise OverflowError
+                found.update(there)
             except (OverflowError, PermissionError) as error:  # code has done that since it was granted
                 found |= {getattr(error, "filename", None) or folder}
                 found |= {path for path in self._known if path.startswith(f"{folder}/")}

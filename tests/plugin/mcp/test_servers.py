@@ -75,6 +75,13 @@ def test_tools_are_called_with_typed_arguments_and_give_typed_results(opened, tm
         tools["report"]("Rome", unit="K")
 
 
+def test_half_a_surrogate_pair_in_an_argument_does_not_end_the_server(opened):
+    _, tools, _ = opened({"weather": command(NORMAL)})
+
+    assert tools["words"]("a\ud800\udcffb") == "You said a??b"
+    assert [tools["count"](), tools["count"]()] == [1, 2]
+
+
 def test_a_server_sees_the_environment_that_it_was_given_and_no_secret_of_ours(opened, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "ours")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ConfigError, McpCallLostError, McpServerError
 from tw_autogen.escaped_text import shortened
 from tw_autogen.lazy_module import LazyModule
@@ -118,7 +119,7 @@ class Connection:
 
         Args:
             tool: Its name, as the server has it.
-            arguments: By name; JSON values.
+            arguments: By name; JSON values. Half a surrogate pair, which no server could be sent, becomes a `?`.
             seconds: How long the answer may take.
 
         Returns:
@@ -137,7 +138,7 @@ class Connection:
         self._calls.add(unread)
         try:
             with anyio.fail_after(seconds), unread:
-                came = await self._client.call_tool(tool, dict(arguments))
+                came = await self._client.call_tool(tool, replace_half_pairs(dict(arguments)))
         except TimeoutError:
             raise TimeoutError(
                 f"MCP server {self._server.name!r} did not answer {tool!r} within {seconds:g} s "
