@@ -1,9 +1,15 @@
-"""Python as text: its lines as Python counts them, and a cell's tree without its magics."""
+"""Python as text, which others wrote: its lines as Python counts them, its tree, and a cell's without its magics."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
+import threading
+import warnings
+from collections.abc import Iterator
+
+_QUIET = threading.RLock()
 
 MAGIC_LINE = re.compile(r"^([ \t]{0,80})[%!].*$", re.M)
 
@@ -19,6 +25,45 @@ def python_lines(code: str) -> list[str]:
         ['a = 1', "b = '\x0c\u2028'", 'c']
     """
     return code.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+@contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Let nothing be said of code that is parsed or compiled inside: that concerns its author, not our user.
+
+    Python would write the warning to the user's terminal, with signs of the code as they are. One thread at a time,
+    since `catch_warnings` changes what holds for all.
+    """
+    with _QUIET, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def parse(text: str) -> ast.Module:
+    """Return the tree of Python, without a warning.
+
+    Args:
+        text: Any.
+
+    Raises:
+        SyntaxError: it is no Python; a ValueError if there is a NUL in it.
+        RecursionError: it is nested too deeply; a MemoryError also is raised for that.
+    """
+    with without_warnings():
+        return ast.parse(text)
+
+
+def expression_of(text: str) -> ast.expr:
+    """Return the tree of one expression, without a warning.
+
+    Args:
+        text: Any.
+
+    Raises:
+        SyntaxError: it is none; for the others see `parse`.
+    """
+    with without_warnings():
+        return ast.parse(text, mode="eval").body
 
 
 def parsed_cell(code: str) -> ast.Module | None:
@@ -46,7 +91,7 @@ def tree_or_line(code: str) -> ast.Module | int:
     line = 1
     for text in (code, MAGIC_LINE.sub(r"\1pass", code)):
         try:
-            return ast.parse(text)
+            return parse(text)
         except SyntaxError as error:
             line = max(line, error.lineno or 1)
         except (ValueError, RecursionError, MemoryError):

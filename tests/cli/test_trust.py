@@ -71,6 +71,7 @@ def run(environ, here, monkeypatch, tmp_path):
         assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
         return ran
 
+    run.environ = {key: value for key, value in settings.items() if value is not None}
     return run
 
 
@@ -346,3 +347,28 @@ def test_a_plugin_made_of_an_installed_function_loads_nothing_of_the_folder(run,
 
     assert ran.exit_code == 0, ran.output
     assert list(here[1].iterdir()) == []
+
+
+@pytest.mark.parametrize("args", [["plugins", "list"], ["doctor"], ["-p", "hi"], ["sessions", "list"]])
+def test_a_plugin_writes_no_signs_to_the_terminal_by_what_python_warns_of(run, here, args):
+    (here[0] / "plugins" / "odd.py").write_text(
+        "from tw_autogen.plugin import plugin\n\n\n@plugin\ndef odd(x: int = 1) -> bool:\n    'Tell.'\n"
+        "    return x is 1 # \x1b]0;mine\x07\x1b[2J\n"
+    )
+    code = "import sys; from tw_autogen.cli import main; sys.argv[0] = 'tw-autogen'; main()"
+    ran = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, timeout=SECONDS, env=run.environ)
+
+    assert b"\x1b" not in ran.stdout + ran.stderr
+    assert b"SyntaxWarning" not in ran.stderr
+
+
+def test_what_a_library_warns_of_is_written_with_escapes(run):
+    code = (
+        "import logging, warnings\nfrom tw_autogen.cli.standard_streams import escape_what_libraries_say\n"
+        "escape_what_libraries_say()\nwarnings.warn('a\\x1b[2Jb')\nlogging.getLogger('x').warning('c\\x1b[2J%s', 'd')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=SECONDS, env=run.environ, text=True)
+
+    first, second = ran.stderr.splitlines()
+    assert first.endswith("UserWarning: a\\x1b[2Jb")
+    assert second == "c\\x1b[2Jd"

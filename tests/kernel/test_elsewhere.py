@@ -170,10 +170,10 @@ def test_on_macos_a_kernel_is_told_its_owner_and_ends_with_it(mac):
 # The profile.
 
 
-def text(tmp_path, *, network=False, symlinks=False, by_file=True, read=(), write=()):
+def text(tmp_path, *, network=False, links=False, by_file=True, read=(), write=()):
     assignment = {"read": [*map(str, read)], "write": [*map(str, write)]}
     own, sockets = tmp_path / "k" / "1", tmp_path / "k"
-    allowed = {"network": network, "symlinks": symlinks, "by_file": by_file}
+    allowed = {"network": network, "links": links, "by_file": by_file}
     return profile(assignment, own=own, sockets=sockets, python=["/opt/python"], **allowed)
 
 
@@ -214,7 +214,7 @@ def test_links_are_refused_after_all_that_allows_writing_unless_they_are_allowed
     found, no_links = text(tmp_path, write=[tmp_path / "session"]), "(deny file-write-create (vnode-type SYMLINK))"
 
     assert found.index(no_links) > found.index("(allow file-write*")
-    assert no_links not in text(tmp_path, symlinks=True)
+    assert no_links not in text(tmp_path, links=True)
 
 
 def test_a_path_with_brackets_and_quotation_marks_stays_one_string(tmp_path):

@@ -11,7 +11,7 @@ import click
 from tw_autogen.cli.exit_codes import Exit, exit_of_error
 from tw_autogen.cli.options import ASK_OPTIONS
 from tw_autogen.cli.signals import Terminated, terminating_signals_raise
-from tw_autogen.cli.standard_streams import open_closed_streams, words_of_os_error
+from tw_autogen.cli.standard_streams import escape_what_libraries_say, open_closed_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.lazy_module import LazyModule, without_collector
@@ -47,6 +47,7 @@ class ErrorReportingGroup(click.Group):
         """Run the command; an error that the user can fix is one block without a traceback, Ctrl-C ends with 130."""
         try:
             open_closed_streams()
+            escape_what_libraries_say()
             with terminating_signals_raise():
                 return super().invoke(ctx)
         except click.UsageError as error:

@@ -1,13 +1,21 @@
-"""Standard streams that are closed, and errors of the operating system in one line with a remedy."""
+"""Standard streams that are closed, what others write to them, and errors of the system in one line with a remedy."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from typing import Literal, TextIO
+import warnings
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import visible
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    import logging
+else:
+    logging = LazyModule("logging")
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full: free some space, or keep sessions elsewhere with --workspace DIR",
@@ -31,6 +39,22 @@ def words_of_os_error(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     remedy = _REMEDIES.get(error.errno or 0, "")
     return f"{where}{error.strerror or error}{'; ' if remedy else ''}{remedy}"
+
+
+def escape_what_libraries_say() -> None:
+    """Have Python's warnings and log messages written with escapes for what can't be seen or moves other text.
+
+    They may quote files, and names of files, of anybody's; a warning would show the line of source, too.
+    """
+    warnings.formatwarning = _warning
+    if logging.lastResort is not None:  # what writes where nobody has set up logging
+        logging.lastResort.format = lambda record: visible(logging.Formatter().format(record))  # type: ignore[method-assign]
+
+
+def _warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    return visible(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
 
 
 def open_closed_streams() -> None:

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tw_autogen.python_source import parse
+
 _FRAME = re.compile(r"^  (?:cell \d+, line (?P<line>\d+)(?P<inside>, in .*)?|plugin .*, line \d+.*)$", re.M)
 
 
@@ -30,7 +32,7 @@ def raised_by_cell(code: str, error: str) -> bool:
         return False
     line, words = int(frames[0]["line"]), error[frames[0].end() :]
     try:
-        statements = ast.parse(code).body
+        statements = parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # magics, for instance
         return False
     found = (one for one in _raises(statements) if one.lineno <= line <= (one.end_lineno or one.lineno))

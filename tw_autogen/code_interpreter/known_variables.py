@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from tw_autogen.kernel import Variable
+from tw_autogen.python_source import parse
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _GONE_NAMES = 20
@@ -90,7 +91,7 @@ def _bound_names(code: str) -> tuple[set[str], set[str]]:
         code: A cell's; of one that is no plain Python nothing is known.
     """
     try:
-        tree = ast.parse(code)
+        tree = parse(code)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return set(), set()
     targets = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]

@@ -12,10 +12,10 @@ from typing import Literal
 from tw_autogen.code_interpreter.task_type import task_type
 from tw_autogen.model import LexicalRanker, Ranked, Ranker
 from tw_autogen.plugin import PluginSpec
+from tw_autogen.python_source import parsed_cell
 
 Enabled = bool | Literal["auto"]
 
-_MAGIC = re.compile(r"^([ \t]*)[%!].*$", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d]\w*")
 _OF_ITS_TYPE = 0.25
 """What a plugin gains that serves the task's type, as a part of the best one's score."""
@@ -164,9 +164,4 @@ def names_used(code: str, specs: Sequence[PluginSpec]) -> frozenset[str]:
 
 def parsed(code: str) -> ast.AST:
     """Return the syntax of a cell, its magic lines left out; that of nothing if it is no Python."""
-    for text in (code, _MAGIC.sub(r"\1pass", code)):
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError):
-            continue
-    return ast.parse("")
+    return parsed_cell(code) or ast.Module([], [])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tw_autogen.code_interpreter.rules import METHODS_BY_NAME, RULES, SHARED_NAMES, USUAL_NAMES, WORDS
+from tw_autogen.python_source import expression_of, parse
 
 ModulePath = tuple[str, ...]
 
@@ -224,7 +225,7 @@ def parse_at(text: str, place: ast.AST) -> list[ast.stmt]:
         place: The node whose line and column the statements get.
     """
     try:
-        tree = ast.parse(text)
+        tree = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     for each in ast.walk(tree):
@@ -410,7 +411,7 @@ def format_attributes(text: str) -> list[str]:
 def calls_in(text: str) -> list[ast.expr]:
     """Return what is called in a text that reads as an expression, such as the right side of a formula."""
     try:
-        tree = ast.parse(text.rpartition("~")[2].strip().lstrip("=").replace("@", ""), mode="eval")
+        tree = expression_of(text.rpartition("~")[2].strip().lstrip("=").replace("@", ""))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]

@@ -20,7 +20,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-import warnings
 from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -32,7 +31,7 @@ from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
 from tw_autogen.code_interpreter.syntax import assumed
 from tw_autogen.kernel.guest import install_words
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.python_source import python_lines
+from tw_autogen.python_source import python_lines, without_warnings
 
 if TYPE_CHECKING:
     from IPython.core import inputtransformer2
@@ -169,8 +168,7 @@ def _parse(text: str) -> ast.Module:
 
     Statement by statement, as IPython does; a whole cell of many functions that are alike takes Python very long.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "\d" in a plain string is a warning to the cell's author, not to our caller
+    with without_warnings():
         tree = ast.parse(text, "<cell>")
         for node in tree.body:
             one = ast.Module([node], type_ignores=[])
@@ -198,8 +196,7 @@ def to_python(cell: str) -> tuple[str, list[int]]:
     """
     if not _MAY_CHANGE.search(cell):
         return cell, []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # IPython warns of odd line ends, which concern the cell's author alone
+    with without_warnings():  # IPython warns of odd line ends
         try:
             text = "".join(_transformed(cell if cell.endswith("\n") else cell + "\n"))
         except SyntaxError:

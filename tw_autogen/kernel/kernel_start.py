@@ -354,7 +354,7 @@ def _profile(settings: KernelSettings, connection: Connection, assignment: Mappi
         sockets=connection.runtime,
         python=interpreter_folders(settings.python),
         network=settings.allow_network,
-        symlinks=settings.allow_symlinks,
+        links=settings.allow_links,
         by_file=connection.info["transport"] == "ipc",
     )
 

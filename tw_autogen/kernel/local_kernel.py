@@ -36,6 +36,7 @@ from tw_autogen.kernel.python_process import warn_of_importable
 from tw_autogen.kernel.recovery import Recovery, Rerun
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.python_source import expression_of
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
 _SETTING = "kernel.write="
@@ -143,7 +144,7 @@ class LocalKernel(LiveKernel):
         line = next((one for one in lines if one.endswith(_REFUSED) and f"{_SETTING}['" in one), "")
         places = line.removesuffix(_REFUSED[0]).removesuffix(_REFUSED[1]).rpartition(_SETTING)[2]
         try:
-            (place,) = ast.literal_eval(places[:_MOST_PLACE_CHARS])
+            (place,) = ast.literal_eval(expression_of(places[:_MOST_PLACE_CHARS]))
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # none, or code wrote the line itself
             return ran
         words = self._on_refused(str(place))

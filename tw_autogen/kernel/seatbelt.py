@@ -58,7 +58,7 @@ def profile(
     sockets: Path,
     python: Iterable[str],
     network: bool,
-    symlinks: bool,
+    links: bool,
     by_file: bool,
 ) -> str:
     """Return the text of a profile.
@@ -69,7 +69,7 @@ def profile(
         sockets: Where the kernel's sockets are bound, by the host.
         python: The folders of the interpreter and its packages.
         network: Code may open sockets.
-        symlinks: Code may make symbolic links.
+        links: Code may make symbolic links; hard ones it may make in any case.
         by_file: The kernel's sockets are files of `sockets`; otherwise it must listen on this machine's own address.
     """
     write = _real([*assignment["write"], str(own)])
@@ -86,7 +86,7 @@ def profile(
     ]
     if kept := assignment.get("kept"):  # the last rule that matches is the one that holds
         lines.append("(deny file-write*\n  " + "\n  ".join(map(_below, kept)) + ")")
-    if not symlinks:
+    if not links:
         lines.append("(deny file-write-create (vnode-type SYMLINK))")
     if network:
         lines += ["(allow network*)", "(allow system-socket)"]

@@ -8,6 +8,8 @@ import re
 from functools import lru_cache
 from typing import Annotated, Any, get_args, get_origin
 
+from tw_autogen.python_source import expression_of
+
 _MODULES = re.compile(r"(?P<text>'[^']*'|\"[^\"]*\")|(?<![\w>])(?:[A-Za-z_<][\w>]*\.)+(?=\w)")
 NO_EXPRESSION = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What Python's parser raises for words that are no expression, among them half a surrogate pair and deep nesting."""
@@ -62,7 +64,7 @@ def unparsed(node: ast.expr) -> str:
 @lru_cache(maxsize=1024)  # many functions have the same
 def _read_text(annotation: str) -> tuple[str, str]:
     try:
-        return read_annotation(ast.parse(annotation.strip(), mode="eval").body)
+        return read_annotation(expression_of(annotation.strip()))
     except NO_EXPRESSION:
         return annotation, ""
 

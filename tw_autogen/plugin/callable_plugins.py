@@ -18,6 +18,7 @@ from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of
 from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.plugin.typed_values import RESULT, in_json_form, problems_of, structured_types, with_json_values
+from tw_autogen.python_source import expression_of
 from tw_autogen.variable_names import name_problem
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _described(name: str, words: Any) -> Parameter:
     if not isinstance(words, str):
         return Parameter(name, spelled(words), required=True)
     try:
-        nodes = list(ast.walk(ast.parse(words.strip(), mode="eval").body))
+        nodes = list(ast.walk(expression_of(words.strip())))
     except SyntaxError:
         return Parameter(name, required=True, description=words)
     forms = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.BitOr, ast.Tuple, ast.List, ast.Constant, ast.Load)

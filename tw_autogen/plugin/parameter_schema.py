@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.annotation import NO_EXPRESSION
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.python_source import expression_of
 
 if TYPE_CHECKING:
     import pydantic
@@ -88,7 +89,7 @@ def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
 def _type(words: str) -> tuple[Any, bool]:
     """Return the type that words spell, and whether all of them were understood."""
     try:
-        kind = _resolved(ast.parse(" ".join(words.split()), mode="eval").body)
+        kind = _resolved(expression_of(" ".join(words.split())))
     except (*NO_EXPRESSION, LookupError, TypeError):
         return Any, words.strip().lower() in ("any", "")
     return kind, True

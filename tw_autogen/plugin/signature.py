@@ -11,6 +11,7 @@ from tw_autogen.plugin.annotation import type_and_words, unparsed
 from tw_autogen.plugin.docstring import Doc
 from tw_autogen.plugin.source import Function
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter
+from tw_autogen.python_source import expression_of
 
 _BY: Mapping[Any, Any] = {inspect.Parameter.POSITIONAL_ONLY: "position", inspect.Parameter.KEYWORD_ONLY: "keyword"}
 
@@ -81,7 +82,7 @@ def shown_default(default: Any) -> Any:
     if type(default) in (str, bool, type(None)) or (type(default) is int and abs(default) < _SHORT_NUMBER):
         return default
     try:
-        ast.literal_eval(repr(default))
+        ast.literal_eval(expression_of(repr(default)))
     except (ValueError, SyntaxError):
         return NO_DEFAULT
     return default

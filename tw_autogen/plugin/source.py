@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import PluginLoadError, nearest_path
+from tw_autogen.python_source import without_warnings
 from tw_autogen.trusted_files import read_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -50,7 +51,8 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
     """
     text = read_source(path) if text is None else text
     try:
-        tree = _parsed(text, str(path))
+        with without_warnings():
+            tree = _parsed(text, str(path))
     except SyntaxError as error:
         raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
     except (RecursionError, MemoryError) as error:

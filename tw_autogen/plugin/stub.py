@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tw_autogen.plugin.annotation import NO_EXPRESSION
+from tw_autogen.python_source import expression_of
 
 if TYPE_CHECKING:
     from tw_autogen.plugin.spec import Parameter, PluginSpec
@@ -118,7 +118,7 @@ def _type(words: str) -> str:
     words = _flat(words)
     known = _TYPES.get(words.lower(), words)
     try:
-        ast.parse(known, mode="eval")
+        expression_of(known)
     except NO_EXPRESSION:
         return repr(words)
     return known

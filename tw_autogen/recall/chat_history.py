@@ -14,6 +14,7 @@ from typing import Any
 from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.escaped_text import long_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
+from tw_autogen.python_source import parse
 from tw_autogen.recall.session_notes import SessionNotes
 
 _Content = str | list[dict[str, Any]]
@@ -348,7 +349,7 @@ def _reads(code: str, name: str) -> bool:
         (True, False)
     """
     try:
-        tree = ast.parse(code)
+        tree = parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     loaded = (one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))

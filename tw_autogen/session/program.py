@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
-from tw_autogen.python_source import python_lines
+from tw_autogen.python_source import parse, python_lines
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.notebook import loading_code
 
@@ -229,7 +229,7 @@ class _Reader:
         elif isinstance(event, CellRan) and event.cell in self._running:
             code = _without_magics(self._running.pop(event.cell))
             try:
-                tree = ast.parse(code)
+                tree = parse(code)
             except (SyntaxError, ValueError, RecursionError):
                 if event.ok:
                     self.left_out.append(f"cell {event.cell}: it is no plain Python")
@@ -240,7 +240,7 @@ class _Reader:
 def _without_magics(code: str) -> str:
     """Return code with the lines that only IPython understands as comments."""
     try:
-        ast.parse(code)
+        parse(code)
         return code
     except (SyntaxError, ValueError, RecursionError):
         return "\n".join(f"# {line}" if line.lstrip()[:1] in ("%", "!") else line for line in python_lines(code))
@@ -261,7 +261,7 @@ def _with_needed(read: _Reader) -> Iterator[tuple[str, ast.Module, str, CellRan 
         for lines, kept, of in needed:
             failed.remove((lines, kept, of))
             known |= _stored(kept)
-            yield f"# Of a cell that failed later:\n{lines}", ast.parse(f"#\n{lines}"), of, None
+            yield f"# Of a cell that failed later:\n{lines}", parse(f"#\n{lines}"), of, None
         known |= _stored(tree)
         yield code, tree, asked, ran
 
@@ -489,7 +489,7 @@ def _replaced(code: str, places: Sequence[_Place]) -> str:
 
 def _shown(source: str) -> str:
     """Return a cell's code with its last expression printed, as a notebook shows it."""
-    tree = ast.parse(source)
+    tree = parse(source)
     last = tree.body[-1] if tree.body else None
     if not isinstance(last, ast.Expr) or source.rstrip().endswith(";"):
         return source.rstrip("\n")

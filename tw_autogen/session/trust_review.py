@@ -63,7 +63,7 @@ _MEANS = {
     "kernel.read": "code may read it",
     "kernel.write": "code may write it",
     "kernel.allow_network": "code may open sockets",
-    "kernel.allow_symlinks": "code may make symbolic links",
+    "kernel.allow_links": "code may make links, symbolic and hard ones",
     "kernel.install": "packages that code asks for",
     "kernel.preload": "modules that are imported outside the sandbox",
     "model.base_url": "the server that gets all that is asked",

@@ -38,7 +38,7 @@ class Sandbox:
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
             kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
-            `network`, `symlinks`, `limits` (see `limits.limit`), `uid` (0: the host's own user), `written` (the
+            `network`, `links`, `limits` (see `limits.limit`), `uid` (0: the host's own user), `written` (the
             session's folders that code may write to); where these come later, `path` (where modules come from, and
             what that led to).
     """
@@ -147,7 +147,7 @@ class Sandbox:
 
     def _filter(self, **rest: bool) -> dict[str, Any]:
         shared_bytes = self._plan["limits"]["memory_bytes"] // 4
-        allowed = {one: self._plan[one] for one in ("network", "symlinks")}
+        allowed = {one: self._plan[one] for one in ("network", "links")}
         return {**allowed, "shared_bytes": shared_bytes, **rest}
 
 
