@@ -29,7 +29,7 @@ def python_lines(code: str) -> list[str]:
 
 @contextlib.contextmanager
 def without_warnings() -> Iterator[None]:
-    """Let nothing be said of code that is parsed or compiled inside: that concerns its author, not our user.
+    """Silence what Python says of code that is parsed or compiled inside: that concerns its author, not our user.
 
     Python would write the warning to the user's terminal, with signs of the code as they are. One thread at a time,
     since `catch_warnings` changes what holds for all.

@@ -331,7 +331,7 @@ went
         told = run(kernel, f"open({str(granted / 'conftest.py')!r}, 'w')")
 
     assert (ran.ok, ran.result, ran.error) == (True, "[]", "")
-    assert "conftest.py stays read-only, as settings files and hooks do" in told.error
+    assert "conftest.py stays read-only, as settings files, hooks and" in told.error
     assert (granted / "data.csv").read_text(encoding="utf-8") == "code"
     assert {(granted / name).read_text(encoding="utf-8") for name in (*HOOKS, ".git/config")} == {"mine"}
 

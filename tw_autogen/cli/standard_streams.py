@@ -42,7 +42,7 @@ def words_of_os_error(error: OSError) -> str:
 
 
 def escape_what_libraries_say() -> None:
-    """Have Python's warnings and log messages written with escapes for what can't be seen or moves other text.
+    """Write Python's warnings and log messages with escapes from now on, for what can't be seen or moves other text.
 
     They may quote files, and names of files, of anybody's; a warning would show the line of source, too.
     """

@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.private_files import cache_folder
-from tw_autogen.safe_folder import protected_below
+from tw_autogen.safe_folder import names_elsewhere, protected_below
 
 _MOST_KEPT = 500
 
@@ -102,8 +102,10 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
             said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
             text = f"{said}; settings files and hooks can't be kept read-only there, so no code is run"
             raise KernelStartError(text, folder=place.folder) from error
-    if settings.sandbox != OFF and standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
-        kept |= _sessions_in(place.folder)
+    if settings.sandbox != OFF:
+        if standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
+            kept |= _sessions_in(place.folder)
+        kept |= _named_elsewhere_in(place, [*write, *kept], _MOST_KEPT - len(kept))
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
@@ -130,6 +132,21 @@ def _sessions_in(folder: Path) -> Kept:
     return {str(path): {str(folder): (above.st_dev, above.st_ino), str(path): (found.st_dev, found.st_ino)}}
 
 
+def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], most: int) -> Kept:
+    """Return the files of a kernel's folder that have a hard link outside of it, as `names_elsewhere` does.
+
+    Raises:
+        KernelStartError: there are too many to be kept read-only, or the folder was exchanged.
+    """
+    folder = str(place.folder)
+    try:
+        return names_elsewhere(folder, known=place.known.get(folder), apart=frozenset(apart), most=most)
+    except (OverflowError, PermissionError) as error:
+        said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
+        text = f"{said}; such files can't be kept read-only there, so no code is run: let it work in another folder"
+        raise KernelStartError(text, folder=place.folder) from error
+
+
 def protected_in(
     folder: str,
     own: Path | None = None,
@@ -137,7 +154,9 @@ def protected_in(
     known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     others: int = 0,
 ) -> Kept:
-    """Return the settings files and hooks in a folder that code may write to; they stay read-only.
+    """Return what stays read-only in a folder that code may write to: settings files, hooks, files with other names.
+
+    Those that have a hard link outside of the folder are the same files elsewhere (`names_elsewhere`).
 
     Args:
         folder: Absolute, links resolved.
@@ -157,6 +176,9 @@ def protected_in(
                 found[path] = identities
             if others + len(found) > _MOST_KEPT:
                 raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
+        apart = frozenset([*found, *([str(own)] if own else [])])
+        left = _MOST_KEPT - others - len(found)
+        found |= names_elsewhere(folder, known=known.get(folder), apart=apart, most=left)
     except PermissionError as error:
         if error.errno == errno.EACCES:
             raise

@@ -278,8 +278,9 @@ def _protected(
     if linked:
         return f"{linked} is a link, which can't be kept read-only; grant a folder without it", {}
     if found and standing(settings) == LANDLOCK:
-        why = f"can't keep {next(iter(found))} read-only there, as settings files and hooks have to be"
-        return f"the sandbox's level landlock {why}; grant a folder without such files", {}
+        why = f"can't keep {next(iter(found))} read-only there"
+        files = "settings files, hooks and files with another name elsewhere"
+        return f"the sandbox's level landlock {why}, as {files} have to be; grant a folder without such", {}
     return "", found
 
 

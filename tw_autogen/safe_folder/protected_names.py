@@ -71,7 +71,7 @@ def protected_below(
         at = open_folder(None, folder, listed=True)
     except OSError as error:
         if known is not None and _numbers(folder) != known:
-            raise _another(folder) from None
+            raise another_folder(folder) from None
         check_unlisted(error, folder)
         return
 
@@ -84,7 +84,7 @@ def protected_below(
 
     with Descent(at, closed=closed) as way:
         if known is not None and identity(at) != known:
-            raise _another(folder)
+            raise another_folder(folder)
         chain: list[tuple[str, tuple[int, int]]] = []
         more = True
         while more:
@@ -116,5 +116,10 @@ def _numbers(path: str) -> tuple[int, int] | None:
     return about.st_dev, about.st_ino
 
 
-def _another(folder: str) -> PermissionError:
+def another_folder(folder: str) -> PermissionError:
+    """Return the error of a folder that is not the one that was checked.
+
+    Args:
+        folder: Its path.
+    """
     return PermissionError(errno.EPERM, "another folder than the one that was checked", folder)

@@ -153,7 +153,7 @@ class Hints:
                     return f"The sandbox gives code an empty {what} of its own; {show}."
         if _below(path, self._wall.get("kept", ())) and not missing:
             name = os.path.basename(path)
-            return f"{name} stays read-only, as settings files and hooks do in every folder that code may write to."
+            return f"{name} stays read-only, as settings files, hooks and what has a hard link elsewhere do here."
         if self._writable(path):
             return ""
         if not self._shown(path):

@@ -157,7 +157,7 @@ def _check_kept(write: Iterable[str], kept: Iterable[str]) -> None:
         for one in kept:
             if is_below(one, folder):
                 raise FolderRefusedError(
-                    f"{folder}: code may write here, and {one}, which is used and run outside the sandbox, lies in "
+                    f"{folder}: code may write here, and {one}, which programs outside the sandbox use, lies in "
                     "it; Landlock can't keep a part of a folder read-only. Let code work in another folder, for one "
                     "below this, move the environment, or set kernel.sandbox to 'namespaces' or 'bubblewrap'"
                 )

@@ -1,0 +1,122 @@
+"""Files of a folder that have a hard link outside of it are not written by code: they are the same files there."""
+
+import os
+import sys
+
+import pytest
+
+from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.safe_folder import names_elsewhere
+
+SECONDS = 60
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="another system's links")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Give a project with an environment whose packages are hard links to a cache, as installers make them."""
+    cache, packages = tmp_path / "cache", tmp_path / "project/env/lib/site-packages"
+    cache.mkdir()
+    for name in ("one/__init__.py", "one/more.py", "two/deep/__init__.py"):
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (cache / name.replace("/", "-")).write_text("value = 'good'\n")
+        (packages / name).hardlink_to(cache / name.replace("/", "-"))
+    (tmp_path / "project/data.csv").write_text("a\n1\n")
+    (tmp_path / "project/twice.csv").hardlink_to(tmp_path / "project/data.csv")
+    for one in (tmp_path, *tmp_path.rglob("*")):
+        one.chmod(0o777)
+    tmp_path.parent.chmod(0o755)
+    return tmp_path / "project"
+
+
+def found(folder, **how):
+    kept = names_elsewhere(str(folder), **{"most": 500, **how})
+    for path, known in kept.items():
+        assert list(known)[0] == str(folder)
+        assert list(known)[-1] == path
+        for one, number in known.items():
+            about = os.lstat(one)
+            assert (about.st_dev, about.st_ino) == number
+    return sorted(os.path.relpath(one, folder) for one in kept)
+
+
+def test_files_with_a_name_outside_are_found_and_those_with_two_names_inside_are_not(project):
+    site = "env/lib/site-packages"
+
+    assert found(project) == [f"{site}/one/__init__.py", f"{site}/one/more.py", f"{site}/two/deep/__init__.py"]
+    assert found(project, most=2) == [f"{site}/one", f"{site}/two"]
+    assert found(project, most=1) == ["env/lib/site-packages"]
+    assert found(project, apart={str(project / "env")}) == []
+    assert found(project / "missing") == []
+
+
+def test_what_can_not_be_kept_by_few_folders_is_too_much(project):
+    for number in range(3):
+        (project / f"{number}.csv").hardlink_to(project.parent / "cache/one-more.py")
+    with pytest.raises(OverflowError, match="more than 2 files with another name outside of it"):
+        found(project, most=2)
+
+
+def test_no_folder_stands_for_its_files_if_something_apart_lies_in_it(project):
+    site = project / "env/lib/site-packages"
+    with pytest.raises(OverflowError, match="more than 2 files"):
+        found(project, most=2, apart={str(site / "one/sub"), str(site / "two/other")})
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root lists every folder")
+def test_a_folder_that_can_not_be_listed_is_not_known_and_comes_itself(project):
+    for name in ("env/lib/closed", "open/er", "closed"):
+        (project / name).mkdir(parents=True)
+    for name in ("env/lib/closed", "closed"):
+        (project / name).chmod(0o300)
+
+    assert {"env/lib/closed", "closed"} <= set(found(project))
+
+
+def test_a_folder_that_was_exchanged_is_refused(project):
+    with pytest.raises(PermissionError, match="another folder"):
+        found(project, known=(1, 1))
+
+
+def settings_of(project, level, how):
+    return KernelSettings(sandbox=level, warm=0, write=(str(project),) if how == "write" else ())
+
+
+def run(kernel, code="1"):
+    try:
+        return kernel.execute(code, seconds=SECONDS)
+    except SandboxError as error:
+        pytest.skip(str(error))
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+
+
+@linux
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+@pytest.mark.parametrize("how", ["folder", "write"])
+def test_code_writes_to_no_file_that_is_another_programs_too(project, tmp_path, level, how):
+    site = project / "env/lib/site-packages"
+    folder = project if how == "folder" else tmp_path / "session"
+    with LocalKernel(folder, settings=settings_of(project, level, how)) as kernel:
+        for name in ("one/__init__.py", "two/deep/__init__.py"):
+            assert "Read-only file system" in run(kernel, f"open({str(site / name)!r}, 'a').write('evil')").error
+            assert not run(kernel, f"import os\nos.unlink({str(site / name)!r})").ok
+        written = f"open({str(project / 'twice.csv')!r}, 'a').write('2')\nopen({str(project / 'new')!r}, 'w').close()"
+        assert run(kernel, written).ok
+    assert {one.read_text() for one in (tmp_path / "cache").iterdir()} == {"value = 'good'\n"}
+    assert (project / "data.csv").read_text() == "a\n1\n2"
+
+
+@linux
+@pytest.mark.parametrize("how", ["folder", "write"])
+def test_where_a_part_of_a_folder_can_not_be_kept_read_only_no_code_is_run_in_one_with_such_files(
+    project, tmp_path, how
+):
+    folder = project if how == "folder" else tmp_path / "session"
+    with (
+        LocalKernel(folder, settings=settings_of(project, "landlock", how)) as kernel,
+        pytest.raises((KernelStartError, ConfigError), match=r"(?i)landlock.*one/|one/.*landlock"),
+    ):
+        run(kernel)

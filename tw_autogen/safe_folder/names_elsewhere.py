@@ -1,0 +1,122 @@
+"""Files of a folder that have another name outside of it: who writes to them writes there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tw_autogen.safe_folder.directory_calls import At, identity, open_folder
+from tw_autogen.safe_folder.directory_tree import Descent
+from tw_autogen.safe_folder.protected_names import another_folder
+from tw_autogen.unlisted_folders import check_unlisted
+
+_Identity = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file or folder, with all folders on the way to it: path and identity of each, the outermost first."""
+
+    way: Sequence[tuple[str, _Identity]]
+
+    @property
+    def depth(self) -> int:
+        return len(self.way)
+
+
+def names_elsewhere(
+    folder: str, *, known: _Identity | None = None, apart: Collection[str] = (), most: int
+) -> dict[str, dict[str, _Identity]]:
+    """Return the files below a folder with a hard link outside of it, or the folders that hold these.
+
+    Tools that install packages (uv, conda, pnpm) and copies by `cp -l` make such files. Where there are too many, the
+    folders on the lowest levels stand for what they hold. A folder that can't be listed comes itself: what it holds is
+    not known.
+
+    Args:
+        folder: Absolute, no link itself; links below are not followed. One that is missing has none.
+        known: Device and number that the folder must have; None: any.
+        apart: Paths below it that are not looked at, and for which no folder above them may stand.
+        most: How many paths come at most.
+
+    Returns:
+        By path: device and number by path of the folder, of those on the way, and its own.
+
+    Raises:
+        OverflowError: there are more in the folder itself, or beside what is apart.
+        PermissionError: the folder is not the one that is known, or can't be listed.
+    """
+    try:
+        at = open_folder(None, folder, listed=True)
+    except OSError as error:
+        check_unlisted(error, folder)
+        return {}
+    links: dict[_Identity, int] = {}
+    files: dict[_Identity, list[_Found]] = {}
+    unlisted: list[_Found] = []
+
+    def closed(above: At, name: str, error: OSError) -> None:
+        try:
+            check_unlisted(error, name, at=above)
+        except PermissionError:
+            with contextlib.suppress(OSError):
+                about = os.stat(name, follow_symlinks=False, **({"dir_fd": above} if isinstance(above, int) else {}))
+                above_it = chain[: way.prefix.count("/") + 1]
+                path = os.path.join(above_it[-1][0], name)
+                unlisted.append(_Found([*above_it, (path, (about.st_dev, about.st_ino))]))
+
+    with Descent(at, closed=closed) as way:
+        if known is not None and identity(at) != known:
+            raise another_folder(folder)
+        chain: list[tuple[str, _Identity]] = []
+        more = True
+        while more:
+            prefix = way.prefix
+            del chain[prefix.count("/") :]
+            here = os.path.join(folder, prefix.replace("/", os.sep)).rstrip(os.sep) if prefix else folder
+            chain.append((here, identity(way.at)))
+            inner, linked = _entries(way.at, here, apart)
+            for path, number, count in linked:
+                links[number] = count
+                files.setdefault(number, []).append(_Found([*chain, (path, number)]))
+            more = way.next(inner)
+    outside = [one for number, names in files.items() if len(names) < links[number] for one in names]
+    kept = _at_most([*outside, *unlisted], most)
+    if len(kept) > most or any(one.startswith(path + os.sep) for one in apart for path in kept):
+        raise OverflowError(f"{folder}: more than {most} files with another name outside of it")
+    return kept
+
+
+def _entries(at: At, here: str, apart: Collection[str]) -> tuple[list[str], list[tuple[str, _Identity, int]]]:
+    """Return the names of folders in an open folder; and path, identity and links of files that have several.
+
+    Args:
+        at: The folder.
+        here: Its path.
+        apart: Paths that are passed over.
+    """
+    folders, linked = [], []
+    with os.scandir(at) as entries:
+        for one in entries:
+            if apart and os.path.join(here, one.name) in apart:
+                continue
+            if one.is_dir(follow_symlinks=False):
+                folders.append(one.name)
+            elif one.is_file(follow_symlinks=False):
+                with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                    about = one.stat(follow_symlinks=False)
+                    if about.st_nlink > 1:
+                        linked.append((os.path.join(here, one.name), (about.st_dev, about.st_ino), about.st_nlink))
+    return folders, linked
+
+
+def _at_most(found: Sequence[_Found], most: int) -> dict[str, dict[str, _Identity]]:
+    """Return what was found by path; of what lies too low to be few, the folders on the level where they are."""
+    kept: dict[str, dict[str, _Identity]] = {}
+    for level in range(max((one.depth for one in found), default=1), 1, -1):
+        kept = {one.way[min(level, one.depth) - 1][0]: dict(one.way[:level]) for one in found}
+        if len(kept) <= most:
+            break
+    return kept
