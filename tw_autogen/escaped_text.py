@@ -22,6 +22,8 @@ _BLANKS = re.compile(r" {3,}|\u3000+")
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LONG_PARAGRAPH_CHARS = 200
+_MOST_COLORED_CHARS = 20_000
+_MANY_BLANK_LINES = re.compile(r"(?:\n[ \t]*){50}")
 
 
 def _is_hidden(code: int) -> bool:
@@ -47,6 +49,15 @@ def visible(text: str) -> str:
         "if user != 'none\\u202e\\u2066':  # \\x1b[8m"
     """
     return _NOT_PLAIN.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
+
+
+def is_quickly_colored(code: str) -> bool:
+    """Return whether pygments reads code quickly: it takes quadratic time where many blank lines follow one another.
+
+    Args:
+        code: Any; more than 20 000 characters are not thought to be read quickly.
+    """
+    return len(code) <= _MOST_COLORED_CHARS and not _MANY_BLANK_LINES.search(code)
 
 
 def visible_line(text: str) -> str:

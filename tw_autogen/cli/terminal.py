@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from tw_autogen.escaped_text import visible_line
+from tw_autogen.escaped_text import is_quickly_colored, visible_line
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ def console(stream: TextIO, *, color: bool = True) -> Console:
 
 
 def highlighted(code: str, console: Console) -> Text:
-    """Return Python code in color, or as it is where a console shows none.
+    """Return Python code in color, or as it is where a console shows none, or finding it would take long.
 
     Args:
         code: Without tabs and escape sequences.
         console: Where it is to be shown.
     """
-    if console.color_system is None:
+    if console.color_system is None or not is_quickly_colored(code):
         return Text(code)
     shown = syntax.Syntax("", "python", theme="ansi_dark").highlight(code)
     shown.rstrip()
@@ -102,7 +102,8 @@ def code_block(code: str, language: str) -> syntax.Syntax:
         code: Without escape sequences.
         language: `python` or `bash`.
     """
-    return syntax.Syntax(code, language, background_color="default", word_wrap=True)
+    colored = language if is_quickly_colored(code) else "text"
+    return syntax.Syntax(code, colored, background_color="default", word_wrap=True)
 
 
 def is_dumb() -> bool:

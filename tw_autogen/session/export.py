@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import is_quickly_colored, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import markdown_html, output_html
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     import pygments
     from pygments.formatters import html as html_formatter
     from pygments.lexers import python as python_lexer
+    from pygments.lexers import special as text_lexer
 else:  # only a page needs them
     pygments = LazyModule("pygments")
     html_formatter = LazyModule("pygments.formatters.html", also=("pygments.styles.default",))
     python_lexer = LazyModule("pygments.lexers.python")
+    text_lexer = LazyModule("pygments.lexers.special")
 
 FORMATS = ("ipynb", "py", "md", "html")
 _HEAD = """<!DOCTYPE html>
@@ -89,11 +91,12 @@ def _markdown(made: Any) -> str:
 
 def _page(made: Any, title: str) -> str:
     """Return a notebook's cells as one HTML page that runs and loads nothing, pictures embedded."""
-    lexer, colors = python_lexer.PythonLexer(), html_formatter.HtmlFormatter()
+    lexer, plain, colors = python_lexer.PythonLexer(), text_lexer.TextLexer(), html_formatter.HtmlFormatter()
     parts = [_HEAD.format(title=html.escape(visible(title)), colors=colors.get_style_defs(".highlight"))]
     for cell in made.cells:
         if cell.cell_type == "code":
-            parts.append(pygments.highlight(visible(cell.source), lexer, colors))
+            source = visible(cell.source)
+            parts.append(pygments.highlight(source, lexer if is_quickly_colored(source) else plain, colors))
         elif "sources" in cell.metadata.get("tags", ()):
             parts.append(cell.source)  # HTML of our own making
         else:

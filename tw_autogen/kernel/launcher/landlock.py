@@ -14,7 +14,7 @@ import contextlib
 import os
 import stat
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from .known_paths import Known, open_granted
 from .readable_files import listed_and_read
@@ -24,7 +24,7 @@ _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _ALL_BY_VERSION = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
-_MAKE_CHAR, _MAKE_BLOCK, _IOCTL_DEVICE = 1 << 6, 1 << 11, 1 << 15
+_MAKE_CHAR, _MAKE_BLOCK, _REFER, _IOCTL_DEVICE = 1 << 6, 1 << 11, 1 << 13, 1 << 15
 _TCP = 3
 _SCOPES = 3
 
@@ -44,7 +44,13 @@ def version() -> int:
 
 
 def restrict(
-    *, read: Iterable[str], write: Iterable[str], network: bool, known: Known, written: Sequence[str] = ()
+    *,
+    read: Iterable[str],
+    write: Iterable[str],
+    network: bool,
+    known: Known,
+    written: Sequence[str] = (),
+    fixed: Collection[str] = (),
 ) -> None:
     """Keep this thread, and all that it starts, to these files and folders. It can't be undone.
 
@@ -55,6 +61,7 @@ def restrict(
         network: TCP stays allowed.
         known: What the host has checked of these; of other paths no link is followed that lies in `written`.
         written: The session's folders among `write`.
+        fixed: Those of them out of which, and between whose folders, no file can be renamed (EXDEV: `mv` copies).
 
     Raises:
         OSError: the system has no Landlock.
@@ -75,7 +82,7 @@ def restrict(
         for path in whole:
             _allow(rules, path, handled & (_EXECUTE | _READ_FILE | _READ_DIR), known, written)
         for path in write:
-            _allow(rules, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK), known, written)
+            _allow(rules, path, handled & ~(_MAKE_CHAR | _MAKE_BLOCK | _REFER * (path in fixed)), known, written)
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         syscall("landlock_restrict_self", _RESTRICT, rules, 0)
     finally:

@@ -137,8 +137,15 @@ class Sandbox:
         keep_reading = bool(uid) and any(_closed(path) for path in (*listed_and_read(read)[1], *write))
         if uid:
             switch_user(uid, keep_reading=keep_reading)
+        own, *granted = assignment["write"] or [""]
         landlock.restrict(
-            read=read, write=write, network=network, known=assignment.get("known", {}), written=assignment["write"]
+            read=read,
+            write=write,
+            network=network,
+            known=assignment.get("known", {}),
+            written=assignment["write"],
+            # What is root's in the kernel's folder is given to its user at the next start: no other file gets there.
+            fixed=granted if uid else (),
         )
         known = landlock.version()
         drop_privileges(keep_reading=keep_reading)

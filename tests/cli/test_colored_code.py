@@ -1,0 +1,39 @@
+"""Code that a lexer would read for minutes is shown and exported without colours."""
+
+import time
+
+import nbformat
+import pytest
+from rich.console import Console
+
+from tw_autogen.cli.terminal import code_block, highlighted
+from tw_autogen.escaped_text import is_quickly_colored
+from tw_autogen.session.export import _page
+
+CODE = "x = 1" + "\n " * 40_000 + "\nprint(x)"
+SECONDS = 20
+
+
+@pytest.mark.parametrize("how", ["highlighted", "block", "page"])
+def test_many_blank_lines_take_no_time_to_be_colored(how):
+    console = Console(force_terminal=True, color_system="standard", width=80)
+    began = time.monotonic()
+    if how == "page":
+        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CODE)])
+        assert "print(x)" in _page(made, "blanks")
+    else:
+        with console.capture() as shown:
+            console.print(highlighted(CODE, console) if how == "highlighted" else code_block(CODE, "python"))
+        assert "print(x)" in shown.get()
+    assert time.monotonic() - began < SECONDS
+
+
+def test_ordinary_code_is_colored_and_what_takes_long_is_not():
+    assert is_quickly_colored("def f():\n    return 1\n\n\n" * 200)
+    assert not is_quickly_colored(CODE)
+    assert not is_quickly_colored("x = 1" + "\n" * 60)
+    assert not is_quickly_colored("x = 1\n" * 4000)
+    console = Console(force_terminal=True, color_system="standard", width=80)
+    with console.capture() as shown:
+        console.print(highlighted("for x in y: pass", console))
+    assert "\x1b[" in shown.get()
