@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from rich.console import Console
 
-from tw_autogen.cli.terminal import code_block, highlighted
+from tw_autogen.cli.terminal import code_block, highlighted, markdown
 from tw_autogen.escaped_text import is_quickly_colored
 from tw_autogen.session.export import _page
 
@@ -26,6 +26,27 @@ def test_many_blank_lines_take_no_time_to_be_colored(how):
             console.print(highlighted(CODE, console) if how == "highlighted" else code_block(CODE, "python"))
         assert "print(x)" in shown.get()
     assert time.monotonic() - began < SECONDS
+
+
+@pytest.mark.parametrize(
+    "fence", ["```csharp\n" + "a\n" * 10_000, "```gherkin\n" + " \n" * 10_000, "~~~ python x\n" + " \n" * 10_000]
+)
+def test_an_answers_own_code_takes_no_time_to_be_colored(fence):
+    console = Console(force_terminal=True, color_system="standard", width=80)
+    began = time.monotonic()
+    with console.capture() as shown:
+        console.print(markdown(f"Look:\n\n{fence}```\n"))
+    assert "Look" in shown.get()
+    assert time.monotonic() - began < SECONDS
+
+
+def test_python_in_an_answer_is_colored():
+    console = Console(force_terminal=True, color_system="truecolor", width=80)
+    with console.capture() as python:
+        console.print(markdown("```python\nfor x in 'y': pass\n```"))
+    with console.capture() as other:
+        console.print(markdown("```csharp\nfor x in 'y': pass\n```"))
+    assert python.get().count("\x1b[") > other.get().count("\x1b[")
 
 
 def test_ordinary_code_is_colored_and_what_takes_long_is_not():

@@ -26,6 +26,8 @@ else:
         "rich.syntax", also=("pygments.lexers.python", "pygments.lexers.shell", "pygments.styles.monokai")
     )
 
+_COLORED = ("python", "py", "sql", "json", "bash", "sh")
+"""Languages whose code in an answer is shown in color; lexers of some others take minutes for a few kB."""
 _OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _UNLIMITED = 10_000
@@ -136,6 +138,9 @@ def markdown(text: str) -> rich_markdown.Markdown:
     """Return an answer as a terminal shows it: Markdown, but with the line breaks of its paragraphs."""
     found = rich_markdown.Markdown(clean(text))
     for token in found.parsed:
+        words = token.info.split()
+        if token.type == "fence" and not (words[:1] and words[0] in _COLORED and is_quickly_colored(token.content)):
+            token.info = "text"
         for child in token.children or ():
             if child.type == "softbreak":
                 child.type = "hardbreak"
