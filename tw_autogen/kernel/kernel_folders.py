@@ -142,6 +142,7 @@ def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], most: int) -
     try:
         return names_elsewhere(folder, known=place.known.get(folder), apart=frozenset(apart), most=most)
     except (OverflowError, PermissionError) as error:
+        _check_exchanged(error, place.folder)
         said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
         text = f"{said}; such files can't be kept read-only there, so no code is run: let it work in another folder"
         raise KernelStartError(text, folder=place.folder) from error
@@ -180,11 +181,16 @@ def protected_in(
         left = _MOST_KEPT - others - len(found)
         found |= names_elsewhere(folder, known=known.get(folder), apart=apart, most=left)
     except PermissionError as error:
-        if error.errno == errno.EACCES:
-            raise
-        text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
-        raise KernelStartError(text, folder=own or Path(folder)) from error
+        _check_exchanged(error, own or Path(folder))
+        raise
     return found
+
+
+def _check_exchanged(error: OSError | OverflowError, folder: Path) -> None:
+    """Raise a KernelStartError if an error says that a folder is not the one that was checked."""
+    if isinstance(error, PermissionError) and error.errno != errno.EACCES:
+        text = f"{error.filename}: exchanged while the kernel was started, so no code is run there"
+        raise KernelStartError(text, folder=folder) from error
 
 
 def make_stand_in_folders(own: Path) -> None:
