@@ -339,7 +339,8 @@ class FileCopied(Event):
 class HooksMade(Event):
     """Settings files or hooks appeared in a folder that code may write to; look at them before a program reads them.
 
-    `paths` are absolute. Code made them, or someone else did during the round.
+    `paths` are absolute. Code made them, or someone else did meanwhile. The event comes after a round's end, and once
+    more when the session closes, after the end of its kernel; `round_id` is the newest round's.
     """
 
     round_id: str

@@ -545,6 +545,19 @@ def test_new_hooks_where_code_can_write_are_named_with_quiet_and_in_the_json(ask
     assert "json" not in options or json.loads(ran.stdout)["warnings"] == [problem]
 
 
+def test_quiet_names_new_hooks_also_where_there_is_no_answer(ask, tmp_path):
+    place = tmp_path / "granted"
+    place.mkdir()
+    place.chmod(0o777)
+    code = f"open({str(place / '.envrc')!r}, 'w').write('x')"
+    limited = ["--set", f"kernel.write={place}", "--set", "session.max_posts=3", "--quiet"]
+
+    ran = ask([plans("go"), codes(code), plans("go on")], "-p", "go", *limited)
+
+    assert ran.returncode != 0
+    assert ran.stderr.count(f"reads it: {place / '.envrc'}\n") == 1
+
+
 @pytest.mark.parametrize(
     ("args", "problem"),
     [

@@ -402,15 +402,116 @@ def test_a_kernel_elsewhere_fills_no_more_of_the_hosts_disk_than_all_its_files_m
 def test_a_kernel_elsewhere_names_no_endless_number_of_files_to_be_fetched(tmp_path):
     asked = []
 
-    def ask(op, files):
-        asked.extend(files)
+    def ask(op, names, seconds):
+        asked.extend(names)
         return {"ok": []}
 
-    said = FileTransfer(tmp_path, 10**9).fetch(
-        ask, {"files": [[[f"f{one}", 1 << 24] for one in range(5000)], ["no"] * 5000]}
-    )
+    report = {"files": [[[f"f{one}", 1 << 24] for one in range(5000)], ["no"] * 5000]}
+    said = FileTransfer(tmp_path, 10**9).fetch(ask, report, seconds=SECONDS)
 
     assert (len(asked), len(said)) == (1000, 1000)
+
+
+def test_files_that_were_not_moved_within_their_time_are_named_and_tried_again(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(bytes(9 << 20))
+    transfer = FileTransfer(tmp_path, 10**9)
+    asked = []
+
+    def ask(op, names, seconds):
+        asked.extend(names)
+        time.sleep(0.2)
+        return {"ok": []}
+
+    said = transfer.send(ask, seconds=0.3)
+    again = transfer.send(ask, seconds=SECONDS)
+
+    assert asked == ["a", "b", "c"]
+    assert [one.message for one in said] == [
+        "not copied, or not wholly, and tried again with the next cell (0.3 s were over): 1 files: c"
+    ]
+    assert again == []
+
+
+SLOW = """
+import gc, time
+kept = 5
+open("begun.txt", "w").close()
+folder = next(one for one in gc.get_objects() if type(one).__name__ == "RemoteFolder")
+give = folder.give
+def endless(names):
+    give(["begun.txt"])
+    while True:
+        {step}
+folder.changed = lambda: ([[f"f{{one}}.bin", 20 << 20] for one in range(1000)], [])
+folder.give = endless
+"""
+CALLS = """
+        try:
+            slow()
+        except Exception:
+            pass
+"""
+DEAF = """
+        try:
+            time.sleep(1)
+        except KeyboardInterrupt:
+            pass
+"""
+
+
+@pytest.fixture
+def slow_kernel(url, tmp_path):
+    """Give what makes a kernel with a limit of so many seconds for its files."""
+    with contextlib.ExitStack() as made:
+
+        def make(seconds):
+            settings = KernelSettings(grace_seconds=1.0, load_seconds=seconds)
+            kernel = made.enter_context(GatewayKernel(tmp_path, gateway_url=url, token=TOKEN, settings=settings))
+            kernel.serve("slow", lambda: time.sleep(1))
+            kernel.execute("1", seconds=SECONDS)
+            return kernel
+
+        yield make
+
+
+@pytest.mark.parametrize("step", ["time.sleep(0.1)", CALLS], ids=["sleeps", "calls the host"])
+def test_files_come_back_from_a_kernel_in_a_bounded_time_and_its_variables_stay(step, slow_kernel):
+    kernel = slow_kernel(3)
+    began = time.monotonic()
+    ran = kernel.execute(SLOW.format(step=step), seconds=SECONDS)
+
+    assert time.monotonic() - began < 10
+    assert ran.ok
+    assert "1000 files: f0.bin, f1.bin" in ran.logs[-1].message
+    assert kernel.execute("folder.changed = lambda: ([], [])\nkept", seconds=SECONDS).result == "5"
+
+
+@pytest.mark.parametrize("step", ["time.sleep(0.1)", DEAF], ids=["sleeps", "ignores interrupts"])
+@pytest.mark.parametrize("stop", ["interrupt", "kill", "close"])
+def test_an_interrupt_and_a_kill_reach_a_kernel_whose_files_come_back(stop, step, slow_kernel, tmp_path):
+    kernel = slow_kernel(SECONDS)
+    took = []
+
+    def wait_and_stop():
+        while not (tmp_path / "begun.txt").exists():
+            time.sleep(0.01)
+        time.sleep(0.3)  # the loop has begun
+        took.append(time.monotonic())
+        getattr(kernel, stop)()
+
+    thread = threading.Thread(target=wait_and_stop)
+    thread.start()
+    ran = kernel.execute(SLOW.format(step=step), seconds=SECONDS)
+    ended = time.monotonic()
+    thread.join()
+
+    assert ran.ok
+    assert ended - took[0] < 10
+    if stop != "close":
+        lives = (stop, step) == ("interrupt", "time.sleep(0.1)")
+        after = kernel.execute("folder.changed = lambda: ([], [])\nkept", seconds=SECONDS)
+        assert (after.state_lost, after.result) == ((False, "5") if lives else (True, None))
 
 
 def test_a_gateways_endless_answer_is_cut(tmp_path):

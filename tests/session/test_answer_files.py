@@ -3,17 +3,23 @@
 import os
 import re
 import stat
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from tw_autogen import open_session
+from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Round, folders_named
-from tw_autogen.kernel import Artifact, KernelSettings
+from tw_autogen.events import HooksMade, SessionClosed
+from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.safe_folder import SafeFolder, is_protected
-from tw_autogen.session import Answer, AnswerFiles
+from tw_autogen.session import Answer, AnswerFiles, Session
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.path_grants import Grants
+from tw_autogen.testing import FakeKernel, ScriptedModel
 
 NAMED = [
     ("chart.png", "plot it, save as chart.png"),
@@ -427,3 +433,47 @@ def test_of_very_many_new_hooks_their_folder_is_named_once(tmp_path):
     assert grants.take_new_hooks() == [str(target)]
     (target / "0.pth").unlink()
     assert len(grants.take_new_hooks()) == 499
+
+
+LATE = """
+import os, threading, time
+
+def wait_and_write():
+    while not os.path.exists({go!r}):
+        time.sleep(0.01)
+    open({hook!r}, "w").write("x")
+
+threading.Thread(target=wait_and_write).start()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no code runs there in a sandbox")
+def test_a_hook_that_a_thread_of_code_makes_after_the_last_answer_is_named_at_the_end(target, tmp_path):
+    target.chmod(0o777)  # as root code runs as another user
+    hook, events = target / "conftest.py", []
+    settings = {"kernel.write": str(target)}
+    with open_session(ScriptedModel([]), folder=tmp_path / "s", settings=settings, handlers=[events.append]) as session:
+        session.run_code(LATE.format(go=str(target / "go"), hook=str(hook)))
+        (target / "go").touch()
+        deadline = time.monotonic() + 30
+        while not hook.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert not [one for one in events if isinstance(one, HooksMade)]
+
+    assert events[-2:] == [HooksMade(session.rounds[-1].id, [str(hook)]), SessionClosed(session.id)]
+
+
+def test_hooks_are_looked_for_after_the_end_of_what_a_session_owns(target, tmp_path):
+    class LastWords:
+        def close(self):
+            (target / "conftest.py").touch()
+
+    events = []
+    grants = Grants(KernelSettings(write=(str(target),)))
+    role = CodeInterpreter(ScriptedModel([]), FakeKernel([Execution(True)]))
+    session = Session([role], folder=tmp_path / "s", handlers=[events.append], owned=[LastWords()], grants=grants)
+    session.run_code("1")
+    session.close()
+
+    assert [one.paths for one in events if isinstance(one, HooksMade)] == [[str(target / "conftest.py")]]

@@ -64,7 +64,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
             once.ask(session, prompt, files, asker, options)
             show.stop()
             show.saved(once.saved, quiet=quiet)
-            for warning in show.tally.hooks if quiet else [*once.lost, *once.warnings]:
+            for warning in [] if quiet else [*once.lost, *once.warnings]:
                 show.warn(warning)
             if form == "text":
                 with suppress(BrokenPipeError):  # it comes again below
@@ -89,6 +89,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         console.print(f"tw-autogen: {'terminated' if terminated else 'stopped'}")
     finally:
         show.stop()
+    for warning in show.tally.hooks if quiet else []:  # the session's end may have found some
+        show.warn(warning)
     if form != "text":
         once.write(in_line=form == STREAM)
     else:

@@ -7,7 +7,7 @@ import functools
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,10 +158,20 @@ class KernelClient:
         Raises:
             KernelError: the process ended, or did not answer in time and was killed.
         """
-        text = json.dumps({"op": op, **fields})
-        if self._handle.files is None or len(text) <= PIECE:
-            return self._evaluate("answer", text, self._settings.load_seconds)
-        return self._evaluate("answer_file", self.codec.leave(text), self._settings.load_seconds)
+        return self._answer({"op": op, **fields}, self._settings.load_seconds)
+
+    def move_files(self, op: str, names: Sequence[str], *, seconds: float) -> dict[str, Any]:
+        """Ask the bridge to take or to give files, in a time that no call of code to the host adds to.
+
+        Args:
+            op: `take` or `give`.
+            names: Of the files.
+            seconds: How long it may take.
+
+        Raises:
+            KernelError: the process ended, or it was stopped, by the time limit or an interrupt, and lives.
+        """
+        return self._answer({"op": op, "files": names}, seconds, serves=False)
 
     def hello(self) -> dict[str, Any]:
         """Ask the bridge whether it still answers, and for the variables; raises as `ask` does, and sooner."""
@@ -234,8 +244,14 @@ class KernelClient:
         if not (heard or await_kernel_info(self._connection, self.process.alive, patience)):
             raise KernelError("no output comes from the kernel", folder=self._folder)
 
-    def _evaluate(self, function: str, argument: str, seconds: float) -> dict[str, Any]:
-        outcome = self._running(self._sender({"a": self._call(function, argument)}), seconds).wait()
+    def _answer(self, question: Mapping[str, Any], seconds: float, *, serves: bool = True) -> dict[str, Any]:
+        text = json.dumps(question)
+        if self._handle.files is None or len(text) <= PIECE:
+            return self._evaluate("answer", text, seconds, serves=serves)
+        return self._evaluate("answer_file", self.codec.leave(text), seconds, serves=serves)
+
+    def _evaluate(self, function: str, argument: str, seconds: float, *, serves: bool = True) -> dict[str, Any]:
+        outcome = self._running(self._sender({"a": self._call(function, argument)}), seconds, serves=serves).wait()
         self._check(outcome, seconds)
         if self._handle.files is None or "file" not in outcome.report:
             return outcome.report
@@ -275,7 +291,16 @@ class KernelClient:
         seconds: float,
         on_output: OnOutput | None = None,
         crash_output: Callable[[str, str], str] = lambda stream, request: "",
+        *,
+        serves: bool = True,
     ) -> ExecuteRequest:
+        def calls(wake: Callable[[], None]) -> HostCalls:
+            files, threads = self._handle.files, self._settings.host_threads
+            made = HostCalls(self._served, self.codec, wake, threads=threads, files=files)
+            if not serves:
+                made.abandon()
+            return made
+
         return self._handle.request_type(
             self._connection,
             self.process,
@@ -284,9 +309,7 @@ class KernelClient:
             grace_seconds=self._settings.grace_seconds,
             ends_unresponsive=self._settings.end_unresponsive,
             output_chars=self._settings.output_chars + MARK_CHARS,
-            calls=lambda wake: HostCalls(
-                self._served, self.codec, wake, threads=self._settings.host_threads, files=self._handle.files
-            ),
+            calls=calls,
             waiting=self._waiting,
             on_output=on_output,
             crash_output=crash_output,

@@ -22,6 +22,8 @@ _AT_ONCE_BYTES = 16 << 20
 """How much one request to the kernel moves, so that none takes longer than its time limit."""
 
 _LONGEST_NAME = 1000
+_MOST_LEFT = 2 * MOST_FILES
+"""Of how many files it is said that they could not travel."""
 _MOST_NAMES = 4 * MOST_FILES
 _MOST_PARTS = 100
 """How many files may be under way at once; the oldest is given up for one more."""
@@ -38,7 +40,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
 }
 """What a kernel can ask, with the fields of each and their types."""
 
-Ask = Callable[..., dict[str, Any]]
+Ask = Callable[[str, Sequence[str], float], dict[str, Any]]
 
 
 class FileTransfer:
@@ -62,32 +64,47 @@ class FileTransfer:
         self._mirror = _HostMirror(folder, most_bytes)
         self._parts: dict[str, tuple[str, int]] = {}
 
-    def send(self, ask: Ask) -> list[Log]:
-        """Send the kernel what is new here; return what could not travel."""
-        changed, left = self._mirror.changed()
-        return self._move(ask, "take", changed, left)
+    def send(self, ask: Ask, *, seconds: float) -> list[Log]:
+        """Send the kernel what is new here; return what could not travel.
 
-    def fetch(self, ask: Ask, report: Mapping[str, Any]) -> list[Log]:
+        Args:
+            ask: Asks the kernel for some files, and is told how long that may take.
+            seconds: How long all of it may take; what is left then is tried again with the next call.
+        """
+        changed, left = self._mirror.changed()
+        return self._move(ask, "take", changed, left, seconds)
+
+    def fetch(self, ask: Ask, report: Mapping[str, Any], *, seconds: float) -> list[Log]:
         """Fetch what the kernel's report calls new there; return what could not travel.
 
         Args:
-            ask: Asks the kernel for a piece.
+            ask: As in `send`.
             report: What the kernel says after a cell.
+            seconds: As in `send`.
         """
         # Said by the kernel, so it may be anything.
         with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             changed, left = report["files"]
             named = [(str(one), int(size)) for one, size in changed[:MOST_FILES]]
-            return self._move(ask, "give", named, _words(left))
+            return self._move(ask, "give", named, _words(left), seconds)
         return []
 
-    def _move(self, ask: Ask, op: str, changed: Sequence[tuple[str, int]], left: list[str]) -> list[Log]:
+    def _move(
+        self, ask: Ask, op: str, changed: Sequence[tuple[str, int]], left: list[str], seconds: float
+    ) -> list[Log]:
+        until = time.monotonic() + seconds
+        rest = [name for name, _ in changed]
         for names in _loads(changed):
-            answer = ask(op, files=names)
+            remaining = until - time.monotonic()
+            answer = ask(op, names, remaining) if remaining > 0 else {"error": f"{seconds:g} s were over"}
             failed = answer.get("ok")
-            left += _words(failed if isinstance(failed, list) else [answer.get("error") or "no answer"])
+            if not isinstance(failed, list):
+                left += _words([_not_moved(rest, str(answer.get("error") or "no answer"))])
+                break
+            left += _words(failed)[: max(_MOST_LEFT - len(left), 0)]
             for name in names:
                 self._mirror.note(name)
+            del rest[: len(names)]
         return [Log("warning", "files", one) for one in left]
 
     def answer(self, asked: Mapping[str, Any]) -> Any:
@@ -219,6 +236,11 @@ def _loads(changed: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
         held += size
     if names:
         yield names
+
+
+def _not_moved(names: Sequence[str], why: str) -> str:
+    few = ", ".join(names[:_MOST_PARTS])
+    return f"not copied, or not wholly, and tried again with the next cell ({why[:300]}): {len(names)} files: {few}"
 
 
 def _words(said: Sequence[Any]) -> list[str]:

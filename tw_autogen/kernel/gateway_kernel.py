@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import os
 import ssl
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from tw_autogen.errors import KernelError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.environment_variables import variables
 from tw_autogen.kernel.execute_request import RawResult
@@ -24,8 +27,10 @@ class GatewayKernel(LiveKernel):
 
     It works in a temporary folder of that machine. Before each cell the files of `folder` that are new or changed are
     copied there, behind it those that the cell made are copied back, and around each host call too; hidden files stay,
-    and so does what is deleted on one side only. What walls the code in is the gateway's business. A kernel whose owner
-    is killed before `close` lives on there until the gateway ends idle ones (`MappingKernelManager.cull_idle_timeout`).
+    and so does what is deleted on one side only. Before a cell, and after it, copying takes `load_seconds` at most, and
+    an interrupt ends it; a log line names files that are left, and the next cell tries them again. What walls the code
+    in is the gateway's business. A kernel whose owner is killed before `close` lives on there until the gateway ends
+    idle ones (`MappingKernelManager.cull_idle_timeout`).
 
     Args:
         folder: The host's; None: a temporary one, removed by `close`.
@@ -87,7 +92,19 @@ class GatewayKernel(LiveKernel):
         return FileTransfer(self.folder, self._file_bytes, most_in_all=self._settings.disk_mb << 20)
 
     def _before_cell(self, live: KernelClient) -> list[Log]:
-        return self._files.send(lambda op, **fields: self._ask(live, op, **fields))
+        with self._reachable():
+            return self._files.send(functools.partial(self._move, live), seconds=self._settings.load_seconds)
 
     def _after_cell(self, live: KernelClient, outcome: RawResult) -> list[Log]:
-        return self._files.fetch(lambda op, **fields: self._ask(live, op, **fields), outcome.report)
+        move, seconds = functools.partial(self._move, live), self._settings.load_seconds
+        with self._reachable():
+            return self._files.fetch(move, outcome.report, seconds=seconds)
+
+    def _move(self, live: KernelClient, op: str, names: Sequence[str], seconds: float) -> dict[str, Any]:
+        try:
+            return live.move_files(op, names, seconds=seconds)
+        except KernelError as error:
+            if live.process.alive():
+                return {"error": str(error)}
+            self._lose(error)
+            raise

@@ -233,7 +233,7 @@ class LiveKernel(Closing):
         running, live = self._running, self._live
         if running is not None:
             running.kill()
-        elif self._executing and live is not None:  # cells are run again, to bring variables back
+        elif self._executing and live is not None:  # cells are run again, or files are copied
             live.process.end()
 
     def restart(self) -> None:
@@ -312,6 +312,16 @@ class LiveKernel(Closing):
                 if self._closed:
                     self._end()
                     self._pinned.close()
+
+    @contextlib.contextmanager
+    def _reachable(self) -> Iterator[None]:
+        """Make interrupts, `kill` and `close` reach what this thread waits for, though it is no cell."""
+        self._wakeup.drain()
+        self._executing = True
+        try:
+            yield
+        finally:
+            self._executing = False
 
     def _execute(
         self, code: str, seconds: float, on_output: OnOutput | None, cancelled: threading.Event | None, undo: bool
@@ -402,12 +412,8 @@ class LiveKernel(Closing):
         """Bring variables back that an earlier process had, if that is due; give the kernel, perhaps another one."""
         if not self._recovery.due:
             return live
-        self._wakeup.drain()
-        self._executing = True  # so that an interrupt, `kill` and `close` reach the cells that are run again
-        try:
+        with self._reachable():
             return self._recovery.bring_back(live, self._take_variables, self._renew)
-        finally:
-            self._executing = False
 
     def _renew(self) -> KernelClient:
         """Return another kernel in place of one that ended over what it brought back; an interrupt ended only that."""
@@ -428,11 +434,15 @@ class LiveKernel(Closing):
         try:
             answer = live.ask(op, **fields)
         except KernelError as error:
-            self._loss = f"{str(error).capitalize()}."
-            self._end()
+            self._lose(error)
             raise
         self._take_variables(answer)
         return answer
+
+    def _lose(self, error: KernelError) -> None:
+        """End the process that did not answer; the next cell is told."""
+        self._loss = f"{str(error).capitalize()}."
+        self._end()
 
     def _load(self, live: KernelClient, plugin: Loadable) -> None:
         path = plugin.path or f"<plugin {plugin.name}>"

@@ -48,7 +48,8 @@ class KernelSettings:
         warm: How many kernels are kept ready for sessions to come; 0: none.
         warm_seconds: How long that process, and kernels kept ready, stay when no session needs one.
         start_seconds: How long a process may take until it is ready.
-        load_seconds: How long a plugin may take to load, and a variable to cross.
+        load_seconds: How long a plugin may take to load, a variable to cross, and files to a gateway's kernel and back
+            from it.
         grace_seconds: How long an interrupted cell may take to end before its process is killed.
         end_unresponsive: Kill it after that time also where a user has interrupted it; otherwise it goes on until its
             time limit or `Session.interrupt(kill=True)`.

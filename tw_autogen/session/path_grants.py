@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tw_autogen.events import Event, HooksMade
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.safe_folder import protected_below
 
@@ -89,6 +91,16 @@ class Grants:
                 found |= {path for path in self._known if path.startswith(f"{folder}/")}
         new, self._known = found - self._known, found
         return sorted(new)
+
+    def emit_new_hooks(self, round_id: str, emit: Callable[[Event], None]) -> None:
+        """Emit an event that names what `take_new_hooks` returns, if that is anything.
+
+        Args:
+            round_id: The newest round's.
+            emit: Called with the event.
+        """
+        if hooks := self.take_new_hooks():
+            emit(HooksMade(round_id, hooks))
 
     @property
     def _writable(self) -> list[str]:

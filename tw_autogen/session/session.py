@@ -28,7 +28,6 @@ from tw_autogen.events import (
     Event,
     FileUnreadable,
     Handler,
-    HooksMade,
     PostOpened,
     RoundClosed,
     RoundOpened,
@@ -406,8 +405,7 @@ class Session(NotebookAccess, Closing):
                     unanswered=self._budget.round.unanswered,
                 )
             )
-            if hooks := self.grants.take_new_hooks():
-                self.emit(HooksMade(here.id, hooks))
+            self.grants.emit_new_hooks(here.id, self.emit)
             self._idle.start(self._settings.idle_seconds)
             return answer
 
@@ -499,6 +497,8 @@ class Session(NotebookAccess, Closing):
                 stack.callback(self._kept.close)
                 stack.callback(self._journal.close)
                 stack.callback(self.emit, SessionClosed(self.id))
+                if self.rounds:  # a thread of code may have made some after the last one; none runs any more
+                    stack.callback(self.grants.emit_new_hooks, self.rounds[-1].id, self.emit)
                 for one in [self.inputs, *self._owned, *self.roles]:
                     stack.callback(one.close)
 
