@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.kernel.filled import filled, keep, margin, run, works
+from tw_autogen.kernel import KernelSettings, LocalKernel
 
 _IGNORE = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN);"
 _TICK = """
@@ -178,3 +179,22 @@ def test_a_flood_of_messages_that_nobody_can_read_does_not_outrun_the_clock(sock
         assert "time limit" in ended.error or "answered nothing any more" in ended.error
         kernel.restart()
         works(kernel, kept=False)
+
+
+def test_a_kernel_that_takes_variables_back_slowly_is_ended_and_the_next_one_has_them(monkeypatch):
+    with LocalKernel(settings=KernelSettings(load_seconds=1.0)) as kernel:
+        for name in "abcdef":
+            kernel.put(name, name)
+        kernel.execute("1", seconds=30)
+        put = kernel._put
+        monkeypatch.setattr(kernel, "_put", lambda *how: time.sleep(0.6) or put(*how))
+        began = time.monotonic()
+        kernel.execute("%reset -f", seconds=30)
+        took = time.monotonic() - began
+        monkeypatch.undo()
+        lost = kernel.execute("a", seconds=30)
+
+        assert took < 3.0 + margin()
+        assert lost.state_lost
+        assert "took too long to take back" in lost.error
+        assert kernel.execute("a + f", seconds=30).result == "'af'"

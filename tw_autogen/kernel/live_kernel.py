@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -472,9 +473,17 @@ class LiveKernel(Closing):
             raise KernelError(f"the function {name!r} could not be served: {problem}", folder=self.folder)
 
     def _put_back(self, live: KernelClient) -> None:
-        """Make the variables again that `%reset` has removed with the cell's own: the host has promised them."""
+        """Make the variables again that `%reset` has removed with the cell's own: the host has promised them.
+
+        A process that takes more than `load_seconds` for all of them is ended; the next one gets them.
+        """
+        until = time.monotonic() + self._settings.load_seconds
         with contextlib.suppress(KernelError, TypeError):  # it died behind the cell, which the next one is told
             for name, value in self._values.items():
+                if time.monotonic() > until:
+                    self._loss = "The kernel took too long to take back the variables that %reset had removed."
+                    self._end()
+                    return
                 self._put(live, name, value)
 
     def _lost_state_execution(self) -> Execution:
