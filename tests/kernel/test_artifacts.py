@@ -32,7 +32,7 @@ SHOWN = {
 
 @pytest.fixture
 def kernel(tmp_path):
-    with LocalKernel(tmp_path / "session", settings=KernelSettings(allow_links=True)) as kernel:
+    with LocalKernel(tmp_path / "session", settings=KernelSettings(allow_symlinks=True)) as kernel:
         yield kernel
 
 
@@ -138,7 +138,7 @@ def test_a_second_name_of_somebody_elses_file_is_no_artifact_and_is_not_given_aw
     folder = tmp_path / "session"
     folder.mkdir()
     os.link(secret, folder / "linked.txt")
-    with LocalKernel(folder, settings=KernelSettings(allow_links=True)) as kernel:
+    with LocalKernel(folder, settings=KernelSettings(allow_symlinks=True)) as kernel:
         assert not kernel.execute("open('linked.txt').read()", seconds=30).ok
         bridge = "import pathlib, sys\nctx = sys.modules['tw_guest'].bridge_of_this_kernel.session.ctx\n"
         kept = "from tw_guest.plugin_context import Kept\nkept = Kept('n', 'txt', pathlib.Path('linked.txt'), '')\n"

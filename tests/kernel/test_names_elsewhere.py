@@ -120,3 +120,27 @@ def test_where_a_part_of_a_folder_can_not_be_kept_read_only_no_code_is_run_in_on
         pytest.raises((KernelStartError, ConfigError), match=r"(?i)landlock.*one/|one/.*landlock"),
     ):
         run(kernel)
+
+
+@linux
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+@pytest.mark.parametrize("hook", ["Makefile", ".git/config"])
+def test_a_hook_is_not_written_by_the_second_name_that_code_gave_it_before(tmp_path, level, hook):
+    granted, other = tmp_path / "w", tmp_path / "w/notes.csv"
+    granted.mkdir()
+    for one in (granted, *granted.parents[:2]):
+        one.chmod(0o777 if one == granted else 0o755)
+    settings = KernelSettings(sandbox=level, warm=0, write=(str(granted),))
+    make = f"import os\nos.makedirs(os.path.dirname({str(granted / hook)!r}), exist_ok=True)\n"
+    make += f"open({str(granted / hook)!r}, 'w').write('good')\nos.link({str(granted / hook)!r}, {str(other)!r})"
+    with LocalKernel(tmp_path / "one", settings=settings) as kernel:
+        assert run(kernel, make).ok
+    with LocalKernel(tmp_path / "two", settings=settings) as kernel:
+        assert "stays read-only" in run(kernel, f"open({str(other)!r}, 'w').write('evil')").error
+    assert (granted / hook).read_text() == "good"
+
+
+@linux
+def test_semaphores_can_be_made_which_the_system_makes_by_hard_links(tmp_path):
+    with LocalKernel(tmp_path) as kernel:
+        assert run(kernel, "import multiprocessing\nmultiprocessing.Lock()\nmultiprocessing.Queue()").ok

@@ -127,7 +127,7 @@ def test_what_pip_says_is_told():
 @pytest.mark.usefixtures("index")
 @pytest.mark.parametrize("sandbox", ["namespaces", "landlock"])
 def test_code_can_not_write_where_the_host_installs(sandbox):
-    with LocalKernel(settings=KernelSettings(install="allow", sandbox=sandbox, allow_links=True)) as kernel:
+    with LocalKernel(settings=KernelSettings(install="allow", sandbox=sandbox, allow_symlinks=True)) as kernel:
         try:
             kernel.execute("%pip install tw-lemon", seconds=120)
         except SandboxError as error:

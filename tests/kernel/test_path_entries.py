@@ -52,7 +52,7 @@ def opened(path):
     except OSError:
         return ""
 [path for path in {secrets!r} if opened(path)]"""
-    settings = KernelSettings(sandbox=level, preload=(), warm=0, fork=level != "bubblewrap", allow_links=True)
+    settings = KernelSettings(sandbox=level, preload=(), warm=0, fork=level != "bubblewrap", allow_symlinks=True)
     if how == "write":
         settings = KernelSettings(**{**vars(settings), "write": (str(project),)})
     with KernelPool() as pool:

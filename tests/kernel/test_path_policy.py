@@ -245,7 +245,7 @@ def test_a_folder_and_all_in_it_is_given_back_when_its_last_kernel_is_closed(tmp
     os.chown(folder / "inner/groups.txt", 0, 1234)
     os.chown(folder / "theirs.txt", 4321, 4321)
     os.chown(folder, 4321, 4321)
-    links = KernelSettings(allow_links=True)
+    links = KernelSettings(allow_symlinks=True)
     with LocalKernel(folder) as kernel, LocalKernel(folder, settings=links) as second:
         run(kernel, "open('inner/made.txt', 'w').write('x')\nimport os\nos.makedirs('made')")
         assert run(second, f"import os\nos.symlink({str(secret)!r}, 'made/link')").ok

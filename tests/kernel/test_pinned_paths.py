@@ -48,7 +48,7 @@ def test_no_kernel_starts_where_code_has_put_a_link_in_the_place_of_its_paths(wo
         read=tuple(str(world / one) for one in read),
         write=tuple(str(world / one) for one in write),
         warm=0,
-        allow_links=True,
+        allow_symlinks=True,
     )
     before = state(world / "victim")
     with LocalKernel(world / own, settings=settings) as kernel:

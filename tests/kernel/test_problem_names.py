@@ -176,7 +176,7 @@ def test_what_code_overwrites_in_its_own_namespace_it_gets_back_by_deleting_it(k
 def session(tmp_path):
     """Give a kernel whose folder a cell may empty, behind the wall, and that folder."""
     folder = tmp_path / "session"
-    with filled(folder, allow_links=True) as kernel:
+    with filled(folder, allow_symlinks=True) as kernel:
         assert "a root of its own" in kernel.where
         yield kernel, folder
 

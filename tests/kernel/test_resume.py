@@ -552,7 +552,7 @@ def test_where_no_key_can_be_kept_variables_come_back_in_the_same_process(tmp_pa
 def test_a_link_in_the_journals_place_leads_the_host_nowhere(tmp_path):
     folder, outside = tmp_path / "session", tmp_path / "secret"
     outside.write_text('{"code": "stolen = 1"}\n', encoding="utf-8")
-    with LocalKernel(folder, settings=replace(ALWAYS, allow_links=True)) as kernel:
+    with LocalKernel(folder, settings=replace(ALWAYS, allow_symlinks=True)) as kernel:
         kernel.execute("a = 1", seconds=30)
         assert kernel.execute(
             "import os\nos.remove('.checkpoint/cells.jsonl')\n"

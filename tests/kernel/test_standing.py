@@ -183,7 +183,7 @@ for change in (
 
 @pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
 def test_packages_that_lie_in_the_folder_of_code_are_not_written_by_it(tmp_path, monkeypatch, level):
-    settings, packages = KernelSettings(sandbox=level, warm=0, allow_links=True), tmp_path / "env" / "site-packages"
+    settings, packages = KernelSettings(sandbox=level, warm=0, allow_symlinks=True), tmp_path / "env" / "site-packages"
     packages.mkdir(parents=True)
     (packages / "installed.py").write_text("value = 7\n")
     monkeypatch.setenv("PYTHONPATH", str(packages))

@@ -213,6 +213,38 @@ def test_what_is_granted_is_shown_with_where_its_link_leads_and_a_change_of_that
     assert str(tmp_path / "private") in review_folder().wants[0].does
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+@pytest.mark.parametrize("key", ["role.manual_reader.folder", "code_interpreter.policy", "session.user_folder"])
+@pytest.mark.parametrize("exists", [True, False], ids=["there", "not there yet"])
+def test_where_a_path_leads_that_goes_up_from_a_link_is_shown_and_a_change_of_the_link_ends_the_trust(
+    here, tmp_path, key, exists
+):
+    (here / "manuals").mkdir()
+    for one in ("private", "other"):
+        (tmp_path / one / "x").mkdir(parents=True)
+        if exists:
+            (tmp_path / one / "manuals").mkdir()
+    (here / "docs").symlink_to(tmp_path / "private" / "x")
+    write(here, **{SETTINGS: {key: "docs/../manuals"}})
+    review = review_folder()
+    assert str(tmp_path / "private" / "manuals") in review.wants[0].does
+    review.remember(review.sha256())
+    assert review_folder().still_trusted_files()
+
+    (here / "docs").unlink()
+    (here / "docs").symlink_to(tmp_path / "other" / "x")
+
+    assert review_folder().still_trusted_files() is None
+
+
+@pytest.mark.parametrize("path", ["manuals/../manuals", "./missing/../manuals"])
+def test_a_path_over_no_link_is_shown_as_it_is(here, path):
+    (here / "manuals").mkdir()
+    write(here, **{SETTINGS: {"role.manual_reader.folder": path}})
+
+    assert "link" not in review_folder().wants[0].does
+
+
 @pytest.fixture(params=["kernel.read", "kernel.write", "session.user_folder"])
 def granted(request, here, tmp_path):
     """Exchange what a trusted folder grants for a link after the trust was looked at; give the settings."""

@@ -22,7 +22,7 @@ from tw_autogen.kernel.guest_bundle import boot_text
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import CommandProcess, Launch
 from tw_autogen.kernel.kernel_start import start_by
-from tw_autogen.kernel.launcher.seccomp import no_links
+from tw_autogen.kernel.launcher.seccomp import no_symlinks
 from tw_autogen.kernel.launcher.system_calls import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.settings import KernelSettings
@@ -56,13 +56,13 @@ while kernel:
 for one in passed:
     signal.signal(one, before[one])
 """
-_NO_LINKS = (
+_NO_SYMLINKS = (
     "import ctypes, struct, sys\nlines = bytes.fromhex({!r})\nlibc = ctypes.CDLL(None, use_errno=True)\n"
     "head = struct.pack('HP', len(lines) // 8, ctypes.cast(lines, ctypes.c_void_p).value)\n"
     f"if libc.prctl({PR_SET_NO_NEW_PRIVS}, *map(ctypes.c_ulong, (1, 0, 0, 0))) or "
     f"libc.prctl({PR_SET_SECCOMP}, ctypes.c_ulong(2), head):\n"
     "    sys.exit(f'no filter of system calls can be set here (error {{ctypes.get_errno()}}): pass "
-    "KernelSettings(allow_links=True)')\n"
+    "KernelSettings(allow_symlinks=True)')\n"
 )
 
 _FIXED = {"HOME": "/tmp", "TMPDIR": "/tmp", "MPLCONFIGDIR": "/tmp/matplotlib"}
@@ -159,7 +159,7 @@ class ContainerKernel(LiveKernel):
 
     Code there sees the image, read-only, a /tmp in memory, and the kernel's folder, at the same path as here and as the
     same user. It has no network, no capabilities, no way to more rights, and limits on memory and processes; without
-    `kernel.allow_links` it makes no links (on x86_64 and aarch64). Sockets in a folder of their own lead to
+    `kernel.allow_symlinks` it makes no symbolic links (on x86_64 and aarch64). Sockets in a folder of their own lead to
     this process. Nothing is pulled: the image must be there.
 
     Tested with podman 4.3 and runc, as root on Debian 12; never with docker, nor with podman as another user: try what
@@ -175,7 +175,7 @@ class ContainerKernel(LiveKernel):
         pids: How many processes and threads there may be at once.
         tmp: How large /tmp may grow; it counts as memory.
         options: Further options for `run`, such as `--security-opt=label=disable` where SELinux is on, or `--gpus=all`.
-        settings: Limits, links, and which variables of the environment code may read; `python` says nothing
+        settings: Limits, symbolic links, and which variables of the environment code may read; `python` says nothing
             here.
     """
 
@@ -235,7 +235,7 @@ class ContainerKernel(LiveKernel):
         rootless = "podman" in Path(self._engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
         user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
         mounts = (launch.folder, launch.connection_file.parent)
-        linkless = "" if self._settings.allow_links else _NO_LINKS.format(no_links(platform.machine()).hex())
+        linkless = "" if self._settings.allow_symlinks else _NO_SYMLINKS.format(no_symlinks(platform.machine()).hex())
         first = (_SAME_FOLDER.format(mark), linkless, _FIRST_PROCESS, _LIFELINE, boot_text())
         run = [
             "--label=tw-autogen", "--log-driver=none", *self._limits, *user,

@@ -177,9 +177,9 @@ def protected_in(
                 found[path] = identities
             if others + len(found) > _MOST_KEPT:
                 raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
-        apart = frozenset([*found, *([str(own)] if own else [])])
+        apart = frozenset([str(own)] if own else [])
         left = _MOST_KEPT - others - len(found)
-        found |= names_elsewhere(folder, known=known.get(folder), apart=apart, most=left)
+        found |= names_elsewhere(folder, known=known.get(folder), apart=apart, protected=tuple(found), most=left)
     except PermissionError as error:
         _check_exchanged(error, own or Path(folder))
         raise

@@ -354,7 +354,7 @@ def _profile(settings: KernelSettings, connection: Connection, assignment: Mappi
         sockets=connection.runtime,
         python=interpreter_folders(settings.python),
         network=settings.allow_network,
-        links=settings.allow_links,
+        links=settings.allow_symlinks,
         by_file=connection.info["transport"] == "ipc",
     )
 

@@ -143,7 +143,7 @@ def plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Pa
         "read": [*_SYSTEM, *(_WITH_NETWORK if settings.allow_network else ())],
         "write": [str(own)],
         "network": settings.allow_network,
-        "links": settings.allow_links,
+        "links": settings.allow_symlinks,
         "uid": uid,
         "limits": {
             "memory_bytes": settings.memory_mb * mega,
@@ -170,7 +170,7 @@ def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) ->
         **folders,
         "level": level,
         "network": settings.allow_network,
-        "links": settings.allow_links,
+        "links": settings.allow_symlinks,
         "kept": assignment.get("kept", []),
         "system": _SYSTEM,
         "memory_mb": settings.memory_mb,

@@ -69,7 +69,7 @@ def profile(
         sockets: Where the kernel's sockets are bound, by the host.
         python: The folders of the interpreter and its packages.
         network: Code may open sockets.
-        links: Code may make symbolic links; hard ones it may make in any case.
+        links: Code may make symbolic links.
         by_file: The kernel's sockets are files of `sockets`; otherwise it must listen on this machine's own address.
     """
     write = _real([*assignment["write"], str(own)])

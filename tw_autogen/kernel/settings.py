@@ -24,9 +24,8 @@ class KernelSettings:
         allow_network: Code may open sockets. The network is the host's own: code reaches what the host reaches, with
             what listens on this machine alone (loopback addresses, abstract Unix sockets, vsock). Plugins that need the
             network better run in the host.
-        allow_links: Code may make links, symbolic and hard ones. By such it could lead programs that read or write in
-            its folders later to other files, and write to a file that has become read-only since. Most libraries copy
-            where there are none.
+        allow_symlinks: Code may make symbolic links. By such it could lead programs that read or write in its folders
+            later to other files. Most libraries copy where there are none.
         read: Files and folders that code may read, besides system, interpreter and the session's folder; in a project's
             file relative to its folder.
         write: Folders that code may write, besides the session's folder; relative as `read`.
@@ -74,7 +73,7 @@ class KernelSettings:
     environment: tuple[str, ...] = ("PLUGIN_*",)
     sandbox: Literal["auto", "namespaces", "landlock", "bubblewrap", "seatbelt", "off"] = "auto"
     allow_network: bool = field(default=False, metadata=OFF)
-    allow_links: bool = field(default=False, metadata=OFF)
+    allow_symlinks: bool = field(default=False, metadata=OFF)
     read: tuple[str, ...] = field(default=(), metadata={"path": "real"})
     write: tuple[str, ...] = field(default=(), metadata={"path": "real"})
     install: Literal["never", "ask", "allow"] = "never"

@@ -22,14 +22,23 @@ class _Found:
     way: Sequence[tuple[str, _Identity]]
 
     @property
+    def path(self) -> str:
+        return self.way[-1][0]
+
+    @property
     def depth(self) -> int:
         return len(self.way)
 
 
 def names_elsewhere(
-    folder: str, *, known: _Identity | None = None, apart: Collection[str] = (), most: int
+    folder: str,
+    *,
+    known: _Identity | None = None,
+    apart: Collection[str] = (),
+    protected: Collection[str] = (),
+    most: int,
 ) -> dict[str, dict[str, _Identity]]:
-    """Return the files below a folder with a hard link outside of it, or the folders that hold these.
+    """Return the files below a folder with a hard link outside of it, or to what is protected; or the folders of these.
 
     Tools that install packages (uv, conda, pnpm) and copies by `cp -l` make such files. Where there are too many, the
     folders on the lowest levels stand for what they hold. A folder that can't be listed comes itself: what it holds is
@@ -39,6 +48,7 @@ def names_elsewhere(
         folder: Absolute, no link itself; links below are not followed. One that is missing has none.
         known: Device and number that the folder must have; None: any.
         apart: Paths below it that are not looked at, and for which no folder above them may stand.
+        protected: Paths below it that stay read-only anyway, and do not come: files, and folders with all they hold.
         most: How many paths come at most.
 
     Returns:
@@ -82,11 +92,20 @@ def names_elsewhere(
                 links[number] = count
                 files.setdefault(number, []).append(_Found([*chain, (path, number)]))
             more = way.next(inner)
-    outside = [one for number, names in files.items() if len(names) < links[number] for one in names]
-    kept = _at_most([*outside, *unlisted], most)
+    shared = [
+        one
+        for number, names in files.items()
+        if len(names) < links[number] or any(_is_below(one.path, protected) for one in names)
+        for one in names
+    ]
+    kept = _at_most([one for one in (*shared, *unlisted) if not _is_below(one.path, protected)], most)
     if len(kept) > most or any(one.startswith(path + os.sep) for one in apart for path in kept):
         raise OverflowError(f"{folder}: more than {most} files with another name outside of it")
     return kept
+
+
+def _is_below(path: str, places: Collection[str]) -> bool:
+    return any(path == one or path.startswith(one + os.sep) for one in places)
 
 
 def _entries(at: At, here: str, apart: Collection[str]) -> tuple[list[str], list[tuple[str, _Identity, int]]]:

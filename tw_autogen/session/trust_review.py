@@ -63,7 +63,7 @@ _MEANS = {
     "kernel.read": "code may read it",
     "kernel.write": "code may write it",
     "kernel.allow_network": "code may open sockets",
-    "kernel.allow_links": "code may make links, symbolic and hard ones",
+    "kernel.allow_symlinks": "code may make symbolic links",
     "kernel.install": "packages that code asks for",
     "kernel.preload": "modules that are imported outside the sandbox",
     "model.base_url": "the server that gets all that is asked",
@@ -467,8 +467,9 @@ def _links_of(one: LeftOut) -> str:
                 if Path(path).is_relative_to(base)
                 else path
             )
-            if os.path.lexists(path) and os.path.realpath(path) != os.path.normpath(plain):
-                words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {os.path.realpath(path)})"
+            used = os.path.realpath(os.path.join(base, text))  # `..` goes up from where a link before it leads
+            if used != os.path.normpath(plain):
+                words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {used})"
     return words
 
 

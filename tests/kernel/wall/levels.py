@@ -48,7 +48,7 @@ def settings(level, **others):
 
     Links can be made, so that what they lead to is tried as well.
     """
-    return KernelSettings(sandbox=level, file_mb=512, disk_mb=1024, allow_links=True, **others)
+    return KernelSettings(sandbox=level, file_mb=512, disk_mb=1024, allow_symlinks=True, **others)
 
 
 @dataclass

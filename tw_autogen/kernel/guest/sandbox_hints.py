@@ -35,7 +35,6 @@ _NO_NAME = re.compile(
 _NO_PLACE = re.compile(r"No such file|non-existent directory|[Uu]nable to open|[Cc]annot open|[Cc]an't open")
 _NOT_ALLOWED = re.compile(r"Permission denied|Read-only file system|Operation not permitted")
 _TOO_LARGE = re.compile(r"File too large")
-_LINKING = re.compile(r"\b(?:sym|hard)?link(?:_to)?\(")
 _FORKS = {"_execute_child", "_fork_exec", "_posix_spawn", "_launch", "fork", "forkpty", "start"}
 _NETWORK_FILES = ("socket.py", "asyncio/selector_events.py", "asyncio/base_events.py", "multiprocessing/connection.py")
 
@@ -92,13 +91,13 @@ class Hints:
         )
 
     def _link(self, error: BaseException) -> str:
-        one = getattr(error, "errno", None) == errno.EPERM and _LINKING.search(_line(error))
+        one = getattr(error, "errno", None) == errno.EPERM and "symlink" in _line(error)
         several = isinstance(error, shutil.Error) and f"[Errno {errno.EPERM}]" in _text(error)  # of `copytree`
         if self._wall["links"] or not (one or several):
             return ""
         return (
-            "The sandbox lets code make no links, symbolic or hard: copy the file (`shutil.copy2`); "
-            "kernel.allow_links=True would allow them."
+            "The sandbox lets code make no symbolic links: copy the file (`shutil.copy2`); "
+            "kernel.allow_symlinks=True would allow them."
         )
 
     def _limit(self, error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """A filter of system calls: those that code needs are allowed, every other one is refused.
 
 `ALLOWED` lists what is allowed; a call that is not there, such as one of a later release of Linux, doesn't pass. Some
-calls are allowed for some arguments, or with some settings, only: sockets other than Unix streams, new links,
+calls are allowed for some arguments, or with some settings, only: sockets other than Unix streams, symbolic links,
 leases on files (whoever opens such a file waits), new namespaces in `clone`, typing into a terminal, large or huge-page
 shared memory, and what is done to other processes. Reserving space on the disk is refused, because it takes no time in
 which it could be watched. The filter doesn't look at paths (the file system's part of the sandbox does), and it can't
@@ -117,7 +117,7 @@ _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """What their first argument says where the second one is a process, and not a group or a user."""
 
-_LINKS = ("symlink", "symlinkat", "link", "linkat")
+_LINKS = ("symlink", "symlinkat")
 _IO_URING_SETUP, _OTHER_NUMBERING = 425, 0x40000000  # makes links without a call; from here on, x32
 _MEMFD_CREATE, _CLONE3 = (319, 279), (435, 435)
 _MARKS = (
@@ -145,8 +145,9 @@ def refuse(*, network: bool, links: bool, signals: bool, truncates: bool, others
         network: Sockets of every family may be made and connected; otherwise Unix streams only, because a datagram can
             be sent to any path and its data is not counted where it lies, and none is connected: a folder that is
             mounted read-only may hold sockets of other programs, to which that is no obstacle.
-        links: Links may be made, symbolic and hard ones; otherwise that fails as on a file system that has none, and
-            what lies in a folder for other programs leads nowhere else. Links that are there can be renamed.
+        links: Symbolic links may be made; otherwise that fails as on a file system that has none, and what lies in a
+            folder for other programs leads nowhere else. Links that are there can be renamed. Hard links may be made
+            in any case: semaphores are made by them.
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
@@ -203,8 +204,8 @@ def program(
     return _program(machine, ours, network, links, signals, truncates, others, shared_bytes)
 
 
-def no_links(machine: str) -> bytes:
-    """Return a filter that refuses to make links and allows the rest, for where others keep the rest out.
+def no_symlinks(machine: str) -> bytes:
+    """Return a filter that refuses to make symbolic links and allows the rest, for where others keep the rest out.
 
     Args:
         machine: As `platform.machine` names it; where numbers of calls are not known for it, nothing is refused.
