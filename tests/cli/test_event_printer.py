@@ -9,8 +9,8 @@ from rich.text import Text
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.output_lines import OutputLines, head_and_tail
 from tw_autogen.cli.round_summary import RoundSummary
+from tw_autogen.cli.terminal import clean, link, markdown
 from tw_autogen.cli.terminal import console as console_of
-from tw_autogen.cli.terminal import link, markdown
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
 from tw_autogen.errors import ModelError, RoundError
 from tw_autogen.events import (
@@ -547,3 +547,44 @@ def test_a_single_line_is_never_hidden_behind_a_line_that_says_so(count, hidden)
     assert [*lines.feed("stdout", text), *(line for _, line in lines.rest())] == cut
     assert head_and_tail(text, 2, 2).splitlines() == cut
     assert lines.hidden == hidden
+
+
+@pytest.mark.parametrize("thought", ["\x1b[" + "9" * 5000 + "m", "\x1b]0;" * 3000, "\x1b" * 9000, "\r" * 9000 + "x"])
+def test_code_counts_as_shown_only_when_it_was_printed_whatever_a_model_writes_beside_it(thought):
+    target = console()
+    show = EventPrinter(target)
+    show(PostOpened("p", "CodeInterpreter", "Planner"))
+    show(PostGrew("p", "thought", thought))
+    show(CodeChecked("marker = 1", ()))
+
+    assert show.shown_code == "marker = 1"
+    target.file.seek(0)
+    assert "marker = 1" in target.file.read()
+
+
+def test_code_of_which_printing_failed_does_not_count_as_shown(monkeypatch):
+    target = console()
+    show = EventPrinter(target)
+    show(CodeChecked("before = 1", ()))
+    monkeypatch.setattr(target, "print", lambda *args, **kwargs: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        show(CodeChecked("marker = 1", ()))
+
+    assert show.shown_code == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x07b\x1b[31mc", "abc"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x07", "link"),
+        ("\x1b(Ba\x1b=b\x1bMc\x1b", "abc"),
+        ("\x1b[" + "1;" * 9000 + "mred\x1b[0m", "red"),
+        ("50%\r100%\nend\n", "100%\nend\n"),
+        ("\x1b[12\x07x", "[12x"),
+        ("a\tb\r\nc", "a    b\nc"),
+        ("\x9b31mx\x85y", "31mxy"),
+    ],
+)
+def test_text_moves_no_cursor(text, shown):
+    assert clean(text) == shown

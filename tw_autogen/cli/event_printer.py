@@ -205,7 +205,7 @@ class EventPrinter:
     @_take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
         self._head(self._speaker)
-        self.shown_code = event.code
+        self.shown_code = ""
         thought = clean(_without_code(self._grown.pop("thought", ""), event.code)).strip()
         if thought:
             self._print(Text(thought))
@@ -214,6 +214,7 @@ class EventPrinter:
             self._print(Text.assemble((f"{self._marks.code} ", "dim"), line), whole=True)
         for finding in event.findings:
             self._print(Text(f"{self._marks.failed} not run: {visible(finding)}", style="red"))
+        self.shown_code = event.code
         self._think()
 
     @_take.register(CellStarted)

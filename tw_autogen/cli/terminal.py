@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from tw_autogen.escaped_text import is_quickly_colored, visible_line
+from tw_autogen.escaped_text import is_quickly_colored, is_quickly_rendered, visible_line
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ else:
 
 _COLORED = ("python", "py", "sql", "json", "bash", "sh")
 """Languages whose code in an answer is shown in color; lexers of some others take minutes for a few kB."""
-_OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # titles, links, clipboard
+_ESCAPE = re.compile(r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~]|[0-Z\\^-~]?)")
+"""Titles, links, the clipboard; colors and moves; choices of characters; all others."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _UNLIMITED = 10_000
 _DUMB_LINES = 25
@@ -130,13 +131,20 @@ def clean(text: str) -> str:
         >>> clean("a\x07b\x1b[31mc")
         'abc'
     """
-    text = _OSC.sub("", text).replace("\x1b]", "")  # one that never ends makes rich look for its end, from each again
-    return _CONTROL.sub("", Text.from_ansi(text.replace("\r\n", "\n").replace("\t", "    ")).plain)
+    lines = _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\t", "    ")).split("\n")
+    return _CONTROL.sub("", "\n".join(line[line.rfind("\r") + 1 :] for line in lines))
 
 
-def markdown(text: str) -> rich_markdown.Markdown:
-    """Return an answer as a terminal shows it: Markdown, but with the line breaks of its paragraphs."""
-    found = rich_markdown.Markdown(clean(text))
+def markdown(text: str) -> rich_markdown.Markdown | Text:
+    """Return an answer as a terminal shows it: Markdown, but with the line breaks of its paragraphs.
+
+    Args:
+        text: Written by a model; what takes long as Markdown is shown as it stands.
+    """
+    shown = clean(text)
+    if not is_quickly_rendered(shown):
+        return Text(shown)
+    found = rich_markdown.Markdown(shown)
     for token in found.parsed:
         words = token.info.split()
         if token.type == "fence" and not (words[:1] and words[0] in _COLORED and is_quickly_colored(token.content)):
