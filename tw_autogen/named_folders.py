@@ -137,3 +137,19 @@ def _walked(path: Path | str) -> tuple[str, list[str]]:
             else:
                 here = step
     return here if os.name == "posix" else os.path.realpath(path), links
+
+
+def path_out_of(folder: Path, value: object) -> str:
+    """Return where a value leads if it is a path out of a folder, links followed; empty if it is none.
+
+    Args:
+        folder: The folder that relative paths begin in.
+        value: A setting's; a path is a text with a separator, one that begins with `~`, or the name of what lies there.
+    """
+    if not isinstance(value, str) or not value or "\0" in value or "://" in value:
+        return ""
+    path = os.path.join(folder, os.path.expanduser(value))
+    if os.sep not in value and not value.startswith("~") and not os.path.lexists(path):
+        return ""
+    real = os.path.realpath(path)
+    return "" if Path(real).is_relative_to(folder.resolve()) else real

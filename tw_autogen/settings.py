@@ -257,7 +257,7 @@ class Settings:
         """
         for key, one in self._fields.items():
             servers = [self._found[server] for server in one.metadata.get("server", ()) if server in self._found]
-            server = next((found for found in servers if found.value), None)
+            server = next((found for found in servers if found.value or found.file is not None), None)
             if server is None or server.file is None:
                 continue
             said, forced = self._found.get(key), "withheld" in one.metadata
@@ -296,6 +296,14 @@ class Settings:
     def roles(self) -> tuple[str, ...]:
         """The names of the roles for which something is set that a role must know."""
         return tuple(name for name, found in self._roles.items() if not all(one.passed_over for one in found.values()))
+
+    @property
+    def of_folder(self) -> Iterator[LeftOut]:
+        """Settings of roles that count and stand in the file of a folder that the user has named or trusts."""
+        for name, found in self._roles.items():
+            for key, setting in found.items():
+                if setting.file is not None and not setting.passed_over:
+                    yield LeftOut(f"{ROLE_ROOM}.{name}.{key}", setting)
 
     def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:
         """Return what is set for one role, unchecked.

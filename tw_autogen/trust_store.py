@@ -328,7 +328,8 @@ def code_files(
 ) -> Iterator[Path]:
     """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
-    A folder that lies in another one is walked once. `.git` and `.tw` at the top of one are left out, unless named.
+    A folder that lies in another one is walked once. `.git` and `.tw` at the top of one are left out, unless named; of
+    `.tw` its sessions alone, if programs are looked for.
 
     Python's own caches are left out, unless they are of the kind that is used without a look at the source's time; so
     are folders below it whose names begin with a dot, if code for imports is looked for: no import can name them.
@@ -350,7 +351,10 @@ def code_files(
         for place, inner, names in _walk(folder) if folder not in walked else ():
             walked.add(place)
             top = place == folder
-            inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in (".git", ".tw"))]
+            left_out = (".git",) if programs else (".git", ".tw")
+            inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in left_out)]
+            if programs and place == os.path.join(folder, ".tw"):
+                inner[:] = [one for one in inner if one != "sessions"]
             inner[:] = [one for one in inner if enter(os.path.join(place, one))]
             every = caches is Caches.every or caches is Caches.own and f"-packages{os.sep}" not in place[len(folder) :]
             count += len(inner) + len(names)

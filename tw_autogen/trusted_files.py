@@ -28,6 +28,7 @@ from importlib.abc import Loader
 from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, ModuleType
+from zipimport import zipimporter
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.python_source import python_lines
@@ -44,11 +45,6 @@ _BINARY_SUFFIXES = (".so", ".pyd", ".dll", ".dylib", ".zip", *MODEL_SUFFIXES)
 """Of files that may be larger than code that people write."""
 _MOST_HASHED_BYTES = 1 << 30
 """Of all files of a folder together."""
-_DATA_SUFFIXES = (
-    *(".csv", ".tsv", ".txt", ".log", ".jsonl", ".ndjson", ".parquet", ".feather", ".arrow", ".xlsx", ".xls", ".pdf"),
-    *(".db", ".sqlite", ".sqlite3", ".duckdb", ".h5", ".hdf5", ".npy", ".npz", ".png", ".jpg", ".tif", ".mp4"),
-)
-"""Of files that no program is, and that change with use: of more than 4 MB they are not looked at."""
 _UNREADABLE = "unreadable"
 
 
@@ -327,12 +323,14 @@ def compared_loader(loader: Loader, files: TrustedFiles) -> Loader:
     return compared(loader.name, loader.path, files) if compared else loader  # type: ignore[attr-defined]  # loaders of files have both
 
 
-def _finder_of(entry: str) -> machinery.FileFinder:
-    """Return what finds modules of a guarded folder; a hook of `sys.path_hooks`."""
+def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
+    """Return what finds modules of a guarded folder, or refuses an archive's there; a hook of `sys.path_hooks`."""
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
     guarded = [folder for folder in _GUARDED if any(_is_below(one, folder) for one in names)]
-    if not guarded or not os.path.isdir(entry):
+    if not guarded:
         raise ImportError("no folder of which modules are compared", path=entry)
+    if not os.path.isdir(entry):
+        return _ArchiveFinder(zipimporter(entry))
     files = _GUARDED[max(guarded, key=len)]
     kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)
     loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)
@@ -352,7 +350,7 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
     """Return the hash of a file and its size; one that can't be read counts as such.
 
     Of one of more than 4 MB that is called no program this is what the system says of it, which code can't set: its
-    inode, size, and when it was last changed in any way. One that is called data counts as unreadable then.
+    inode, size, and when it was last changed in any way.
 
     Args:
         path: The file.
@@ -367,8 +365,6 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
         return hash_regular(path, limit_bytes=left_bytes if large else min(MOST_BYTES, left_bytes))
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
         if getattr(error, "errno", 0) == errno.EFBIG:
-            if path.name.endswith(_DATA_SUFFIXES):
-                return _UNREADABLE, 0
             if not large and left_bytes >= MOST_BYTES:
                 about = os.stat(path)
                 return f"{about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}", 0
@@ -404,6 +400,22 @@ class SourceLoader(machinery.SourceFileLoader):
             lines = [f"{line}\n" for line in python_lines(decode_source(content))]
             linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
         return self.source_to_code(content, self.path)
+
+
+class _ArchiveFinder:
+    """Refuses modules of an archive: what Python reads of it later can't be compared."""
+
+    def __init__(self, archive: zipimporter) -> None:
+        self._archive = archive
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> machinery.ModuleSpec | None:
+        if self._archive.find_spec(fullname, target) is None:
+            return None
+        words = "modules of an archive can't be compared with what was trusted; unpack it beside the code"
+        raise ImportError(f"{self._archive.archive}: {words}", name=fullname, path=self._archive.archive)
+
+    def invalidate_caches(self) -> None:
+        self._archive.invalidate_caches()
 
 
 class _CompiledLoader(machinery.SourcelessFileLoader):

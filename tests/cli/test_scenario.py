@@ -237,6 +237,8 @@ def test_what_is_wrong_is_said_before_anything_runs(tw, greeting, args, words):
         "settings: {role.web_search: {key_env: OPENAI_API_KEY}}",
         "settings: {role.command_line.approval: always}",
         "settings: {role.web_explorer.private: true}",
+        "settings: {role.manual_reader.folder: /srv/private}",
+        "settings: {role.manual_reader: {folder: ../private}}",
     ],
 )
 def test_a_scenario_that_is_not_trusted_sets_nothing_that_a_folder_can_not_set(tw, greeting, args, wants):

@@ -261,7 +261,7 @@ def test_what_starts_programs_stands_right_above_the_question(ask, simple):
 
     assert not trusted
     above = shown[: shown.index("Trust this folder")].splitlines()
-    assert above[-1] == "5 in all; the last 4 start programs, load Python or lift the sandbox."
+    assert above[-1] == "6 in all; the last 4 start programs, load Python or lift the sandbox."
     assert "would start: sh" in above[-2]
     assert len(shown) < 5000
 

@@ -370,6 +370,17 @@ def test_a_server_that_the_user_names_gets_the_users_key(here, monkeypatch, tmp_
         assert (found.base_url, found.api_key) == (given.get("model.base_url", "http://mine/v1"), "sk-of-the-user")
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_an_empty_server_of_the_folder_is_not_sent_the_users_key(here, monkeypatch, tmp_path, named):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
+    write(here, **{HOSTILE: {"model.base_url": "", "model.api_key": "theirs"}})
+    write(tmp_path / "home" / ".config" / "tw-autogen", **{"config.yaml": {"model.base_url": "http://mine/v1"}})
+
+    found = read_settings(project=here if named else None).read("model", ModelSettings)
+
+    assert (found.base_url, found.api_key) in (("http://mine/v1", "sk-of-the-user"), ("", "theirs"))
+
+
 def test_a_key_that_is_withheld_is_missing_and_the_line_says_why(here, monkeypatch, tmp_path, caplog):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
     write(here, **{HOSTILE: {"model.base_url": "http://model.example/v1"}})
@@ -387,7 +398,10 @@ def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_fold
     found = read_settings()
 
     assert Review(found).prompts == ("planner.instructions", "examples/planner_examples/one.yaml")
-    assert len(trust_lines(found, "--trust")) == 1
+    assert len(trust_lines(found, "--trust")) == 2
+    (more,) = Review(found).wants  # counts with trust: it says where the link leads
+    assert more.does.startswith("1 more of its texts become part of prompts: examples/planner_examples/two.yaml")
+    assert more.does.endswith(f", which lead to {tmp_path / 'secret/key.yaml'}")
     project = read_project(here, found, named=False)
     assert [path.name for path in project.examples] == ["one.yaml"]
     assert (project.plugins, dict(project.roles), project.plugin_folder) == ((), {}, None)
@@ -477,6 +491,11 @@ PROGRAMS = {
     "an environment elsewhere": (["uv", "--directory", "server", "run", "notes"], "server/.venv/bin/notes"),
     "behind many options": (["uv", "run", *["--with", "a"] * 9, "notes"], ".venv/bin/notes"),
     "a program without a suffix": (["make"], "tools/build"),
+    "beside sessions": (["make", "serve"], ".tw/serve.sh"),
+    "a name with blanks in a command of a shell": (["sh", "-c", "sh 'my srv/start.txt'"], "my srv/start.txt"),
+    "a path after a variable of the shell": (["sh", "-c", 'exec sh "$PWD/deep/start.txt"'], "deep/start.txt"),
+    "a file of arguments": (["python3", "server.py", "@deep/server.args"], "deep/server.args"),
+    "a folder with blanks that is mounted": (["docker", "run", "-v", "./my srv:/app", "x"], "my srv/server.py"),
 }
 
 
@@ -509,6 +528,19 @@ def test_a_large_program_ends_trust_when_it_changes(here, name):
     assert read_settings().trust is Trust.full
 
     write(here, **{name: "2" * 5_000_000})
+
+    assert read_settings().trust is Trust.none
+
+
+@pytest.mark.parametrize("name", ["server.txt", "server.db", "server"])
+def test_a_large_file_that_the_command_names_ends_trust_when_it_changes(here, name):
+    servers = {"m": {"command": "python3", "args": [name]}}
+    write(here, **{HOSTILE: {"plugin.mcp_servers": servers}, name: "print(1)\n" + "#\n" * 2_500_000})
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    assert read_settings().trust is Trust.full
+
+    write(here, **{name: "print(2)\n" + "#\n" * 2_500_000})
 
     assert read_settings().trust is Trust.none
 
@@ -844,7 +876,7 @@ def test_a_folder_that_wants_more_than_anybody_reads_is_not_asked_about(here):
     assert review_folder().cannot_ask_reason() == ""
 
     write(here, **{HOSTILE: {"kernel.sandbox": "off", "kernel.read": [f"/{'x' * 1000}"]}})
-    assert "2 things" in review_folder().cannot_ask_reason()
+    assert "3 things" in review_folder().cannot_ask_reason()
 
 
 def test_what_starts_programs_stands_last_and_names_of_examples_are_bounded(here):
@@ -856,8 +888,8 @@ def test_what_starts_programs_stands_last_and_names_of_examples_are_bounded(here
     review = review_folder()
 
     names = [(want.name, want.starts) for want in review.wants]
-    assert names == [*sorted(names[:2]), *names[2:]]
-    assert [starts for _, starts in names] == [False, False, True, True, True]
+    assert {name for name, _ in names[:3]} == {"kernel.read", "model.base_url", "examples"}
+    assert [starts for _, starts in names] == [False, False, False, True, True, True]
     assert len(review.prompts_line()) < 2000
     assert review.prompts_line().endswith(" more")
 

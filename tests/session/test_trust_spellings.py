@@ -347,3 +347,30 @@ def test_a_command_that_looks_for_programs_starts_elsewhere_where_the_folder_is_
         assert (started == str(here)) is not apart, started
         assert not apart or "/tw-autogen/mcp/" in started
         assert not apart or not os.path.exists(started)
+
+
+@pytest.mark.parametrize("way", ["a path", "a link"])
+def test_a_path_of_a_role_that_leads_out_of_a_named_folder_is_shown(here, tmp_path, way):
+    (tmp_path / "private").mkdir()
+    value = str(tmp_path / "private") if way == "a path" else "manuals"
+    (here / "tw_autogen.yaml").write_text(f"role.manual_reader.folder: {value}\nkernel.sandbox: 'off'\n")
+    if way == "a link":
+        (here / "manuals").mkdir()
+        before = review_folder(project=here)
+        assert before.remember(before.sha256()) == ""
+        (here / "manuals").rmdir()
+        (here / "manuals").symlink_to(tmp_path / "private")
+
+    review = review_folder(project=here)
+
+    shown = {want.name: want.does for want in review.wants}
+    assert shown["role.manual_reader.folder"].endswith(f" -> {tmp_path / 'private'}, outside of the folder")
+    assert review.still_trusted_files() is None
+
+
+def test_where_sessions_would_be_kept_outside_is_shown(here, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (here / ".tw").symlink_to(tmp_path / "elsewhere")
+
+    (want,) = [one for one in review_folder().wants if one.name == ".tw"]
+    assert want.does.endswith(f" -> {tmp_path / 'elsewhere/sessions'}, outside of the folder")

@@ -9,6 +9,7 @@ import logging
 import os
 import py_compile
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,20 @@ def test_what_a_host_plugin_imports_later_is_what_was_hashed(folder, tmp_path):
         with pytest.raises(ImportError, match="changed since its folder was trusted"):
             kernel.served["twice"]()
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("name", ["deps.zip", "inner/deps.whl"])
+def test_modules_of_an_archive_in_a_trusted_folder_are_not_imported(folder, tmp_path, name):
+    archive = folder / "roles" / "crier" / name
+    archive.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("crier_packed.py", evil(tmp_path / "ran"))
+    with opened(read_settings(), tmp_path):
+        sys.path.insert(0, str(archive))
+        with pytest.raises(ImportError, match="modules of an archive can't be compared .* unpack it"):
+            importlib.import_module("crier_packed")
+        assert importlib.util.find_spec("colorsys").origin != str(archive)  # others are found after it
+    assert not (tmp_path / "ran").exists()
 
 
 def test_settings_that_were_read_are_those_that_are_hashed(folder):

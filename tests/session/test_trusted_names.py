@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -382,6 +383,19 @@ def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest
     more = 50 if size == 10 else 7
     assert len(review_folder().prompts) == (100 if size == 10 else 2)
     assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 100, of 256 kB together, count")
+
+
+def test_few_links_among_the_examples_of_an_untrusted_folder_are_followed(here, monkeypatch):
+    write(here, {SETTINGS: {}, "r.yaml": "rounds: []\n", "a/x": ""})
+    (here / "planner_examples").mkdir()
+    for number in range(600):
+        (here / f"planner_examples/{number}.yaml").symlink_to(f"{'../a/' * 500}../r.yaml")
+    started = time.process_time()
+
+    project = read_project(here, read_settings(), named=False)
+
+    assert time.process_time() - started < 6
+    assert "examples: at most 100" in project.left_out[-1]
 
 
 def test_a_folder_of_too_many_plugins_is_not_read(here):

@@ -12,9 +12,11 @@ from typing import Any, ClassVar, get_type_hints
 from pydantic import PositiveFloat, PositiveInt
 
 from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
+from tw_autogen.named_folders import path_out_of
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import keyword_settings
+from tw_autogen.settings import texts_of
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.yaml_files import read_mapping
 
@@ -282,6 +284,11 @@ def _check_trust(scenario: Scenario) -> None:
         return
     wanted = keyword_settings(scenario.settings).beyond_named(scenario.settings)
     wanted += [f"environment.{name}" for name in scenario.environment]
+    wanted += [
+        key
+        for key, value in scenario.settings.items()
+        if key.startswith("role.") and any(path_out_of(scenario.folder, text) for text in texts_of(value))
+    ]
     if wanted:
         raise ScenarioError(
             f"{', '.join(wanted)}: set only where you trust the scenario; look at it, and say --trust",

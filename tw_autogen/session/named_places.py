@@ -24,7 +24,8 @@ from tw_autogen.trust_store import (
 )
 from tw_autogen.unlisted_folders import listed_names
 
-_BETWEEN_PATHS = re.compile(r"[\s=:,;'\"&|()<>]+")
+_BETWEEN_PATHS = re.compile(r"(?:\$\w+/|[\s=:,;'\"&|()<>@`\[\]{}])+")
+_SIGNS = "=:,;'\""
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
 """Words by which Python passes over the variables that it gets."""
@@ -319,6 +320,8 @@ def program_name(command: str) -> str:
 def _parts(word: str) -> Iterator[str]:
     """Return a word, and what of it may name a file: `./src` of `-v./src:/app`, `server` of `-umserver`."""
     yield word
+    for sign in _SIGNS:  # a name may hold all others, and blanks
+        yield from (part for part in word.split(sign) if sign in word and part)
     for part in filter(None, _BETWEEN_PATHS.split(word)):
         yield part
         if part.startswith("-") and not part.startswith("--"):

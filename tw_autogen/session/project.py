@@ -31,6 +31,7 @@ EXAMPLES = (
 )
 """Where TaskWeaver keeps, or kept, its examples."""
 _MOST_LISTED = 10_000
+_MOST_LOOKED_AT = 150
 """Of the names in an example folder; sorting and resolving more takes minutes."""
 ROLE_FOLDERS = ("roles", "ext_role")
 """Where a project's own roles are looked for."""
@@ -156,7 +157,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     for one in EXAMPLES:
         if len(_names(folder / one)) > _MOST_LISTED:
             left_out.append(f"{folder / one}: more than {_MOST_LISTED} files, of which none is used as an example")
-    if not brings_code and (more := len(_in_folder(folder)) - len(own_examples(folder))):
+    if not brings_code and (more := len(example_files(folder)) - len(own_examples(folder))):
         words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
     if settings.ignored:
@@ -249,13 +250,11 @@ def own_examples(folder: Path) -> list[Path]:
     """Return the files in a project's example folders that lie in it, their links followed; not too many."""
     found: list[Path] = []
     left = MOST_EXAMPLE_BYTES
-    for path in _in_folder(folder):
-        size = path.stat().st_size if path.exists() else 0
-        if len(found) < MOST_EXAMPLES and size <= left:
+    real = folder.resolve()
+    for path in example_files(folder)[:_MOST_LOOKED_AT]:  # a link may take milliseconds to follow
+        inside = path.resolve().is_relative_to(real)
+        size = path.stat().st_size if inside and path.exists() else 0
+        if inside and len(found) < MOST_EXAMPLES and size <= left:
             found.append(path)
             left -= size
     return found
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    return [path for path in example_files(folder) if path.resolve().is_relative_to(folder.resolve())]

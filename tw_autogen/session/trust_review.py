@@ -17,7 +17,7 @@ from typing import Any
 from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.named_folders import UNTRUSTED_FOLDERS
+from tw_autogen.named_folders import UNTRUSTED_FOLDERS, path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
@@ -73,6 +73,9 @@ _MEANS = {
     "code_interpreter.approval": "when you are asked about code",
     "planner.approval": "when you are asked about plans",
 }
+
+
+_MOST_EXAMPLES_NAMED = 30
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,8 @@ class Review:
         wants = self.wants if brings_code else self._settings_wanted
         if not wants:
             return ""
+        if len(wants) > _MOST_WANTS:  # what is left out of the line is the least
+            wants = tuple(sorted(wants, key=lambda one: not one.starts))
         named = [f"{one.name} ({one.brief})" if one.brief else one.name for one in wants]
         listed = _listed(named, most_name_chars=_MOST_WANT_CHARS)
         return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}"
@@ -246,6 +251,13 @@ class Review:
             for one in self.settings.left_out:
                 for want in _worded(one):
                     found[f"{want.name} {want.does}"] = want
+        places = {one.key: one.setting.value for one in self.settings.of_folder} | {
+            ".tw": os.path.join(".tw", "sessions")
+        }
+        for key, value in places.items():  # what a folder that is named may set, but for paths that lead out of it
+            if out := path_out_of(self.folder, value):
+                words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
+                found[f"{key} {words}"] = Want(visible_line(key), words, visible_line(out))
         return tuple(found.values())
 
     @functools.cached_property
@@ -284,6 +296,17 @@ class Review:
         """Yield the roles and plugins that a folder which nobody named does not bring."""
         if not self._shows_code:
             return
+        mine = set(own_examples(self.folder))
+        if more := [path for path in example_files(self.folder) if path not in mine]:
+            named = [_relative(path, self.folder) for path in more[:_MOST_EXAMPLES_NAMED]]
+            outside = [out for path in more[:_MOST_EXAMPLES_NAMED] if (out := path_out_of(self.folder, str(path)))]
+            listed = _listed(named, most_chars=_MOST_WANT_CHARS // 3)
+            words = f"{len(more)} more of its texts become part of prompts: {listed}"
+            if outside:
+                words += (
+                    f", which lead to {_listed(list(map(visible_line, outside)), most_chars=_MOST_WANT_CHARS // 3)}"
+                )
+            yield Want("examples", words)
         for name, folder in self._roles.items():
             place = _relative(folder, self.folder)
             yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
