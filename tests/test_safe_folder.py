@@ -7,6 +7,7 @@ import errno
 import inspect
 import io
 import os
+import shlex
 import socket
 import sqlite3
 import subprocess
@@ -701,3 +702,29 @@ def test_closed_files_in_a_folder_that_code_may_write_stay_closed_on_every_way_i
         with pytest.raises(PermissionError, match="closed file"):
             read(shared, name)
     assert read(shared, "open") == read(shared, "own") == b"v"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
+@pytest.mark.parametrize("place", ["", "sub"])
+def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "photo.jpg").write_text("x")
+    (tmp_path / "work" / "old" / place / "usb").mkdir(parents=True)
+    (tmp_path / "work" / "old" / "scratch").write_text("x")
+    mounted = f"mount --bind {tmp_path}/disk {tmp_path}/work/old/{place}/usb"
+    remove = (
+        "import sys; from tw_autogen.safe_folder import SafeFolder\n"
+        "with SafeFolder(sys.argv[1]) as folder: folder.remove_tree('old')"
+    )
+    words = [sys.executable, "-c", remove, str(tmp_path / "work")]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f"{mounted} || exit 77; exec {shlex.join(words)}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 77:
+        pytest.skip("nothing can be mounted here")
+
+    assert (tmp_path / "disk" / "photo.jpg").exists(), done.stderr
+    assert not (tmp_path / "work" / "old" / "scratch").exists()

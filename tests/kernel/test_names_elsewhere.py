@@ -2,12 +2,14 @@
 
 import os
 import sys
+import tracemalloc
 
 import pytest
 
 from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.safe_folder import names_elsewhere
+from tw_autogen.kernel.environment_variables import clean_environment
+from tw_autogen.safe_folder import names_elsewhere, remove_folder
 
 SECONDS = 60
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="another system's links")
@@ -144,3 +146,123 @@ def test_a_hook_is_not_written_by_the_second_name_that_code_gave_it_before(tmp_p
 def test_semaphores_can_be_made_which_the_system_makes_by_hard_links(tmp_path):
     with LocalKernel(tmp_path) as kernel:
         assert run(kernel, "import multiprocessing\nmultiprocessing.Lock()\nmultiprocessing.Queue()").ok
+
+
+@pytest.fixture
+def own_python(tmp_path):
+    """Give a project with Python environments of it, of which none is the kernel's."""
+    for one in (tmp_path, *tmp_path.parents[:2]):
+        one.chmod(0o755)
+    for marker in (".venv/pyvenv.cfg", "odd name/pyvenv.cfg", "sub/conda/conda-meta/history"):
+        path = tmp_path / "project" / marker
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+        home = tmp_path / "project" / (marker.removesuffix("/pyvenv.cfg").removesuffix("/conda-meta/history"))
+        (home / "lib/python3/site-packages").mkdir(parents=True)
+        (home / "lib/python3/site-packages/x.py").write_text("good")
+    (tmp_path / "project/lib").mkdir()
+    for one in (tmp_path / "project").rglob("*"):
+        one.chmod(0o777)
+    (tmp_path / "project").chmod(0o777)
+    return tmp_path / "project"
+
+
+def test_environments_are_found_whole_and_of_one_in_the_folder_itself_what_is_its_own(own_python):
+    assert found(own_python) == [".venv", "odd name", "sub/conda"]
+    (own_python / "pyvenv.cfg").write_text("")
+    (own_python / "lib64").symlink_to("lib")
+    (own_python / "src").mkdir()
+
+    assert found(own_python) == [".venv", "lib", "odd name", "pyvenv.cfg", "sub/conda"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is of Linux")
+@pytest.mark.parametrize("grant", ["own", "write"])
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
+def test_code_writes_to_no_environment_of_a_project_also_if_it_is_not_the_kernels(own_python, tmp_path, level, grant):
+    (tmp_path / "k").mkdir()
+    settings = KernelSettings(sandbox=level, warm=0, write=(str(own_python),) if grant == "write" else ())
+    code = f"""
+import os
+said = []
+for name in (".venv", "odd name", "sub/conda", "lib"):
+    try:
+        open(os.path.join({str(own_python)!r}, name, "evil.pth"), "w").close()
+        said.append(name)
+    except OSError as error:
+        pass
+said"""
+    said = ""
+    try:
+        with LocalKernel(own_python if grant == "own" else tmp_path / "k", settings=settings) as kernel:
+            said = kernel.execute(code, seconds=SECONDS).result or ""
+    except SandboxError as error:
+        pytest.skip(str(error))
+    except (ConfigError, KernelStartError) as error:
+        said = str(error)
+
+    assert ("can't keep" if level == "landlock" else "['lib']") in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is of Linux")
+@pytest.mark.parametrize("variable", ["", "PATH", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX"])
+def test_what_this_programs_processes_load_is_kept_wherever_it_lies(own_python, monkeypatch, variable):
+    place = own_python / "vendored/site-packages"
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+    if variable:
+        before = os.environ.get(variable)
+        monkeypatch.setenv(variable, f"{place}{os.pathsep}{before}" if before else str(place))
+    else:
+        monkeypatch.setattr(sys, "path", [*sys.path, str(place)])
+    with LocalKernel(own_python, settings=KernelSettings(sandbox="namespaces", warm=0)) as kernel:
+        ran = kernel.execute(f"open({str(place / 'evil.pth')!r}, 'w')", seconds=SECONDS)
+    assert "Read-only file system" in ran.error
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is of Linux")
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+def test_what_is_kept_in_what_is_kept_makes_nothing_between_them_writable(own_python, monkeypatch, level):
+    inner = own_python / ".venv/lib/python3/site-packages"
+    monkeypatch.setattr(sys, "path", [*sys.path, str(inner)])
+    code = f"""
+import os
+said = []
+for name in ("x", "lib/x", "lib/python3/x", "lib/python3/site-packages/x"):
+    try:
+        open(os.path.join({str(own_python / ".venv")!r}, name), "w").close()
+        said.append(name)
+    except OSError as error:
+        pass
+said"""
+    with LocalKernel(own_python, settings=KernelSettings(sandbox=level, warm=0)) as kernel:
+        try:
+            assert kernel.execute(code, seconds=SECONDS).result == "[]"
+        except SandboxError as error:
+            pytest.skip(str(error))
+
+
+def test_folders_that_are_missing_are_searched_by_none_of_our_processes(tmp_path):
+    host = dict.fromkeys(("PATH", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX"), f"{tmp_path}{os.pathsep}{tmp_path}/later")
+
+    assert clean_environment({**host, "PYTHONHOME": str(tmp_path / "later")}).items() >= {
+        (name, str(tmp_path)) for name in host
+    }
+    assert "PYTHONHOME" not in clean_environment({"PYTHONHOME": str(tmp_path / "later")})
+
+
+def test_a_chain_of_thousands_of_folders_takes_little(tmp_path):
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d" * 255, dir_fd=at)
+        inner = os.open("d" * 255, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    tracemalloc.start()
+    try:
+        assert found(tmp_path) == ["d" * 255]  # what lies too deep is not known
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+        remove_folder(tmp_path)

@@ -336,6 +336,18 @@ went
     assert {(granted / name).read_text(encoding="utf-8") for name in (*HOOKS, ".git/config")} == {"mine"}
 
 
+def test_a_repository_stays_read_only_whatever_it_is_called(granted, tmp_path_factory):
+    for name in ("HEAD", "config", "objects/x", "refs/x", "hooks/post-checkout"):
+        (granted / ".bare" / name).parent.mkdir(parents=True, exist_ok=True)
+        (granted / ".bare" / name).write_text("mine", encoding="utf-8")
+    for one in (granted / ".bare", *(granted / ".bare").rglob("*")):
+        one.chmod(0o777)
+    settings = KernelSettings(sandbox="namespaces", write=(str(granted),))
+    with LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel:
+        for name in ("config", "hooks/post-checkout", "hooks/new"):
+            assert "Read-only" in run(kernel, f"open({str(granted / '.bare' / name)!r}, 'w')").error
+
+
 def test_landlock_refuses_to_grant_a_folder_whose_hooks_it_could_not_keep(granted, tmp_path_factory):
     settings = KernelSettings(sandbox="landlock", write=(str(granted),))
     with LocalKernel(tmp_path_factory.mktemp("session"), settings=settings) as kernel:

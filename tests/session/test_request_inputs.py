@@ -1,5 +1,6 @@
 """The names under which code sees the files of a request. Scripted models, fake kernels."""
 
+import os
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import Session, open_session, read_settings
-from tw_autogen.session.request_inputs import checked_inputs, place_inputs, working_names
+from tw_autogen.session.request_inputs import checked_inputs, opened_as_given, place_inputs, working_names
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -206,3 +207,12 @@ def test_the_copies_for_one_request_are_bounded_together_before_the_first_is_mad
         placed = place_inputs(paths, own, lambda path: path.name == "big.csv", limit_mb=limit_mb)
         assert [one.name for one in placed] == [Path(name).name for name in files]
         assert all(one.parent == own for one in placed if one.name != "big.csv")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without FIFOs")
+def test_what_is_exchanged_for_a_pipe_after_the_check_is_not_waited_for(tmp_path):
+    (tmp_path / "s").mkdir()
+    os.mkfifo(tmp_path / "a.csv")
+
+    with pytest.raises(ConfigError, match=r"a\.csv: it is no plain file any more"):
+        opened_as_given(tmp_path / "a.csv", tmp_path / "s")

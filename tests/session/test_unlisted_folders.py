@@ -142,6 +142,19 @@ def test_a_folder_that_can_not_be_listed_is_not_granted_and_is_named_as_new(here
         assert grants.take_new_hooks() == []
 
 
+def test_new_hooks_are_named_beside_a_folder_that_can_not_be_listed_which_is_named_each_time(here):
+    with ordinary_user():
+        write(here, "sub/conftest.py")
+        grants = Grants(KernelSettings(write=(str(here),)))
+        grants.take_new_hooks()
+        (here / "tmp").mkdir(mode=0)
+
+        assert grants.take_new_hooks() == [str(here / "tmp")]
+        write(here, "sub/Makefile")
+        assert grants.take_new_hooks() == [str(here / "sub/Makefile"), str(here / "tmp")]
+        assert grants.take_new_hooks() == [str(here / "tmp")]
+
+
 def test_a_closed_folder_of_another_user_holds_nothing_for_this_one(here):
     if os.geteuid() != 0:
         pytest.skip("only root makes a folder of another user")

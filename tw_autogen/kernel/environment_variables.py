@@ -24,6 +24,12 @@ _PASSED = (
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 )  # fmt: skip
 
+SEARCHED = (
+    *("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "PYTHONHOME"),
+    "PYTHONPYCACHEPREFIX",
+)
+"""Variables that name folders from which this program's own processes take programs, libraries or compiled code."""
+
 
 @functools.cache
 def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
@@ -54,6 +60,10 @@ def clean_environment(host: Mapping[str, str], *, allowed: Iterable[str] = ()) -
         allowed: Further names, `*` for any ending.
     """
     passed = variables(host, matcher((*_PASSED, *allowed)))
+    for name in SEARCHED:  # a folder that is missing now could be made by code
+        if name in passed:
+            there = [one for one in passed.pop(name).split(os.pathsep) if os.path.isdir(one)]
+            passed |= {name: os.pathsep.join(there)} if there else {}
     if "PYTHONPATH" in passed:  # kernels begin in another folder than this process
         places = [os.path.abspath(one) for one in passed["PYTHONPATH"].split(os.pathsep) if one]
         passed["PYTHONPATH"] = os.pathsep.join(places)

@@ -14,7 +14,7 @@ from tw_autogen.safe_folder import KERNEL_USERS, SafeFolder
 SESSIONS = ".tw"
 """Where sessions lie by default, below the folder in which the command line was started."""
 USERS = range(61184, 65520)
-"""The numbers that systemd gives to services that need a user for a while; nobody's files belong to them."""
+"""The numbers that systemd gives to services that need a user for a while; those of accounts are left out."""
 KERNEL_USERS.update(USERS)
 
 _ROOT = (0, 0)
@@ -54,9 +54,10 @@ class FolderOwnership:
             uid: The kernel's user; 0: the host's.
         """
         with self._lock:
+            owners = hand_over(folder, uid)
             let = self._let.setdefault(folder, _Let())
             let.users.append(uid)
-            let.owners = {**hand_over(folder, uid), **let.owners}
+            let.owners = {**owners, **let.owners}
 
     def leave(self, folder: Path, uid: int) -> None:
         """Forget a kernel that has ended; the last one's folder is given back.
@@ -100,10 +101,11 @@ def hand_over(folder: Path, uid: int) -> _Owners:
         def take(found: os.stat_result) -> tuple[int, int] | None:
             linked = stat.S_ISREG(found.st_mode) and found.st_nlink > 1  # a file that has a name elsewhere too
             whole = os.path.samestat(found, top)
-            if found.st_uid == uid or not (whole or found.st_uid in USERS or (found.st_uid == 0 and not linked)):
+            of_kernel = found.st_uid in KERNEL_USERS
+            if found.st_uid == uid or not (whole or of_kernel or (found.st_uid == 0 and not linked)):
                 return None
             owner = (found.st_uid, found.st_gid)
-            if owner[0] not in USERS and owner != _ROOT:
+            if not of_kernel and owner != _ROOT:
                 owners[found.st_dev, found.st_ino] = owner
             return uid, uid
 

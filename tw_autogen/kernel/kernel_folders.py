@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.environment_variables import kernel_environment
+from tw_autogen.kernel.environment_variables import SEARCHED, kernel_environment
 from tw_autogen.kernel.folder_ownership import SESSIONS
+from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
@@ -105,7 +107,9 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     if settings.sandbox != OFF:
         if standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
             kept |= _sessions_in(place.folder)
-        kept |= _named_elsewhere_in(place, [*write, *kept], _MOST_KEPT - len(kept))
+        used = _used_outside((str(place.folder), *write))
+        elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MOST_KEPT - len(kept))
+        kept |= {**used, **elsewhere}
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
@@ -132,15 +136,34 @@ def _sessions_in(folder: Path) -> Kept:
     return {str(path): {str(folder): (above.st_dev, above.st_ino), str(path): (found.st_dev, found.st_ino)}}
 
 
-def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], most: int) -> Kept:
-    """Return the files of a kernel's folder that have a hard link outside of it, as `names_elsewhere` does.
+def _used_outside(folders: Sequence[str]) -> Kept:
+    """Return what lies in folders that code may write to and is used outside: the interpreter, packages, programs.
+
+    Args:
+        folders: Without links.
+    """
+    found: dict[str, Mapping[str, tuple[int, int]]] = {}
+    packages = [one for one in sys.path if one.endswith("-packages")]
+    searched = [one for name in SEARCHED for one in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(one)]
+    for path in {os.path.realpath(one) for one in (sys.prefix, sys.base_prefix, *packages, *searched)}:
+        for folder in folders:
+            if path != folder and is_below(path, folder):
+                way = [one for one in (path, *map(str, Path(path).parents)) if is_below(one, folder)]
+                infos = [(one, os.lstat(one)) for one in way if os.path.lexists(one)]
+                found[path] = {one: (about.st_dev, about.st_ino) for one, about in infos}
+    return found
+
+
+def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], used: Sequence[str], most: int) -> Kept:
+    """Return the files of a kernel's folder that others use, as `names_elsewhere` does, but those in `used`.
 
     Raises:
         KernelStartError: there are too many to be kept read-only, or the folder was exchanged.
     """
     folder = str(place.folder)
     try:
-        return names_elsewhere(folder, known=place.known.get(folder), apart=frozenset(apart), most=most)
+        known = place.known.get(folder)
+        return names_elsewhere(folder, known=known, apart=frozenset(apart), protected=used, most=most)
     except (OverflowError, PermissionError) as error:
         _check_exchanged(error, place.folder)
         said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
@@ -154,6 +177,7 @@ def protected_in(
     *,
     known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     others: int = 0,
+    closed: list[str] | None = None,
 ) -> Kept:
     """Return what stays read-only in a folder that code may write to: settings files, hooks, files with other names.
 
@@ -164,6 +188,7 @@ def protected_in(
         own: The kernel's folder, which is the code's own; what lies there is left out.
         known: What was checked of this folder and others.
         others: How many such files other folders hold.
+        closed: Takes the paths of all else that is closed to others; None: they are not looked for.
 
     Raises:
         KernelStartError: it is not the folder that was checked.
@@ -172,7 +197,7 @@ def protected_in(
     """
     found: dict[str, Mapping[str, tuple[int, int]]] = {}
     try:
-        for path, identities in protected_below(folder, known=known.get(folder)):
+        for path, identities in protected_below(folder, known=known.get(folder), closed=closed):
             if own is None or not Path(path).is_relative_to(own):
                 found[path] = identities
             if others + len(found) > _MOST_KEPT:

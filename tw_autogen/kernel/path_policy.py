@@ -269,17 +269,24 @@ def _protected(
     if is_protected(real.name) or ".git" in real.parts:
         return "settings files and hooks stay read-only", {}
     try:
-        found = protected_in(str(real), own, known=known, others=others)
+        closed: list[str] | None = [] if sys.platform != "win32" and os.geteuid() == 0 else None
+        found = protected_in(str(real), own, known=known, others=others, closed=closed)
     except OverflowError as error:
         return f"{error}, too many to keep settings files and hooks read-only there; grant a smaller folder", {}
     except PermissionError as error:
         return f"{error.filename}: {error.strerror}", {}
+    shut = next((one for one in closed or () if own is None or not Path(one).is_relative_to(own)), "")
+    if shut:
+        return (
+            f"{shut} is closed to others, and code, which root runs as another user, could rename it to what root's "
+            "programs take for their own; open or move it, or grant a folder without such"
+        ), {}
     linked = next((one for one in found if os.path.islink(one)), "")
     if linked:
         return f"{linked} is a link, which can't be kept read-only; grant a folder without it", {}
     if found and standing(settings) == LANDLOCK:
         why = f"can't keep {next(iter(found))} read-only there"
-        files = "settings files, hooks and files with another name elsewhere"
+        files = "settings files, hooks, Python environments and files with another name elsewhere"
         return f"the sandbox's level landlock {why}, as {files} have to be; grant a folder without such", {}
     return "", found
 

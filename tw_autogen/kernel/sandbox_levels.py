@@ -191,12 +191,15 @@ def user_for(level: str, folder: Path | None = None) -> int:
         return 0
     if folder is not None and (known := OWNERSHIP.user(folder)):
         return known
-    with _lock:
-        number = next(_numbers)
     mapped = _user_number_count()
     wanted = USERS if mapped > USERS.stop else range(max(1, mapped // 2), mapped)
-    found = wanted[number % len(wanted)] if len(wanted) else 0
-    KERNEL_USERS.add(found)
+    found = 0
+    for _ in range(_MOST_ACCOUNTS if wanted else 0):
+        with _lock:
+            found = wanted[next(_numbers) % len(wanted)]
+        KERNEL_USERS.add(found)
+        if found in KERNEL_USERS:
+            break
     return found
 
 
@@ -209,6 +212,8 @@ def _user_number_count() -> int:
         return 0
 
 
+_MOST_ACCOUNTS = 100
+"""Numbers of users with an account that are passed over."""
 _SECONDS = 10.0
 _HERE = Path(sandbox_probe.__file__).parent
 _known: set[tuple[str, str]] = set()

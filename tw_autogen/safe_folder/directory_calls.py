@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import stat
 import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
+
+if sys.platform != "win32":
+    import pwd
 
 _PIECE_BYTES, _AT_ONCE_BYTES = 1 << 20, 1 << 30
 BY_DESCRIPTOR = hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
@@ -25,8 +29,25 @@ _NOT_PLAIN = {
     stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
 }  # fmt: skip
 
-KERNEL_USERS: set[int] = set()
-"""The users that code becomes where the host is root, by number."""
+
+@functools.cache
+def _is_account(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
+
+
+class _KernelUsers(set[int]):
+    """Numbers of users; one with an account, as clusters and directories may have it, is none of them."""
+
+    def __contains__(self, uid: object) -> bool:
+        return super().__contains__(uid) and isinstance(uid, int) and not _is_account(uid)
+
+
+KERNEL_USERS = _KernelUsers()
+"""The users that code becomes, or became in an earlier process, where the host is root, by number."""
 
 At = int | str
 """An open directory: its descriptor; its path on a system without `dir_fd`."""
@@ -141,6 +162,8 @@ def open_to_empty(at: At, name: str) -> At:
         found = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
         try:
             _refuse_closed(at, found, name, write=True)
+            if _mount_of(found) != _mount_of(at):
+                raise OSError(errno.EXDEV, "something is mounted there, so it is not emptied", name)
             unlock(found)
         finally:
             os.close(found)
@@ -150,12 +173,22 @@ def open_to_empty(at: At, name: str) -> At:
     return open_folder(at, name, listed=True)
 
 
+def _mount_of(at: int) -> bytes:
+    """Return the line that names the mount in which an open directory lies; of the same one in every call."""
+    with open(f"/proc/self/fdinfo/{int(at)}", "rb") as file:
+        return next((line for line in file if line.startswith(b"mnt_id")), b"")
+
+
 def unlock(at: At) -> None:
-    """Change an open directory's mode where it forbids its owner to list it or to change entries; Linux only."""
+    """Change an open directory's mode where it forbids its owner to list it or to change entries; Linux only.
+
+    One of another user, who is no kernel's, stays as it is.
+    """
     if not isinstance(at, int) or not _PATH:
         return
     about = os.fstat(at)
-    if os.geteuid() in (0, about.st_uid) and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+    ours = about.st_uid == os.geteuid() or (os.geteuid() == 0 and about.st_uid in KERNEL_USERS)
+    if ours and about.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.chmod(f"/proc/self/fd/{at}", stat.S_IRWXU)  # a descriptor of O_PATH takes no fchmod
 
 

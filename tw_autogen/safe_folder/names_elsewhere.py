@@ -1,4 +1,4 @@
-"""Files of a folder that have another name outside of it: who writes to them writes there."""
+"""Files of a folder that others use: they have another name outside of it, or are of a Python environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tw_autogen.safe_folder.directory_calls import At, identity, open_folder
 from tw_autogen.safe_folder.directory_tree import Descent
-from tw_autogen.safe_folder.protected_names import another_folder
+from tw_autogen.safe_folder.protected_names import LONGEST_PATH, another_folder, holds_packages, is_environment
 from tw_autogen.unlisted_folders import check_unlisted
 
 _Identity = tuple[int, int]
@@ -40,9 +40,9 @@ def names_elsewhere(
 ) -> dict[str, dict[str, _Identity]]:
     """Return the files below a folder with a hard link outside of it, or to what is protected; or the folders of these.
 
-    Tools that install packages (uv, conda, pnpm) and copies by `cp -l` make such files. Where there are too many, the
-    folders on the lowest levels stand for what they hold. A folder that can't be listed comes itself: what it holds is
-    not known.
+    Python environments come too, whole: other programs run and import what lies there. Tools that install packages (uv,
+    conda, pnpm) and copies by `cp -l` make such files. Where there are too many, the folders on the lowest levels stand
+    for what they hold. A folder that can't be listed comes itself: what it holds is not known.
 
     Args:
         folder: Absolute, no link itself; links below are not followed. One that is missing has none.
@@ -65,7 +65,7 @@ def names_elsewhere(
         return {}
     links: dict[_Identity, int] = {}
     files: dict[_Identity, list[_Found]] = {}
-    unlisted: list[_Found] = []
+    others: list[_Found] = []
 
     def closed(above: At, name: str, error: OSError) -> None:
         try:
@@ -75,7 +75,7 @@ def names_elsewhere(
                 about = os.stat(name, follow_symlinks=False, **({"dir_fd": above} if isinstance(above, int) else {}))
                 above_it = chain[: way.prefix.count("/") + 1]
                 path = os.path.join(above_it[-1][0], name)
-                unlisted.append(_Found([*above_it, (path, (about.st_dev, about.st_ino))]))
+                others.append(_Found([*above_it, (path, (about.st_dev, about.st_ino))]))
 
     with Descent(at, closed=closed) as way:
         if known is not None and identity(at) != known:
@@ -87,10 +87,14 @@ def names_elsewhere(
             del chain[prefix.count("/") :]
             here = os.path.join(folder, prefix.replace("/", os.sep)).rstrip(os.sep) if prefix else folder
             chain.append((here, identity(way.at)))
-            inner, linked = _entries(way.at, here, apart)
+            inner, linked, packages = _entries(way.at, here, apart, top=not prefix)
+            others += [_Found([*chain, one] if one[0] != here else list(chain)) for one in packages]
             for path, number, count in linked:
                 links[number] = count
                 files.setdefault(number, []).append(_Found([*chain, (path, number)]))
+            if any(len(here) + len(one) >= LONGEST_PATH for one in inner):  # what lies there can't be named
+                others.append(_Found(list(chain[:2])))
+                inner = []
             more = way.next(inner)
     shared = [
         one
@@ -98,9 +102,11 @@ def names_elsewhere(
         if len(names) < links[number] or any(_is_below(one.path, protected) for one in names)
         for one in names
     ]
-    kept = _at_most([one for one in (*shared, *unlisted) if not _is_below(one.path, protected)], most)
+    kept = _at_most([one for one in (*shared, *others) if not _is_below(one.path, protected)], most)
     if len(kept) > most or any(one.startswith(path + os.sep) for one in apart for path in kept):
-        raise OverflowError(f"{folder}: more than {most} files with another name outside of it")
+        raise OverflowError(
+            f"{folder}: more than {most} files with another name outside of it, or of Python environments"
+        )
     return kept
 
 
@@ -108,27 +114,42 @@ def _is_below(path: str, places: Collection[str]) -> bool:
     return any(path == one or path.startswith(one + os.sep) for one in places)
 
 
-def _entries(at: At, here: str, apart: Collection[str]) -> tuple[list[str], list[tuple[str, _Identity, int]]]:
-    """Return the names of folders in an open folder; and path, identity and links of files that have several.
+def _entries(
+    at: At, here: str, apart: Collection[str], *, top: bool
+) -> tuple[list[str], list[tuple[str, _Identity, int]], list[tuple[str, _Identity]]]:
+    """Return the folders in an open folder by name; its files that have several links; what is of an environment.
 
     Args:
         at: The folder.
         here: Its path.
         apart: Paths that are passed over.
+        top: Whether what is of no environment is looked at in the folder of one, too.
+
+    Returns:
+        Names; path, identity and links of files; path and identity, of the folder itself too.
     """
-    folders, linked = [], []
-    with os.scandir(at) as entries:
-        for one in entries:
-            if apart and os.path.join(here, one.name) in apart:
-                continue
-            if one.is_dir(follow_symlinks=False):
-                folders.append(one.name)
-            elif one.is_file(follow_symlinks=False):
-                with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                    about = one.stat(follow_symlinks=False)
-                    if about.st_nlink > 1:
-                        linked.append((os.path.join(here, one.name), (about.st_dev, about.st_ino), about.st_nlink))
-    return folders, linked
+    folders, linked, packages = [], [], []
+    with os.scandir(at) as found:
+        entries = list(found)
+    environment = is_environment([one.name for one in entries])
+    if environment and not top:
+        return [], [], [(here, identity(at))]
+    for one in entries:
+        path = os.path.join(here, one.name) if apart or environment else ""
+        if apart and path in apart:
+            continue
+        if environment and holds_packages(one.name) and not one.is_symlink():
+            with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                about = one.stat(follow_symlinks=False)
+                packages.append((path, (about.st_dev, about.st_ino)))
+        elif one.is_dir(follow_symlinks=False):
+            folders.append(one.name)
+        elif one.is_file(follow_symlinks=False):
+            with contextlib.suppress(FileNotFoundError):
+                about = one.stat(follow_symlinks=False)
+                if about.st_nlink > 1:
+                    linked.append((os.path.join(here, one.name), (about.st_dev, about.st_ino), about.st_nlink))
+    return folders, linked, packages
 
 
 def _at_most(found: Sequence[_Found], most: int) -> dict[str, dict[str, _Identity]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterator
 
-from tw_autogen.safe_folder.directory_calls import At, identity, open_folder
+from tw_autogen.safe_folder.directory_calls import KERNEL_USERS, At, identity, open_folder
 from tw_autogen.safe_folder.directory_tree import Descent
 from tw_autogen.unlisted_folders import check_unlisted
 
@@ -16,21 +18,28 @@ _NAMES = frozenset({
     "tw_autogen.yaml", "tw_autogen.yml", "taskweaver_config.json", "oai_config_list", "oai_config_list.json", ".tw",
     # version control, editors, shells, agents
     ".git", ".gitattributes", ".gitmodules", ".gitignore", ".hg", ".hgrc", ".svn", ".githooks", ".husky", ".github",
-    ".gitlab-ci.yml", ".pre-commit-config.yaml", ".vscode", ".idea", ".devcontainer", ".editorconfig", ".envrc", ".env",
-    ".venv", "venv", ".mcp.json", ".claude", ".cursor", ".codex", ".gemini", "claude.md", "agents.md", "gemini.md",
-    ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".inputrc", ".vimrc", ".exrc", ".ssh", ".npmrc",
+    ".gitlab-ci.yml", ".pre-commit-config.yaml", ".vscode", ".idea", ".devcontainer", ".editorconfig", ".envrc",
+    ".env", ".env.local", ".venv", "venv", ".mcp.json", ".claude", ".cursor", ".codex", ".gemini", "claude.md",
+    "agents.md", "gemini.md", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv",
+    ".zprofile", ".zlogin", ".gdbinit", ".inputrc", ".vimrc", ".exrc", ".ssh", ".npmrc",
     # Python
     "conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "setup.cfg", "pyproject.toml", "pyvenv.cfg",
-    "tox.ini", "noxfile.py", "pytest.ini", ".pytest.ini", "requirements.txt", "constraints.txt", "manage.py",
-    "matplotlibrc", "uv.toml",
+    "tox.ini", "noxfile.py", "tasks.py", "dodo.py", ".pdbrc", "pylintrc", ".pylintrc", "mypy.ini", ".flake8",
+    "pytest.ini", ".pytest.ini", "requirements.txt", "constraints.txt", "manage.py", "matplotlibrc", "uv.toml",
     # builds
-    "makefile", "gnumakefile", "justfile", "taskfile.yml", "rakefile", "gemfile", "dockerfile", "compose.yaml",
-    "compose.yml", "docker-compose.yml", "docker-compose.yaml", "package.json", "composer.json", "cmakelists.txt",
-    "build.gradle", "pom.xml", "build.rs", "cargo.toml", ".cargo", ".yarnrc.yml", "mise.toml",
+    "makefile", "gnumakefile", "justfile", ".justfile", "taskfile.yml", "taskfile.yaml", "containerfile",
+    "rakefile", "gemfile", "dockerfile", "compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml",
+    "compose.override.yaml", "compose.override.yml", "docker-compose.override.yml", "docker-compose.override.yaml",
+    ".circleci", ".rprofile", "lefthook.yml", "package.json", "composer.json", "cmakelists.txt", "build.gradle",
+    "build.gradle.kts", "settings.gradle", "flake.nix", "shell.nix", "bunfig.toml", "pom.xml", "build.rs",
+    "cargo.toml", ".cargo", ".yarnrc.yml", ".yarnrc", ".pnp.cjs", "mise.toml", ".mise.toml", ".mise.local.toml",
 })  # fmt: skip
 _SUFFIXES = (".pth", ".code-workspace", ".desktop")
+_OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
+_OF_REPOSITORIES = frozenset({"HEAD", "objects", "refs"})
+_PACKAGES = frozenset({"bin", "lib", "lib64", "scripts", "include", *_OF_ENVIRONMENTS})
 _MOST_ENTRIES = 200_000
-_LONGEST_PATH = 4095
+LONGEST_PATH = 4095
 """How long a path can be that the system takes as a whole; what lies deeper no program finds by its path."""
 
 
@@ -48,10 +57,34 @@ def is_protected(name: str) -> bool:
     return low in _NAMES or low.endswith(_SUFFIXES)
 
 
+def is_environment(names: Collection[str]) -> bool:
+    """Return whether a folder is a Python environment, whose programs and packages are used outside the sandbox.
+
+    Args:
+        names: Of all that lies in it.
+    """
+    return not _OF_ENVIRONMENTS.isdisjoint(names)
+
+
+def holds_packages(name: str) -> bool:
+    """Return whether an entry of such a folder is the environment's: others are of a project that it was made in.
+
+    Args:
+        name: The entry's; upper and lower case count as the same.
+    """
+    return name.casefold() in _PACKAGES
+
+
 def protected_below(
-    folder: str, *, known: tuple[int, int] | None = None
+    folder: str,
+    *,
+    known: tuple[int, int] | None = None,
+    unlisted: list[str] | None = None,
+    closed: list[str] | None = None,
 ) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
     """Yield the protected files and folders below a folder, in no order; what is in such a folder is left out.
+
+    Python environments and git's repositories are protected whole, whatever they are called.
 
     Each comes as its path, and device and number by path: of the folder, of those on the way, and its own.
 
@@ -61,6 +94,8 @@ def protected_below(
         folder: Absolute, no link itself; links below are returned, not followed. One that is missing, or a file, holds
             nothing; so does one of another user that this one may not pass.
         known: Device and number that the folder must have; None: any.
+        unlisted: Takes the paths of folders below that can't be listed; None: one is an error.
+        closed: Takes the paths of what is not protected and closed to all but its owner, who is no kernel's user.
 
     Raises:
         OverflowError: there are more than 200 000 files and folders.
@@ -75,14 +110,16 @@ def protected_below(
         check_unlisted(error, folder)
         return
 
-    def closed(above: At, name: str, error: OSError) -> None:
+    def refused(above: At, name: str, error: OSError) -> None:
         try:
             check_unlisted(error, name, at=above)
         except PermissionError as found:
             found.filename = os.path.join(here, name)
-            raise
+            if unlisted is None:
+                raise
+            unlisted.append(found.filename)
 
-    with Descent(at, closed=closed) as way:
+    with Descent(at, closed=refused) as way:
         if known is not None and identity(at) != known:
             raise another_folder(folder)
         chain: list[tuple[str, tuple[int, int]]] = []
@@ -93,19 +130,50 @@ def protected_below(
             here = os.path.join(folder, prefix.replace("/", os.sep))
             chain.append((here.rstrip(os.sep) if prefix else folder, identity(way.at)))
             inner = []
-            with os.scandir(way.at) as entries:
-                for one in entries:
-                    left -= 1
-                    if left < 0:
-                        raise OverflowError(f"{folder}: more than {_MOST_ENTRIES} files and folders")
-                    if is_protected(one.name):
-                        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
-                            about = one.stat(follow_symlinks=False)
-                            path = os.path.join(here, one.name)
-                            yield path, {**dict(chain), path: (about.st_dev, about.st_ino)}
-                    elif one.is_dir(follow_symlinks=False) and len(here) + len(one.name) < _LONGEST_PATH:
-                        inner.append(one.name)
+            entries = _entries(way.at, left, folder)
+            left -= len(entries)
+            names = [one.name for one in entries]
+            environment = is_environment(names)
+            if prefix and (environment or _OF_REPOSITORIES.issubset(names)):
+                yield chain[-1][0], dict(chain)
+                entries = []
+            for one in entries:
+                if _is_protected_in(one, environment=environment):
+                    with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                        about = one.stat(follow_symlinks=False)
+                        path = os.path.join(here, one.name)
+                        yield path, {**dict(chain), path: (about.st_dev, about.st_ino)}
+                elif _is_entered(one, here, closed):
+                    inner.append(one.name)
             more = way.next(inner)
+
+
+def _entries(at: At, most: int, folder: str) -> list[os.DirEntry[str]]:
+    with os.scandir(at) as found:
+        entries = list(itertools.islice(found, most + 1))
+    if len(entries) > most:
+        raise OverflowError(f"{folder}: more than {_MOST_ENTRIES} files and folders")
+    return entries
+
+
+def _is_entered(one: os.DirEntry[str], here: str, closed: list[str] | None) -> bool:
+    """Return whether an entry that is not protected is a folder to be looked into; note it if it is closed."""
+    if closed is not None and _is_closed(one):
+        closed.append(os.path.join(here, one.name))
+    return one.is_dir(follow_symlinks=False) and len(here) + len(one.name) < LONGEST_PATH
+
+
+def _is_closed(one: os.DirEntry[str]) -> bool:
+    try:
+        about = one.stat(follow_symlinks=False)
+    except FileNotFoundError:  # gone meanwhile
+        return False
+    needed = stat.S_IXOTH if stat.S_ISDIR(about.st_mode) else stat.S_IROTH
+    return not about.st_mode & needed and not stat.S_ISLNK(about.st_mode) and about.st_uid not in KERNEL_USERS
+
+
+def _is_protected_in(one: os.DirEntry[str], *, environment: bool) -> bool:
+    return is_protected(one.name) or environment and holds_packages(one.name) and not one.is_symlink()
 
 
 def _numbers(path: str) -> tuple[int, int] | None:

@@ -73,24 +73,26 @@ class Grants:
         """Return settings files and hooks that exist since the last call in folders that code may write to.
 
         The first call returns all that are there. A folder that can't be looked through, or holds more than 500 of
-        them, comes itself, with the hooks that it had.
+        them, comes itself, each time.
         """
         if not self._writable:
             return []
         own = str(self.kernel.folder) if self.kernel else ""
         found: set[str] = set()
+        unknown: list[str] = []
         for folder in self._writable:
             try:
-                paths = (path for path, _ in protected_below(folder) if not own or not path.startswith(f"{own}/"))
+                below = protected_below(folder, unlisted=unknown)
+                paths = (path for path, _ in below if not own or not path.startswith(f"{own}/"))
                 there = list(itertools.islice(paths, _MOST_HOOKS + 1))
                 if len(there) > _MOST_HOOKS:
                     raise OverflowError
                 found.update(there)
-            except (OverflowError, PermissionError) as error:  # code has done that since it was granted
-                found |= {getattr(error, "filename", None) or folder}
-                found |= {path for path in self._known if path.startswith(f"{folder}/")}
+            except (OverflowError, PermissionError):  # code has done that since it was granted
+                unknown.append(folder)
+        found |= {path for path in self._known if any(path.startswith(f"{one}/") for one in unknown)}
         new, self._known = found - self._known, found
-        return sorted(new)
+        return sorted({*new, *unknown})
 
     def emit_new_hooks(self, round_id: str, emit: Callable[[Event], None]) -> None:
         """Emit an event that names what `take_new_hooks` returns, if that is anything.

@@ -152,7 +152,7 @@ class Hints:
                     return f"The sandbox gives code an empty {what} of its own; {show}."
         if _below(path, self._wall.get("kept", ())) and not missing:
             name = os.path.basename(path)
-            return f"{name} stays read-only, as settings files, hooks and what has a hard link elsewhere do here."
+            return f"{name} stays read-only, as settings files, hooks and what other programs use do here."
         if self._writable(path):
             return ""
         if not self._shown(path):

@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import os
 import stat
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType
 
@@ -132,7 +132,7 @@ def admit(
     read: Iterable[str],
     write: Iterable[str],
     own: Iterable[str],
-    kept: Iterable[str] = (),
+    kept: Collection[str] = (),
     known: Known = MappingProxyType({}),
 ) -> None:
     """Show the session's folders to every process behind this wall, and take the old root away.
@@ -164,7 +164,7 @@ def admit(
     mount("tw", "/", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
 
 
-def shown_folders(*, read: Iterable[str], write: Iterable[str], kept: Iterable[str]) -> dict[str, bool]:
+def shown_folders(*, read: Iterable[str], write: Iterable[str], kept: Collection[str]) -> dict[str, bool]:
     """Return the folders to be shown, and whether each may be written.
 
     Folders between one that may be written and one that is kept are shown for themselves: a place where something is
@@ -178,8 +178,12 @@ def shown_folders(*, read: Iterable[str], write: Iterable[str], kept: Iterable[s
     asked: dict[str, bool] = {**dict.fromkeys(listed_and_read(read)[1], False), **dict.fromkeys(write, True)}
     steps: dict[str, bool] = {}
     inside: dict[str, bool] = {}
-    for above in (one.rstrip("/") for one in asked if asked[one]):
-        for path in (one for one in kept if one.startswith(f"{above}/")):
+    places = {**dict.fromkeys(kept, False), **{one.rstrip("/"): True for one in asked if asked[one]}}
+    for path in kept:
+        above = path.rpartition("/")[0]
+        while above and above not in places:
+            above = above.rpartition("/")[0]
+        if places.get(above):  # else it lies in what is kept, or in no folder that may be written
             between = path[len(above) + 1 :].split("/")[:-1]
             steps |= dict.fromkeys(itertools.accumulate(between, os.path.join, initial=above), True)
             inside[path] = False
