@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -249,7 +250,8 @@ def _fetched(fetch: Callable[[int], Sequence[Sequence[Any]]], most: int, max_byt
     Args:
         fetch: Returns so many more rows; none at the end.
         most: How many at most.
-        max_bytes: How large all may be; every value counts as 8, and texts and bytes with their length on top.
+        max_bytes: How large all may be; every value counts as 24, and texts and bytes with what they take on top: a
+            text up to four bytes for each character, if one of them is not ASCII.
 
     Raises:
         QueryFailed: they are larger.
@@ -258,11 +260,15 @@ def _fetched(fetch: Callable[[int], Sequence[Sequence[Any]]], most: int, max_byt
     left = max_bytes
     while len(rows) < most and (portion := fetch(min(_PORTION, most - len(rows)))):
         for row in portion:
-            left -= sum(8 + (len(one) if isinstance(one, str | bytes) else 0) for one in row)
+            left -= sum(map(_size, row))
             rows.append(tuple(row))
         if left < 0:
             raise QueryFailed(f"the result is larger than {max_bytes >> 20} MB; {_LESS}")
     return rows
+
+
+def _size(value: Any) -> int:
+    return 24 + (sys.getsizeof(value) - sys.getsizeof(value[:0]) if isinstance(value, str | bytes) else 0)
 
 
 def check_begin(sql: str) -> None:

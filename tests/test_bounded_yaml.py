@@ -67,3 +67,22 @@ def test_a_text_that_is_tagged_as_keys_and_values_is_an_error():
 def test_what_json_has_no_form_for_is_refused(kind):
     with pytest.raises(yaml.YAMLError, match=f"no value of the kind !!{kind.split()[0]} is read"):
         bounded_yaml.load(f"a: !!{kind}\n")
+
+
+@pytest.mark.parametrize("most", [40, 41])
+def test_as_many_brackets_are_open_as_people_write(most):
+    text = f"{'[' * most}{']' * most}\n# {'[' * 1000}\n"  # so many that the slower loader reads it
+    if most == 40:
+        assert bounded_yaml.load(text)
+    else:
+        with pytest.raises(yaml.YAMLError, match="more than 40 brackets are open"):
+            bounded_yaml.load(text)
+
+
+def test_many_nested_brackets_take_linear_time():
+    text = "[" + f"{'[' * 39}{'a,' * 380}{']' * 39}," * 40 + "]"
+    started = time.process_time()
+
+    with pytest.raises(yaml.YAMLError):
+        bounded_yaml.load(f"x: {'[' * 250}{text}{']' * 250}")
+    assert time.process_time() - started < 5

@@ -10,7 +10,7 @@ from rich.console import Console
 from tw_autogen.approval import Proposal
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import is_quickly_rendered, visible
 
 HIDDEN = {
     "a bidirectional override": ("\u202e", "\\u202e"),
@@ -103,3 +103,28 @@ def test_an_approval_at_the_terminal_shows_it_in_text_findings_and_question(kind
 
 def test_a_line_separator_begins_no_line_of_the_code_that_is_shown():
     assert Proposal("cell", "x = 1  # \u2028 hidden()").shown == "x = 1  # \\u2028 hidden()"
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "1|" * 99 + "\n" + "-|" * 99 + "\n" + ("1|" * 99 + "\n") * 98,
+        "1|2\n-|-\n" + "1|2\n" * 4900,
+        "| region | sales |\n|---|--:|\n| north | 12 |\n\n" * 400,
+        "Head\n---\n" + "a\n" * 9900,
+        "---\n" * 5000,
+        "```\n" + "-|" * 4900 + "\n```",
+    ],
+    ids=["wide", "long", "many", "words below a head", "rules", "drawn"],
+)
+def test_markdown_whose_cells_are_filled_is_rendered_up_to_its_length(markdown):
+    assert is_quickly_rendered(markdown)
+    assert not is_quickly_rendered(markdown + " " * 20_000)
+
+
+@pytest.mark.parametrize("before", ["", "> ", "   ", "> > ", "  >> "])
+@pytest.mark.parametrize("divider", ["-|", ":-:|", " - |", "|-", "\t:--\t|"])
+def test_a_table_with_empty_rows_is_none_that_is_rendered_quickly(before, divider):
+    rows = ["a|" * 100, divider * 100, *["|"] * 150]
+
+    assert not is_quickly_rendered("".join(f"{before}{row}\n" for row in rows))

@@ -5,14 +5,17 @@ anything while it stays below a tenth of a second. The processor's time is measu
 """
 
 import contextlib
+import io
 import json
+import random
 import time
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from tw_autogen import bounded_json
-from tw_autogen.cli.terminal import clean
+from tw_autogen.cli.terminal import clean, console, markdown
 from tw_autogen.code_interpreter import verify
 from tw_autogen.code_interpreter.policy import POLICIES
 from tw_autogen.conversation import AnswerForm, Plan, unfenced_json
@@ -30,6 +33,8 @@ from tw_autogen.plugin.parameter_schema import json_schema
 from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.recall import read_conversation
 from tw_autogen.secret_masking import redactor
+from tw_autogen.session.answer_html import markdown_html
+from tw_autogen.session.markdown_text import without_html
 
 SHORT, LONG = 2_000, 8_000
 FREE_SECONDS = 0.1
@@ -100,6 +105,24 @@ PARSERS = {
 }
 
 
+LETTERS = [
+    f"{blanks}{letter}\n" for blanks in (" ", "  ") for letter in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+]
+
+
+def table(*, columns, rows, before="", end="\n"):
+    """Return a table in Markdown whose rows are left empty."""
+    lines = ["a|" * columns, "-|" * columns, *["|"] * rows]
+    return "".join(f"{before}{line}{end}" for line in lines) + end
+
+
+RENDERERS = {
+    "notebook": lambda text: markdown_html(text, {}),
+    "export": without_html,
+    "terminal": lambda text: console(io.StringIO()).print(markdown(text)),
+}
+
+
 def seconds(parse, text, expected):
     """Return the time that a text takes; an exception other than the expected one is the test's."""
     began = time.process_time()
@@ -140,16 +163,45 @@ def test_time_grows_with_the_length_and_nothing_unexpected_is_raised(name):
     [
         ("object", "{'a':1}" * 60_000),
         ("planner's reply", "{'a':1}\n" * 60_000),
+        ("code", "<code>x" + " " * 300_000 + "x"),
+        ("code", "```py\n'''\n```\n'''\n```\n" * 2250),
         ("links", f"[a](/{'a/' * 400_000})"),
         ("links", f"[a](/{'a/' * 2_000}) " * 200),
         ("links", f"[a](file:///{'../' * 300_000})"),
+        ("cell", "\n" + "".join(random.Random(3).choices(LETTERS, k=40_000))),
     ],
-    ids=["objects", "lines", "a long link", "many links", "a long address"],
+    ids=[
+        *("objects", "lines", "blanks in a tag", "fences in texts", "a long link", "many links", "a long address"),
+        "indented lines",
+    ],
 )
 def test_what_takes_no_time_as_a_short_text_takes_none_as_one_of_hundreds_of_kilobytes(name, text):
     parse, expected = PARSERS[name]
 
     assert seconds(parse, text, expected) < 2
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        table(columns=180, rows=360) * 13,
+        table(columns=180, rows=360, before="> ") * 7,
+        table(columns=180, rows=360, end="\r") * 13,
+        "a **b** `c`\n" * 20_000,
+    ],
+    ids=["tables", "in quotations", "carriage returns", "long"],
+)
+def test_an_answer_with_many_cells_or_words_is_shown_at_once(name, text):
+    assert seconds(RENDERERS[name], text, NOTHING) < 2
+
+
+@pytest.mark.parametrize(("name", "parses"), [("notebook", 1), ("export", 4)])
+def test_many_short_texts_are_rendered_by_one_parser(name, parses):
+    def each(render):
+        return min(seconds(lambda text: [render(text) for _ in range(300)], "a", NOTHING) for _ in range(3))
+
+    assert each(RENDERERS[name]) < 3 * parses * each(MarkdownIt().render)
 
 
 @pytest.mark.parametrize("unit", ["a", " ", "a b ", "`", "é", "<think>"])
@@ -205,7 +257,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark_and_a_whole_pair_stays():
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("rounds: " + "[" * 3000, "nested too deep"),
+        ("rounds: " + "[" * 3000, "more than 40 brackets are open"),
         ("rounds: " + "9" * 5000, "not YAML"),
         ("rounds: 2024-99-99", "not YAML"),
         ("rounds: &a [*a]", "an alias stands for what holds it"),

@@ -1,7 +1,9 @@
 """Python that others wrote is parsed without a word to our user, whose warnings stay as they were."""
 
 import ast
+import resource
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -10,11 +12,11 @@ import pytest
 import tw_autogen
 from tw_autogen.code_interpreter import Policy, verify
 from tw_autogen.plugin.source import parse_source
-from tw_autogen.python_source import expression_of, parse, parsed_cell
+from tw_autogen.python_source import check_compiles, expression_of, parse, parsed_cell
 
 PACKAGE = Path(tw_autogen.__file__).parent
 ODD = "def f(x):\n    return x is 1 or 0x1for x in '\\d' # \x1b[2J\n"
-PARSE_OTHERS = {"python_source.py", "plugin/source.py", "code_interpreter/verify.py"}
+PARSE_OTHERS = {"python_source.py"}
 """What parses or compiles by itself: inside `without_warnings`."""
 
 
@@ -66,3 +68,43 @@ def test_no_other_module_of_the_host_parses_what_others_wrote():
                 found.add(name)
 
     assert found == PARSE_OTHERS
+
+
+def _finals(depth: int) -> str:
+    lines = "".join(f"{' ' * level}try: a\n{' ' * level}finally:\n" for level in range(depth))
+    return lines + " " * depth + "a\n"
+
+
+COSTLY = {
+    "finally in finally": _finals(19),
+    "many ways through a finally": "def f():\n try:\n  " + "return;" * 4000 + "\n finally:\n  " + "a;" * 10_000 + "\n",
+    "breaks through a finally": "while a:\n try:\n  " + "break;" * 4000 + "\n finally:\n  " + "a;" * 10_000 + "\n",
+    "one long statement": "class C:\n" + " def f(self): pass\n" * 20_000,
+}
+
+
+@pytest.mark.parametrize("how", ["verified", "plugin"])
+@pytest.mark.parametrize("code", COSTLY.values(), ids=COSTLY)
+def test_code_that_is_costly_to_compile_is_not_compiled_in_the_host(tmp_path, code, how):
+    (tmp_path / "costly.py").write_text(code)
+    begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+
+    _ = verify(code, Policy()) if how == "verified" else parse_source(tmp_path / "costly.py")
+
+    assert time.process_time() - started < 15
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - begun < 500_000  # kB; gigabytes otherwise
+
+
+HONEST = {
+    "a finally in a finally": _finals(4) + "return\n",
+    "a long module": "def f(a):\n    return [one for one in a if one]\n" * 3000 + "return\n",
+    "many ways out": "def f():\n try:\n  " + "return;" * 50 + "\n finally:\n  " + "a;" * 20 + "\nreturn\n",
+    "a long function": "def f(a):\n" + "    b = a + 1\n" * 1000 + "return\n",
+}
+
+
+@pytest.mark.parametrize("code", HONEST.values(), ids=HONEST)
+def test_honest_code_is_compiled_whole(code):
+    with pytest.raises(SyntaxError, match="'return' outside function"):
+        check_compiles(parse(code), "<cell>")

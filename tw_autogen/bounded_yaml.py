@@ -17,6 +17,7 @@ _LONGEST_NUMBER = 400
 _FAST_CHARS, _FAST_DEPTH = 100_000, 1000
 """What libyaml gets, which is ten times as fast: nested deeply it would reach the end of the process's stack."""
 _PLAIN_DEPTH = 20
+_MOST_BRACKETS = 40
 _BOUNDS = (yaml.StreamStartEvent, yaml.StreamEndEvent, yaml.DocumentEndEvent)
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WORDS: Mapping[str, Mapping[str, bool | None]] = {
@@ -26,7 +27,13 @@ _WORDS: Mapping[str, Mapping[str, bool | None]] = {
 
 
 class _Loader(yaml.SafeLoader):
-    """Has errors that are worded for people."""
+    """Has errors that are worded for people; for each token it goes through all open brackets."""
+
+    def fetch_flow_collection_start(self, TokenClass: type[yaml.Token]) -> None:  # noqa: N803 - yaml's own name
+        if self.flow_level >= _MOST_BRACKETS:
+            problem = f"more than {_MOST_BRACKETS} brackets are open"
+            raise yaml.scanner.ScannerError(problem=problem, problem_mark=self.get_mark())
+        super().fetch_flow_collection_start(TokenClass)
 
 
 class _FastLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # where libyaml is there

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 _QUIET = threading.RLock()
 
+_MOST_SQUARED_NODES = 100_000_000
+"""Sum of the squares of statements' nodes: about a second where Python is slowest, at parameters of types."""
+
 MAGIC_LINE = re.compile(r"^([ \t]{0,80})[%!].*$", re.M)
 
 
@@ -39,18 +42,64 @@ def without_warnings() -> Iterator[None]:
         yield
 
 
-def parse(text: str) -> ast.Module:
+def parse(text: str, path: str = "<unknown>") -> ast.Module:
     """Return the tree of Python, without a warning.
 
     Args:
         text: Any.
+        path: What to call it in an error.
 
     Raises:
         SyntaxError: it is no Python; a ValueError if there is a NUL in it.
         RecursionError: it is nested too deeply; a MemoryError also is raised for that.
     """
     with without_warnings():
-        return ast.parse(text)
+        return ast.parse(text, path)
+
+
+def check_compiles(tree: ast.Module, path: str, *, flags: int = 0) -> None:
+    """Compile what is parsed, for mistakes that parsing doesn't find, such as a stray `return`; nothing is run.
+
+    Statement by statement, as IPython does: Python takes very long for many functions that are alike. What would take
+    long or much memory all the same is left to the process that is to run it, whose limits hold there.
+
+    Args:
+        tree: From `ast.parse`.
+        path: What to call it in an error.
+        flags: Of `compile`.
+
+    Raises:
+        SyntaxError: there is such a mistake; for the others see `parse`.
+    """
+    if sum(_compiled_nodes(node) ** 2 for node in tree.body) > _MOST_SQUARED_NODES:
+        return
+    with without_warnings():
+        for node in tree.body:
+            compile(ast.Module([node], type_ignores=[]), path, "exec", flags, dont_inherit=True)
+
+
+def _compiled_nodes(statement: ast.stmt) -> int:
+    """Return how many nodes are compiled: those of a `finally` once for each way out of its `try`."""
+    nodes: list[tuple[ast.AST, int, bool]] = [(statement, 0, False)]
+    for at, (node, _, _) in enumerate(nodes):  # grows as it is walked through: each after the one that it is in
+        last = {id(one) for one in getattr(node, "finalbody", ())}
+        nodes += [(inner, at, id(inner) in last) for inner in ast.iter_child_nodes(node)]
+    sizes = [1] * len(nodes)
+    exits = [int(isinstance(node, (ast.Return, ast.Break, ast.Continue))) for node, _, _ in nodes]
+    finals: dict[int, tuple[int, int]] = {}
+    for at in range(len(nodes) - 1, -1, -1):
+        size, ways = finals.pop(at, (0, 0))
+        copies = exits[at] + 2
+        sizes[at] += copies * size
+        exits[at] += copies * ways
+        _, parent, is_final = nodes[at]
+        if is_final:
+            size, ways = finals.get(parent, (0, 0))
+            finals[parent] = size + sizes[at], ways + exits[at]
+        elif at:
+            sizes[parent] += sizes[at]
+            exits[parent] += exits[at]
+    return sizes[0]
 
 
 def expression_of(text: str) -> ast.expr:

@@ -21,6 +21,7 @@ from typing import IO, Any, cast
 
 _PORTION_ROWS = 100
 _PORTION_BYTES = 1 << 20
+_NAMES_CHARS = 1_000_000
 _LONGEST_SECONDS = 1e6
 _LIST_TABLES = (
     "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
@@ -188,6 +189,8 @@ def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, largest)
             cursor = connection.execute(request["sql"])
             columns, rows = [one[0] for one in cursor.description or ()], cursor
+        if sum(map(len, columns)) > _NAMES_CHARS:
+            raise sqlite3.DataError(f"the columns' names are longer than {_NAMES_CHARS:,} characters; shorten them: AS")
         yield {"columns": columns}
         yield from _portions(itertools.islice(rows, request["max_rows"]))
 

@@ -29,6 +29,8 @@ _LONGEST_NAME = 1000
 _MOST_BYTES = 20_000_000
 """What is read for one reply, and how many bytes a line counts on top."""
 _LINE_BYTES = 50
+_HEADING_CHARS = 100
+"""How much of a heading is looked for in a message; each length that headings have takes one pass over the message."""
 _SHOWN = 40
 _PINNED_TIMES = 3
 
@@ -268,7 +270,11 @@ def _wanted_part(request: str, headings: list[_Heading], count: int) -> _Part | 
         first, last = int(found[1][:_MOST_DIGITS]), int((found[2] or found[1])[:_MOST_DIGITS])
         return _Part(max(1, first), min(last, count)) if 0 < first <= min(last, count) else None
     words = request.casefold()
-    fits = [one for one in headings if len(one.words) > 2 and one.words.casefold() in words]
+    keys = [one.words.casefold()[:_HEADING_CHARS] if len(one.words) > 2 else "" for one in headings]
+    known = set(keys) - {""}
+    parts = (words[at : at + size] for size in set(map(len, known)) for at in range(len(words) - size + 1))
+    named = known.intersection(parts)
+    fits = [one for one, key in zip(headings, keys, strict=True) if key in named]
     if not fits:
         return _Part(1, count)
     best = max(fits, key=lambda one: (one.level, len(one.words)))

@@ -233,6 +233,8 @@ def test_where_the_host_installs_nothing_else_passes(code, kind):
         ("!echo \\\n  a \\\n  b\n\neval('1')", [1, 5]),
         ("'''\n%x\n!ls\n'''\nx = 5 \\\n  % 3\neval('1')", [7]),
         ("%%time\n\n# a comment\neval('1')\n%timeit \\\n  eval('2')\neval('3')", [4, 5, 7]),
+        ("!ls \\\n -l\n!ls \\\n -l\neval('1')", [1, 3, 5]),
+        ("\n\nx?\nx = !ls \\\n -a\n>>> eval('1')", [4, 6]),
         ("\n  %%time\n  eval('1')", [3]),
         ("    x = 1\n\n    eval('1')", [3]),
         (">>> x = 1\n>>> eval('1')", [2]),

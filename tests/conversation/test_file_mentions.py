@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from tw_autogen.conversation import file_names, is_mentioned
+from tw_autogen.conversation import file_names, mentioned
+from tw_autogen.conversation.file_mentions import is_mentioned
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,20 @@ def test_a_folder_of_many_files_is_looked_through_at_once():
 
     assert not any(is_mentioned(f"f{number:06}.csv", "f000.csv of an agent " * 400) for number in range(30_000))
     assert time.process_time() - began < 2  # a regular expression for each took 11
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("a" * 100_000, 0), ("a " * 5000, 1), ("b-" * 50_000, 0), ("a" * 200 + ".", 1)],
+    ids=["one word", "many words", "hyphens", "the end"],
+)
+def test_names_that_stand_at_each_place_of_a_text_are_looked_for_in_linear_time(text, found):
+    names = ["a" * length for length in range(1, 250)]
+    began = time.process_time()
+
+    assert len(mentioned(names, text)) == found
+    assert sum(is_mentioned(one, text) for one in names) == found
+    assert time.process_time() - began < 4
 
 
 def test_names_in_a_long_text_take_linear_time():

@@ -390,8 +390,17 @@ def test_a_url_without_sqlalchemy_says_what_to_install(tmp_path):
         ("SELECT hex(zeroblob(4000000)) AS x", "larger than (a whole result may be|1 MB)"),
         ("SELECT zeroblob(300000) AS x FROM time_series", "the result is larger than 1 MB"),
         (f"SELECT {EMPTY} FROM time_series, time_series AS b, time_series AS c", "the result is larger than 1 MB"),
+        (
+            "SELECT 'aa', 'bb', 'cc' FROM time_series, time_series AS b, time_series AS c",
+            "the result is larger than 1 MB",
+        ),
+        ("SELECT hex(zeroblob(150000)) || char(128512) AS x", "the result is larger than 1 MB"),
+        (
+            f"SELECT {', '.join(['a.*'] * 11)} FROM (SELECT 1 AS {'n' * 100_000}) AS a",
+            "names are longer than 1,000,000",
+        ),
     ],
-    ids=["a value", "all rows", "many empty values"],
+    ids=["a value", "all rows", "many empty values", "many short texts", "one wide character", "names of columns"],
 )
 def test_a_result_that_would_fill_the_hosts_memory_is_an_error(database, tmp_path, query, said):
     with (

@@ -263,3 +263,23 @@ def test_any_message_is_read_in_linear_time(stage, asked, said):
     assert answer.startswith(said)
     assert ("Only the first 50,000 characters" in answer) == (len(asked) > 50_000)
     assert answer.count("no x") <= 1000
+
+
+@pytest.mark.parametrize(
+    ("headings", "read"),
+    [
+        ("# aaab\n" * 100_000, "is too long to be read at once"),
+        ("".join(f"# a{number}\n" for number in range(100_000)), "is too long to be read at once"),
+        ("# b\n\n# " + "a" * 150 + "\n", "lines 3-3 of 3"),
+    ],
+    ids=["one", "many", "long"],
+)
+def test_headings_are_looked_for_in_a_long_message_in_linear_time(stage, headings, read):
+    (stage.folder / "m.md").write_text(headings)
+    role = stage.make("manual_reader")
+    start = time.process_time()
+
+    answer = stage.ask(role, "read m.md " + "a" * 49_000).message
+
+    assert time.process_time() - start < 4.0
+    assert f"m.md {read}" in answer or f"m.md, {read}" in answer

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
 from tw_autogen.events import CellRan, CellStarted, RoundOpened, SessionOpened
 from tw_autogen.session import Program
+from tw_autogen.session.notebook import notebook
 
 CSV = "region,units\nN,5\nS,7\nW,1\n"
 NEW = "region,units\nA,10\nB,30\nC,20\n"
@@ -153,3 +155,35 @@ def test_a_comment_of_a_cell_stays_one_in_the_program(tmp_path):
     program = Program.of(events("%time\n# harmless\u2028print('ran')\nprint('said')", query="q", files=()))
 
     assert run(program, tmp_path).stdout == "said\n"
+
+
+MANY = [f"n{number:x}" for number in range(20_000)]
+LARGE = {
+    "files": {"cells": [f"x = {MANY[:10_000]}"], "files": MANY, "query": "q " * 5000},
+    "plugins": {"cells": [" ".join(["#", *MANY])], "plugins": MANY},
+    "cells that failed": {
+        "cells": [*[(f"a{n}=[{'1,' * 5000}]\nboom", "cell 1, line 2") for n in range(20)], *["b"] * 3000]
+    },
+    "names of cells that failed": {
+        "cells": [*[(f"{name} = 1\nboom", "cell 1, line 2") for name in MANY[:4000]], *MANY[:4000]]
+    },
+    "numbers of a question": {
+        "cells": [f"x = [{', '.join(map(str, range(9000)))}]"],
+        "query": " ".join(map(str, range(9000))),
+    },
+    "texts with values": {"cells": ["x = [" + "f'/a{b}'," * 9000 + "]"]},
+}
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_a_long_session_takes_linear_time(case):
+    given = dict(LARGE[case])
+    happened = list(events(*given.pop("cells"), **given))
+    notebook([])  # imports what it needs
+    started = time.process_time()
+
+    program, written = Program.of(happened), notebook(happened)
+
+    assert program.source()
+    assert written.cells
+    assert time.process_time() - started < 20  # minutes where each is looked for among all others

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import AnswerForm, is_json, is_mentioned
+from tw_autogen.conversation import AnswerForm, is_json, mentioned
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parse
@@ -51,7 +51,8 @@ def output_text(
     said = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
     text = "\n".join(part for part in said if part)
     alone = is_json(text) or (form is not None and form.fits(text))
-    unnamed = [] if alone else [one for one in artifacts if not is_mentioned(one.path.name, text)]
+    named = mentioned((one.path.name for one in artifacts), text)
+    unnamed = [] if alone else [one for one in artifacts if one.path.name not in named]
     return "\n".join(part for part in (text, files_line(unnamed)) if part)
 
 

@@ -21,7 +21,6 @@ import ast
 import builtins
 import re
 from collections.abc import Collection, Iterable, Iterator
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
 from tw_autogen.code_interpreter.syntax import assumed
 from tw_autogen.kernel.guest import install_words
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.python_source import python_lines, without_warnings
+from tw_autogen.python_source import check_compiles, parse, python_lines, without_warnings
 
 if TYPE_CHECKING:
     from IPython.core import inputtransformer2
@@ -134,7 +133,8 @@ class _Check:
         lines: list[int] = []
         try:
             text, lines = to_python(code)
-            tree = _parse(text)
+            tree = parse(text)
+            check_compiles(tree, "<cell>", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except SyntaxError as error:
             at = _line_of(error.lineno or 1, lines)
             return [_syntax(error, first_line - 1 + at, unmarked(code))]
@@ -163,19 +163,6 @@ class _Check:
         return found + [one.at(first_line - 1 + _line_of(one.line, lines)) for one in checked]
 
 
-def _parse(text: str) -> ast.Module:
-    """Parse and compile, so that a `return` outside a function is found too; nothing is run.
-
-    Statement by statement, as IPython does; a whole cell of many functions that are alike takes Python very long.
-    """
-    with without_warnings():
-        tree = ast.parse(text, "<cell>")
-        for node in tree.body:
-            one = ast.Module([node], type_ignores=[])
-            compile(one, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    return tree
-
-
 def _syntax(error: Exception, line: int, magic: str = "") -> Finding:
     message = error.msg if isinstance(error, SyntaxError) else str(error)
     remedy = f"A magic begins with `%`, a shell command with `!`: `{magic}` without is Python."
@@ -198,35 +185,42 @@ def to_python(cell: str) -> tuple[str, list[int]]:
         return cell, []
     with without_warnings():  # IPython warns of odd line ends
         try:
-            text = "".join(_transformed(cell if cell.endswith("\n") else cell + "\n"))
+            return _transformed(cell if cell.endswith("\n") else cell + "\n")
         except SyntaxError:
             raise
         except Exception as error:  # IPython's, which fails in ways of its own on broken text
             raise SyntaxError(f"IPython can't read it ({type(error).__name__}: {error})") from error
-    given, made = python_lines(cell.rstrip("\n")), python_lines(text.rstrip("\n"))
-    if len(given) == len(made):
-        return text, []
-    head = next((i for i, (one, other) in enumerate(zip(given, made, strict=False)) if one != other), 0)
-    lines = list(range(1, head + 1))
-    for kind, before, end, first, last in SequenceMatcher(None, given[head:], made[head:]).get_opcodes():
-        before, end = before + head, end + head
-        while kind == "replace" and before < end - 1 and not given[before].strip():
-            before += 1  # IPython leaves out empty lines before the first
-        lines += [min(before + i, max(end - 1, before)) + 1 for i in range(last - first)]
-    return text, lines
 
 
-def _transformed(cell: str) -> list[str]:
+def _transformed(cell: str) -> tuple[str, list[int]]:
     manager = _manager()
     lines: list[str] = cell.splitlines(keepends=True)  # as IPython does, which puts them together again
+    numbers: list[int] = []
     for step in [*manager.cleanup_transforms, *manager.line_transforms]:
-        lines = step(lines)
+        given, lines = lines, step(lines)
+        numbers = _renumbered(numbers, given, lines)
     most = min(_MOST_ESCAPES, max(2, _MOST_CHARS_PASSED // max(1, len(cell))))
     for _ in range(most):
+        given = lines
         changed, lines = manager.do_one_token_transform(lines)
         if not changed:
-            return lines
+            return "".join(lines), numbers
+        numbers = _renumbered(numbers, given, lines)
     raise SyntaxError(f"more than {most} magics in one cell of {len(cell)} characters")
+
+
+def _renumbered(numbers: list[int], given: list[str], made: list[str]) -> list[int]:
+    """Return the numbers of lines after a step, which puts one line in the place of some, or leaves out the first."""
+    before, after = (python_lines("".join(one).rstrip("\n")) for one in (given, made))
+    if len(before) == len(after):
+        return numbers
+    most = min(len(before), len(after))
+    head = next((i for i in range(most) if before[i] != after[i]), most)
+    tail = next((i for i in range(most - head) if before[-1 - i] != after[-1 - i]), most - head)
+    numbers = numbers or list(range(1, len(before) + 1))
+    left = numbers[head : len(before) - tail] or numbers[-1:]
+    middle = [left[min(i, len(left) - 1)] for i in range(len(after) - tail - head)]
+    return [*numbers[:head], *middle, *numbers[len(before) - tail :]]
 
 
 def _line_of(line: int, lines: list[int]) -> int:

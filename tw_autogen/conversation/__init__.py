@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tw_autogen.conversation.answer_form import AnswerForm, is_json, unfenced_json
 from tw_autogen.conversation.conventions import CONVENTIONS
 from tw_autogen.conversation.definitions import Definition, Definitions, changes_attachment
-from tw_autogen.conversation.file_mentions import file_names, folders_named, is_document, is_mentioned, split_suffix
+from tw_autogen.conversation.file_mentions import file_names, folders_named, is_document, mentioned, split_suffix
 from tw_autogen.conversation.memory import Memory, wrap_temporal
 from tw_autogen.conversation.plan import Plan, Status, Step
 from tw_autogen.conversation.post import Attachment, AttachmentType, Post, new_id
@@ -31,7 +31,7 @@ __all__ = [
     "folders_named",
     "is_document",
     "is_json",
-    "is_mentioned",
+    "mentioned",
     "new_id",
     "split_suffix",
     "unfenced_json",
@@ -42,6 +42,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
     __getattr__ = old_names(
         __name__,
         {
+            "tw_autogen.conversation.file_mentions": ("is_mentioned",),
             "tw_autogen.conversation.plan": ("Depends",),
             "tw_autogen.recall": ("read_conversation",),
             "tw_autogen.recall.conversation_files": ("Conversation",),

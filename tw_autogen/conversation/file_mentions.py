@@ -25,6 +25,7 @@ _MARK = "\x01"
 _BEFORE = r"(?<![\w.\\/-])"
 _AFTER = r"(?!\w|[\\/]|-(?![^\W\d_]{3})|\.\w)"
 """What stands at the ends of a name, as lookarounds: `a.csv-Datei` and `读取a.csv的` name `a.csv`."""
+_WORD_START = re.compile(r"(?<![\w.-])(?=.)", re.DOTALL)
 _QUOTED = re.compile(
     r"""(?<![\w.])(["'`])(?P<name>[^"'`\n]{1,200}\.\w{1,10})\1"""
     r"""|[„“”«»‚‘「『《](?P<set>[^"`\n„“”«»‚‘’「」『』《》]{1,200}\.\w{1,10})[“”«»‘’」』》]"""
@@ -140,15 +141,35 @@ def is_mentioned(name: str, text: str) -> bool:
         >>> is_mentioned("a.csv", "look at data/a.csv, please"), is_mentioned("a.csv", "look at data.csv")
         (True, False)
     """
-    at = text.find(name)
-    while at >= 0:
-        end = at + len(name)
-        before, after = text[at - 1 : at], text[end : end + 1]
-        hyphen = after == "-" and not text[end + 1 : end + 4].isalpha()
-        if not (_is_word(before) or before in ("-", ".")) and not (_is_word(after) or hyphen):
-            return True
-        at = text.find(name, at + 1)
-    return False
+    return name in text and bool(mentioned([name], text))
+
+
+def mentioned(names: Iterable[str], text: str) -> set[str]:
+    """Return which of many plain names stand in a text, each as a word of its own.
+
+    Args:
+        names: Any names, none of them empty.
+        text: The time is that of one look at it for each length that names have, however many there are.
+
+    Example:
+        >>> mentioned(["a.csv", "b.csv", "data.csv"], "look at data/a.csv, and data.csvs")
+        {'a.csv'}
+    """
+    known, marked = set(names), _marked(text)
+    sizes = set(map(len, known))
+    return {
+        name
+        for start in _WORD_START.finditer(marked)
+        for size in sizes
+        if (name := text[start.start() : start.start() + size]) in known
+        and not _goes_on(marked, text, start.start() + size)
+    }
+
+
+def _goes_on(marked: str, text: str, end: int) -> bool:
+    """Return whether what may be a name is only the beginning of a word."""
+    after = marked[end : end + 1]
+    return after.isalnum() or after == "_" or (after == "-" and not text[end + 1 : end + 4].isalpha())
 
 
 def folders_named(name: str, text: str) -> list[str]:
@@ -177,7 +198,3 @@ def folders_named(name: str, text: str) -> list[str]:
 def _of_name(name: str, text: str, matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
     """Yield those of matches in a marked text that end with a name in the text."""
     return (one for one in matches if text[one.end() - len(name) : one.end()].casefold() == name.casefold())
-
-
-def _is_word(character: str) -> bool:
-    return _marked(character).isalnum() or character == "_"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from tw_autogen.conversation import is_mentioned
+from tw_autogen.conversation import mentioned
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.kernel import Artifact
@@ -19,6 +20,7 @@ from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import SafeFolder
 
 _HEAD_ROWS = 5
+_MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
 _MOST_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
 _MOST_LINK_CHARS = 4096
@@ -60,14 +62,16 @@ def named_files(folder: Path, text: str) -> list[Path]:
 
     Args:
         folder: Only files directly in it.
-        text: In which the names are looked for.
+        text: In whose first 50 000 characters the names are looked for.
     """
     try:
         with SafeFolder(folder) as opened:
-            names = [one.name for one in opened.walk(enter=lambda name: False) if one.is_file]
+            entries = itertools.islice(opened.walk(enter=lambda name: False), _MOST_ENTRIES)
+            names = [one.name for one in entries if one.is_file]
     except FileNotFoundError:
         return []
-    return [folder / one for one in names if is_mentioned(one, text)]
+    named = mentioned(names, text[:_MOST_CHARS])
+    return [folder / one for one in names if one in named]
 
 
 def table_words(table: Any) -> str:

@@ -37,7 +37,7 @@ _END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
 _OBJECT = re.compile(r"""\{\s*(?:["'“”]|//|/\*|#[ \t])|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
 _CALL = re.compile(
     r"^[ \t]*<(?P<tag>tool_calls?|function_calls?|code|python|execute)\b[^>\n]*>\s*"
-    r"(?P<inside>.*?)\s*(?:</(?P=tag)>|\Z)",
+    r"(?P<inside>.*?)(?:</(?P=tag)>|\Z)",
     re.I | re.M | re.S,
 )
 _PARAMETER = re.compile(r"""(?is)<parameter(?:=|\s+name=["']?)code["']?>\n?(?P<code>.*?)(?:(?P<end></parameter>)|\Z)""")
@@ -53,6 +53,7 @@ _PYTHON_TAG = re.compile(r"<\|python_tag\|>(?![\"'])")
 _LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
 _LONGEST_TAG = 40
 _MOST_CODE_FIELDS = 3
+_MOST_REJOINED = 20
 """In how many objects of a reply the field with code is looked for."""
 _MOST_REPAIRED = 100
 """How many objects of a reply are repaired: to find that one is not well-formed costs the whole text before it."""
@@ -176,8 +177,15 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
     return CodeReply(thought, code or None)
 
 
-def _rejoined(blocks: list[Block]) -> list[Block]:
-    """Return blocks of which a Python block that does not parse goes on to later marks, or ends before prose."""
+def _rejoined(blocks: list[Block], most: int = _MOST_REJOINED) -> list[Block]:
+    """Return blocks of which a Python block that does not parse goes on to later marks, or ends before prose.
+
+    Args:
+        blocks: Those of a reply, or of the rest of one.
+        most: How many may go on; each is looked for in the whole rest.
+    """
+    if not most:
+        return blocks
     for at, block in enumerate(blocks):
         if block.kind != "python":
             continue
@@ -186,7 +194,7 @@ def _rejoined(blocks: list[Block]) -> list[Block]:
         if rest and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))
-            return [*blocks[:at], Block("python", block.text, code), *_rejoined(more)]
+            return [*blocks[:at], Block("python", block.text, code), *_rejoined(more, most - 1)]
         if not rest and code != block.inner.rstrip():
             prose = block.inner.rstrip()[len(code) :]
             return [*blocks[:at], Block("python", block.text, code), Block("text", prose)]
@@ -387,7 +395,7 @@ def _read_call(said: str) -> CodeReply | None:
     """Read code that a reply holds as a field of a JSON object, or inside the tags of a call; None if there is none."""
     call = _CALL.search(said)
     around = f"{said[: call.start()]}\n{said[call.end() :]}".strip() if call else ""
-    inside = call["inside"] if call else said
+    inside = call["inside"].rstrip() if call else said
     if any(block.kind == "python" for block in split_blocks(said[: call.start()] if call else said)):
         return None
     if (parameter := _PARAMETER.search(inside)) and parameter["end"]:

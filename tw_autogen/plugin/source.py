@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import PluginLoadError, nearest_path
-from tw_autogen.python_source import without_warnings
+from tw_autogen.python_source import check_compiles, parse
 from tw_autogen.trusted_files import read_text
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -51,8 +51,7 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
     """
     text = read_source(path) if text is None else text
     try:
-        with without_warnings():
-            tree = _parsed(text, str(path))
+        tree = _parsed(text, str(path))
     except SyntaxError as error:
         raise PluginLoadError(f"not valid Python: {error.msg}", path=path, line=error.lineno) from error
     except (RecursionError, MemoryError) as error:
@@ -64,7 +63,7 @@ def parse_source(path: Path, *, text: str | None = None) -> ast.Module:
 
 @lru_cache(maxsize=2)  # a plugin's file is asked for by several checks, one after the other
 def _parsed(text: str, path: str) -> ast.Module:
-    tree = ast.parse(text, path)
+    tree = parse(text, path)
     level, nodes = 0, list[ast.AST]([tree])
     while nodes := [inner for node in nodes for inner in ast.iter_child_nodes(node)]:
         level += 1
@@ -72,7 +71,7 @@ def _parsed(text: str, path: str) -> ast.Module:
             nodes = [node for node in nodes if not _is_short(node)]
         if level > _DEEPEST:  # those who walk through it call themselves
             raise RecursionError
-    compile(tree, path, "exec", dont_inherit=True)  # finds what parsing doesn't, such as a stray `return`
+    check_compiles(tree, path)
     return tree
 
 

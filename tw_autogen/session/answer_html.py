@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
-from tw_autogen.escaped_text import visible, without_middle
+from tw_autogen.escaped_text import MOST_MARKDOWN_CHARS, is_quickly_rendered, visible, without_middle
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
-from tw_autogen.session.markdown_text import MOST_MARKDOWN_CHARS, answer_markdown
+from tw_autogen.session.markdown_text import answer_markdown, ready_parser
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
     r"""Return Markdown as HTML, in which no HTML of its own, script, or address that is loaded is left.
 
     Args:
-        text: Written by a model; the time it takes is linear, and what exceeds 20 000 characters is cut.
+        text: Written by a model; the time it takes is linear, and what exceeds 20 000 characters is cut. Tables with
+            more cells than these could fill are shown as they stand, with all the rest.
         pictures: HTML of pictures by file name: shown where the text has an image of that name. Of other images only
             the description is shown.
 
@@ -45,6 +47,8 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
         >>> markdown_html("**3** <b>x</b> ![chart](http://x/a.png)", {})
         '<p><strong>3</strong> &lt;b&gt;x&lt;/b&gt; chart</p>\n'
     """
+    if not is_quickly_rendered(text[:MOST_MARKDOWN_CHARS]):
+        return output_html(text)
     return str(_renderer().render(without_middle(text, MOST_MARKDOWN_CHARS, tail_percent=0), {"pictures": pictures}))
 
 
@@ -179,12 +183,13 @@ def _escaped(text: str) -> str:
     return html.escape(visible(text))
 
 
+@cache
 def _renderer() -> markdown_it.MarkdownIt:
     """Return a Markdown renderer whose links and images lead to nothing by themselves."""
     renderer = markdown_it.MarkdownIt("js-default", {"html": False})
     renderer.add_render_rule("image", _image)
     renderer.add_render_rule("link_open", _link)
-    return renderer
+    return ready_parser(renderer)
 
 
 def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tw_autogen.conversation import AttachmentType, Post
-from tw_autogen.escaped_text import visible_line
+from tw_autogen.escaped_text import is_quickly_rendered, visible_line
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ else:
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _READINGS: tuple[tuple[str, ...], ...] = ((), ("table", "strikethrough"))
 """Rules beside CommonMark's with which text is read: programs differ, and cells of a table end spans of code."""
-MOST_MARKDOWN_CHARS = 20_000
-"""What is parsed at most, as it can take a second or two; longer text is shown as it stands, in one block of code."""
 _BEHIND = "behind"
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
 """Signs of Markdown that code has printed on purpose."""
@@ -90,8 +89,8 @@ def without_html(markdown: str) -> str:
     So are images by address, which whoever looks at them would load; those that bring their data stay.
 
     Args:
-        markdown: Written by a user or a model. What is longer than 20 000 characters, or leaves a block of code open,
-            is shown as it stands, in a block of code.
+        markdown: Written by a user or a model. What is longer than 20 000 characters, has tables with more cells than
+            these could fill, or leaves a block of code open, is shown as it stands, in a block of code.
 
     Example:
         >>> without_html("a < b, <b>c</b>")
@@ -100,7 +99,7 @@ def without_html(markdown: str) -> str:
         '!\\[chart](http://x/a.png)'
     """
     text = _lines(markdown)
-    if len(text) > MOST_MARKDOWN_CHARS:
+    if not is_quickly_rendered(text):
         return fenced(text)
     for rules in _READINGS:
         lines = text.split("\n")
@@ -118,7 +117,7 @@ def without_html(markdown: str) -> str:
     return text if all(_is_plain(text, rules) for rules in _READINGS) else fenced(text)
 
 
-def _is_plain(markdown: str, rules: Sequence[str]) -> bool:
+def _is_plain(markdown: str, rules: tuple[str, ...]) -> bool:
     """Return whether Markdown holds no HTML, loads nothing, and has no block of code without an end.
 
     Such a block would hold all that follows.
@@ -141,8 +140,19 @@ def _may_load(token: Token) -> bool:
     return token.type in ("text", "text_special") and "![" in token.content
 
 
-def _parsed(markdown: str, rules: Sequence[str]) -> list[Token]:
-    return markdown_it.MarkdownIt("commonmark").enable(list(rules)).parse(markdown)
+def _parsed(markdown: str, rules: tuple[str, ...]) -> list[Token]:
+    return _parser(rules).parse(markdown)
+
+
+@cache
+def _parser(rules: tuple[str, ...]) -> markdown_it.MarkdownIt:
+    return ready_parser(markdown_it.MarkdownIt("commonmark").enable(list(rules)))
+
+
+def ready_parser(parser: markdown_it.MarkdownIt) -> markdown_it.MarkdownIt:
+    """Return a parser that several threads can use: its first text makes it compile its rules."""
+    parser.parse("a")
+    return parser
 
 
 def _lines(text: str) -> str:

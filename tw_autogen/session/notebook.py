@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,8 @@ else:
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
 _EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
+_MOST_LOOKED_UP = 200
+"""Answers of which the numbers are looked up in all that was printed before."""
 _NEEDS_PLUGINS = (
     'The code calls plugins of tw-autogen; to run it again, install them: `pip install "tw-autogen[data]"`.'
 )
@@ -102,7 +104,8 @@ class _Notebook:
         self._written: dict[int, list[nbformat.NotebookNode]] = {}
         self._plan = ""
         self._rounds: list[Round] = []
-        self._plugins: Sequence[str] = ()
+        self._plugins: dict[str, None] = {}
+        self._looked_up = 0
         self._place_of_plugins = 0
 
     def whole(self) -> nbformat.NotebookNode:
@@ -110,7 +113,8 @@ class _Notebook:
             node.metadata.tags = ["unfinished"]
             node.outputs = self._written[cell]
         code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
-        called = [name for name in self._plugins if re.search(rf"\b{re.escape(name)}\b", code)]
+        words = set(re.findall(r"\w+", code))
+        called = [name for name in self._plugins if name in words]
         if called:
             self._cells[0].source += f"\n\n{_NEEDS_PLUGINS}"
             self._add(
@@ -131,11 +135,11 @@ class _Notebook:
     @take.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
         if self._cells:  # it was gone on with
-            self._plugins = list(dict.fromkeys([*self._plugins, *event.plugins]))
+            self._plugins.update(dict.fromkeys(event.plugins))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
         self._say(without_html(f"# {event.session_id}\n\nThe code ran in: {event.kernel}{plugins}."))
-        self._plugins = event.plugins
+        self._plugins = dict.fromkeys(event.plugins)
         self._place_of_plugins = len(self._cells)
 
     @take.register(RoundOpened)
@@ -189,7 +193,9 @@ class _Notebook:
         if event.answer:
             answer = answer_markdown(event.answer, self._rounds[-1].posts if self._rounds else ())
             self._say(f"## Answer\n\n{without_html(answer)}")
-            if sources := sources_html(number_sources(event.answer, self._rounds) if self._rounds else ()):
+            self._looked_up += 1
+            looked_up = self._rounds and self._looked_up <= _MOST_LOOKED_UP
+            if sources := sources_html(number_sources(event.answer, self._rounds) if looked_up else ()):
                 self._add(nbformat.v4.new_markdown_cell(sources, metadata={"tags": ["sources"]}))
         if event.error:
             self._say(f"## No answer\n\nThe round failed: {without_html(event.error)}")

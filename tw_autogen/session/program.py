@@ -23,6 +23,9 @@ _FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windo
 _DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[{]")
 _JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
+_MOST_FILES = 1000
+"""Names of given files that are looked for in the questions; the names of more would take long."""
+_NEAR_CHARS = 100
 _SMALL = (0, 1, 2)
 """Numbers that stand in code for something else than what a question means, such as an axis or a square."""
 _FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
@@ -142,9 +145,9 @@ class Program:
         read = _Reader()
         for event in events:
             read.take(event)
-        made = cls(read.session, read.requests, files=read.files, left_out=read.left_out)
+        made = cls(read.session, read.requests, files=list(read.files), left_out=read.left_out)
         names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
-        found = _Parameters(read.requests, read.files, names, read.folder)
+        found = _Parameters(read.requests, made.files, names, read.folder)
         request = ""
         for code, tree, asked, ran in _with_needed(read):
             source = _replaced(code, found.places(tree, code))
@@ -176,7 +179,7 @@ class Program:
         paths = [one for one in self.parameters if isinstance(one.value, str)]
         about = " / ".join(" ".join(one.split()) for one in self.requests)[:200].replace("\\", "/").replace('"', "'")
         usage = "".join(f" [{one.name}]" for one in paths)
-        usage += "".join(f" [--{one.option} N]" for one in self.parameters if one not in paths)
+        usage += "".join(f" [--{one.option} N]" for one in self.parameters if not isinstance(one.value, str))
         names = ", ".join(one.name for one in self.parameters)
         values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
         head = _HEAD.format(
@@ -210,9 +213,9 @@ class _Reader:
 
     def __init__(self) -> None:
         self.session = self.folder = ""
-        self.plugins: list[str] = []
+        self.plugins: dict[str, None] = {}
         self.requests: list[str] = []
-        self.files: list[str] = []
+        self.files: dict[str, None] = {}
         self.left_out: list[str] = []
         self.cells: list[tuple[str, ast.Module, str, CellRan]] = []
         self._running: dict[int, str] = {}
@@ -220,10 +223,10 @@ class _Reader:
     def take(self, event: Event) -> None:
         if isinstance(event, SessionOpened):
             self.session, self.folder = event.session_id, event.folder
-            self.plugins = list(dict.fromkeys([*self.plugins, *event.plugins]))
+            self.plugins.update(dict.fromkeys(event.plugins))
         elif isinstance(event, RoundOpened):
             self.requests.append(event.user_query)
-            self.files += [name for name in event.files if name not in self.files]
+            self.files.update(dict.fromkeys(event.files))
         elif isinstance(event, CellStarted):
             self._running[event.cell] = event.code
         elif isinstance(event, CellRan) and event.cell in self._running:
@@ -249,18 +252,21 @@ def _without_magics(code: str) -> str:
 def _with_needed(read: _Reader) -> Iterator[tuple[str, ast.Module, str, CellRan | None]]:
     """Yield the cells that ran, and before them what they need of cells that failed: statements that had run."""
     known = {*dir(builtins), *read.plugins, "display", "get_ipython"}
-    failed: list[tuple[str, ast.Module, str]] = []
-    for code, tree, asked, ran in read.cells:
+    failed: dict[int, tuple[str, set[str], str]] = {}
+    makers: dict[str, list[int]] = {}
+    """Numbers of the failed cells that give a name its value."""
+    for number, (code, tree, asked, ran) in enumerate(read.cells):
         if not ran.ok:
             kept, lines = _before_failure(code, tree, ran.error)
             if kept.body:
-                failed.append((lines, kept, asked))
+                failed[number] = (lines, _stored(kept), asked)
+                for name in failed[number][1]:
+                    makers.setdefault(name, []).append(number)
             continue
-        missing = _missing(tree, known)
-        needed = [one for one in failed if _stored(one[1]) & missing]
-        for lines, kept, of in needed:
-            failed.remove((lines, kept, of))
-            known |= _stored(kept)
+        needed = {one for name in _missing(tree, known) for one in makers.pop(name, ())}
+        for one in sorted(needed & failed.keys()):
+            lines, stored, of = failed.pop(one)
+            known |= stored
             yield f"# Of a cell that failed later:\n{lines}", parse(f"#\n{lines}"), of, None
         known |= _stored(tree)
         yield code, tree, asked, ran
@@ -269,11 +275,11 @@ def _with_needed(read: _Reader) -> Iterator[tuple[str, ast.Module, str, CellRan 
 def _missing(tree: ast.Module, known: set[str]) -> set[str]:
     """Return names that a cell uses before it makes them; a few too many, such as variables of loops."""
     missing: set[str] = set()
-    made = set(known)
+    made: set[str] = set()
     for one in tree.body:
         own = _stored(one) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else set()
         used = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        missing |= used - made - own
+        missing |= {name for name in used if name not in made and name not in own and name not in known}
         made |= _stored(one)
     return missing
 
@@ -315,18 +321,20 @@ class _Parameters:
 
     def __init__(self, requests: Sequence[str], files: Sequence[str], taken: set[str], folder: str) -> None:
         self.known: dict[str | int | float, Parameter] = {}
-        self._files = list(files)
+        self._files = {spelt: one for one in reversed(files) for spelt in (f"./{one}", one)}
+        self._names = {PurePath(one).name: one for one in reversed(files)}
         self._folder = folder
-        self._code = ""
+        self._lines: list[bytes] = []
+        self._numbered: dict[str, int] = {}
         self._taken = {*taken} | {"parser", "arguments", "show", "save_charts"}
         self._numbers: dict[float, tuple[str, str]] = {}
         for request in requests:
-            words = request
-            for name in files:
+            words, question = request, " ".join(request.split())
+            for name in files[:_MOST_FILES]:
                 words = words.replace(PurePath(name).name, " ")
             for one in _NUMBER.finditer(words):
                 value = float(one[1])
-                around = _word_near(words, one.start(), one.end()), " ".join(request.split())
+                around = _word_near(words, one.start(), one.end()), question
                 self._numbers.setdefault(value, around)
                 if one[2]:
                     self._numbers.setdefault(value / 100, around)
@@ -339,7 +347,7 @@ class _Parameters:
             code: What the tree was parsed from.
         """
         found: list[_Place] = []
-        self._code = code
+        self._lines = [line.encode() for line in python_lines(code)]
         self._visit(tree, "", False, found)
         return sorted(found, reverse=True)
 
@@ -384,7 +392,9 @@ class _Parameters:
 
     def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
         if isinstance(value, str):
-            given = next((one for one in self._files if value in (one, f"./{one}") or _ends_with(value, one)), None)
+            given = self._files.get(value)
+            if given is None and PurePath(value).is_absolute():
+                given = self._names.get(PurePath(value).name)
             is_data = reads and PurePath(value).is_absolute() and _DATA.search(value) and not _WILD.search(value)
             if given is None and is_data and not self._is_own(value):
                 given = value
@@ -412,7 +422,7 @@ class _Parameters:
     def _joined(self, node: ast.JoinedStr, lists: bool) -> str:
         """Return the code of an f-string that begins with such a path; empty: it does not."""
         first = node.values[0] if node.values else None
-        code = ast.get_source_segment(self._code, node) or ""
+        code = self._source_of(node)
         begin = _JOINED.match(code)
         if begin is None or not isinstance(first, ast.Constant) or len(node.values) == 1:
             return ""
@@ -421,6 +431,13 @@ class _Parameters:
             return ""
         rest = code[begin.end() + len(split[0]) :]
         return begin[0] + (rest[1:] if split[0] == self._folder else f"{{{self._folder_parameter(split[0])}}}{rest}")
+
+    def _source_of(self, node: ast.expr) -> str:
+        last = node.end_lineno or node.lineno
+        lines = self._lines[node.lineno - 1 : last]
+        lines[-1:] = [one[: node.end_col_offset] for one in lines[-1:]]
+        lines[:1] = [one[node.col_offset :] for one in lines[:1]]
+        return b"\n".join(lines).decode()
 
     def _split(self, path: str, lists: bool) -> tuple[str, str] | None:
         """Split an absolute path behind the session's folder, or behind the one in which its first wildcard lies.
@@ -453,9 +470,10 @@ class _Parameters:
     ) -> Parameter:
         if value not in self.known:
             plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
-            name, number = plain, 2
+            name, number = plain, self._numbered.get(plain, 2)
             while name in self._taken or keyword.iskeyword(name):
                 name, number = f"{plain}_{number}", number + 1
+            self._numbered[plain] = number
             self._taken.add(name)
             self.known[value] = Parameter(name, value, about, brought, is_folder)
         return self.known[value]
@@ -469,13 +487,10 @@ def _lists(function: ast.expr, called: str) -> bool:
     return bool(_FOLDERS.match(called))
 
 
-def _ends_with(value: str, name: str) -> bool:
-    return PurePath(value).is_absolute() and PurePath(value).name == PurePath(name).name
-
-
 def _word_near(words: str, start: int, end: int) -> str:
     """Return the word before a number of a question, else the one after it; empty if neither says anything."""
-    before, after = _WORD.findall(words[:start])[-1:], _WORD.findall(words[end:])[:1]
+    before = _WORD.findall(words[max(0, start - _NEAR_CHARS) : start])[-1:]
+    after = _WORD.findall(words[end : end + _NEAR_CHARS])[:1]
     return next((one for one in (*before, *after) if one.lower() not in _FILLERS and one.isascii()), "")
 
 

@@ -122,6 +122,44 @@ def test_a_server_that_lists_too_much_is_a_wrong_setting(listing, tmp_path):
         McpServers(servers, folder=tmp_path / "logs", start_seconds=60)
 
 
+FLOOD = """
+import json, select, sys
+from pathlib import Path
+
+def send(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "h", "version": "1"}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    if method == "initialize":
+        send(id=number, result=info)
+    elif method == "tools/call":
+        send(id=number, result={"content": [{"type": "text", "text": "fine"}]})
+    elif method == "tools/list":
+        send(id=number, result={"tools": [{"name": "fine", "inputSchema": {"type": "object"}}]})
+        sent = 0
+        while sent < 3000 and select.select([], [sys.stdout], [], 1.0)[1]:
+            send(id=f"{sent:01000}", method="ping")
+            sent += 1
+        Path(sys.argv[1]).write_text(str(sent))
+    elif method and number is not None:
+        send(id=number, error={"code": -32601, "message": "no such method"})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="select is for sockets there")
+def test_of_a_server_that_reads_no_answers_no_more_requests_are_read_until_it_does(tmp_path):
+    servers = read_mcp_servers({"h": {"command": sys.executable, "args": ["-c", FLOOD, str(tmp_path / "sent")]}})
+
+    with McpServers(servers, folder=tmp_path / "logs", start_seconds=60) as opened:
+        (tool,) = (one.connect(PluginContext(tmp_path)) for one in opened.specs())
+        assert tool() == "fine"
+
+    assert int((tmp_path / "sent").read_text()) < 1500
+
+
 REF = {"$ref": "#/$defs/a"}
 LARGE = 20_000
 SCHEMAS = {

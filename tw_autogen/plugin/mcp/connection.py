@@ -36,6 +36,7 @@ _LONGEST_ERROR = 1000
 _HEAD = 200
 _MOST_PAGES = 100
 _MOST_TOOLS, _MOST_LISTED_CHARS = 1000, 2_000_000
+_MOST_UNSENT = 4
 _HTTP_SECONDS = 30.0
 _STOP_SECONDS = 8.0
 _CLOSED, _SESSION_GONE = -32000, -32600  # what the SDK's HTTP transport says of a server that is gone
@@ -210,7 +211,8 @@ class Connection:
         """Open the way to the server, and see when it ends."""
         async with contextlib.AsyncExitStack() as stack:
             read, write = await stack.enter_async_context(self._open_streams(stack))
-            yield _WatchedStream(read, self), write
+            answers = _AnswerStream(write)
+            yield _WatchedStream(read, self, answers), answers
 
     def _open_streams(self, stack: contextlib.ExitStack | contextlib.AsyncExitStack) -> Any:
         server = self._server
@@ -246,11 +248,18 @@ class Connection:
 
 
 class _WatchedStream:
-    """A stream of messages that tells when it ends; the SDK has no other word for a server that is gone."""
+    """A stream of messages that tells when it ends; the SDK has no other word for a server that is gone.
 
-    def __init__(self, inner: Any, connection: Connection) -> None:
+    Args:
+        inner: The SDK's stream.
+        connection: Whose it is.
+        answers: While too many wait there, nothing more is read: the SDK has a task for each request of the server's.
+    """
+
+    def __init__(self, inner: Any, connection: Connection, answers: _AnswerStream) -> None:
         self._inner = inner
         self._connection = connection
+        self._answers = answers
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -259,6 +268,7 @@ class _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
+        await self._answers.wait_for_room()
         try:
             item = await self._inner.__anext__()
         except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -268,6 +278,7 @@ class _WatchedStream:
         return item
 
     async def receive(self) -> Any:
+        await self._answers.wait_for_room()
         try:
             item = await self._inner.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
@@ -277,6 +288,39 @@ class _WatchedStream:
         return item
 
     async def __aenter__(self) -> _WatchedStream:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._inner.__aexit__(*error)
+
+
+class _AnswerStream:
+    """A stream to the server that counts the answers which wait for the server to read them."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._unsent = 0
+        self._sent = anyio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def send(self, item: Any) -> None:
+        is_answer = not hasattr(item.message, "method")  # while requests of ours wait, what it sends has to be read
+        self._unsent += is_answer
+        try:
+            await self._inner.send(item)
+        finally:
+            self._unsent -= is_answer
+            self._sent.set()
+
+    async def wait_for_room(self) -> None:
+        while self._unsent >= _MOST_UNSENT:
+            self._sent = anyio.Event()
+            await self._sent.wait()
+
+    async def __aenter__(self) -> _AnswerStream:
         await self._inner.__aenter__()
         return self
 
