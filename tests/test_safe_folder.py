@@ -728,3 +728,12 @@ def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
 
     assert (tmp_path / "disk" / "photo.jpg").exists(), done.stderr
     assert not (tmp_path / "work" / "old" / "scratch").exists()
+
+
+def test_a_walk_that_is_led_down_and_down_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr("tw_autogen.safe_folder.directory_tree._DEEPEST", 50)
+    (tmp_path / "a" / "/".join("b" * 60)).mkdir(parents=True)
+    with SafeFolder(tmp_path) as folder:
+        assert len(list(folder.walk())) == 51
+        with pytest.raises(OSError, match="not empty"):
+            folder.remove_tree("a")

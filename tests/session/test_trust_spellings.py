@@ -309,6 +309,21 @@ def test_a_settings_file_is_not_larger_than_people_write(here):
         read_settings()
 
 
+def test_a_yes_to_what_was_shown_lets_a_server_of_the_users_own_take_no_module_from_the_folder(here, tmp_path):
+    write(tmp_path / "own", **{"served.py": ""})
+    write(here, **{"served.py": f"open({str(tmp_path / 'ran')!r}, 'w')", "tw_autogen.yaml": "kernel.sandbox: 'off'"})
+    server = {"command": sys.executable, "args": ["-m", "served"], "env": {"PYTHONPATH": str(tmp_path / "own")}}
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    assert read_settings().trust is Trust.full
+
+    for project in (None, here):
+        with pytest.raises(ConfigError, match="MCP server 'm'"):
+            open_session(ScriptedModel([]), mcp_servers={"m": server}, project=project, folder=tmp_path / "sessions")
+
+    assert not (tmp_path / "ran").exists()
+
+
 LOOKING = {
     "npx": (("npx", "-y", "@modelcontextprotocol/server-time"), True),
     "npx with an absolute path": (("npx", "-y", "server-filesystem", "/data"), True),

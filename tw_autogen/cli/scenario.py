@@ -210,7 +210,7 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
     if write:
         _replace(write, put_table(write, made))
     elif check:
-        if check.read_text(encoding="utf-8") != put_table(check, made):
+        if put_table(check, made) != check.read_text(encoding="utf-8"):  # which refuses what is no plain file
             click.echo(f"{check}: the table is not that of the recordings; --write {check} mends it", err=True)
             ctx.exit(Exit.failed)
     else:

@@ -29,6 +29,10 @@ _MOST_HELD = 32
 """How many levels of a tree are held open at once; deeper ones are left by `..`, which is verified."""
 
 
+_DEEPEST = 50_000
+"""Levels below the first one: code that moves folders meanwhile could lead a walk down for ever."""
+
+
 class Descent:
     """A walk through the directories of a tree, depth first, with a bounded number of open descriptors.
 
@@ -94,6 +98,8 @@ class Descent:
             self._up()
 
     def _down(self, name: str) -> None:
+        if len(self._names) >= _DEEPEST:
+            raise OSError(errno.ELOOP, f"more than {_DEEPEST} folders in one another", name)
         inner = open_to_empty(self.at, name) if self._leave else open_folder(self.at, name, listed=True)
         above = identity(self.at)
         if isinstance(self.at, int) and len(self._above) >= _MOST_HELD:

@@ -139,7 +139,9 @@ def open_session(
     earlier = None
     if resume is not None:
         workspace = Path(folder or read.read("session", SessionSettings).workspace)
-        earlier = EarlierSession.read(session_folder(resume, workspace), trust=trust)
+        place, distrusted = session_folder(resume, workspace), distrusted_folder(read)
+        trust = trust and not (distrusted and place.is_relative_to(distrusted))  # that of a project says nothing of it
+        earlier = EarlierSession.read(place, trust=trust)
     with compared_with(read.files):
         specs = check_plugins(several(plugins), own=own, project=project.plugins if project else ())
         seats = [

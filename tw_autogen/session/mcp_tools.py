@@ -21,6 +21,7 @@ from tw_autogen.session.named_places import program_name, server_files
 from tw_autogen.session.role_seats import Seat, runs_code
 from tw_autogen.session.trust_review import distrusted_folder
 from tw_autogen.settings import Settings
+from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import state_folder
 from tw_autogen.trusted_files import TrustedFiles, compared_with
 
@@ -72,7 +73,8 @@ def start_mcp_servers(
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
-    if distrusted is not None:
+    said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
+    if not from_folder and not said:
         servers = tuple(_without_programs_of_here(_without_modules_of_here(one), undo) for one in servers)
     start = Path.cwd() if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)
