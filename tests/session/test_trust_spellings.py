@@ -16,7 +16,7 @@ from tw_autogen.session import read_project, read_settings, review_folder, trust
 from tw_autogen.session.named_places import server_files
 from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings_trust import Trust
-from tw_autogen.testing import ScriptedModel
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 SETTINGS = "tw_autogen.yaml"
 
@@ -307,6 +307,21 @@ def test_a_settings_file_is_not_larger_than_people_write(here):
 
     with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: cannot be read \(it has more than 100 kB"):
         read_settings()
+
+
+def test_trust_of_a_project_is_none_of_a_strangers_session_in_the_current_folder(here, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "stranger").mkdir()
+    with monkeypatch.context() as stranger:
+        stranger.setenv("HOME", str(tmp_path / "stranger"))
+        with open_session(ScriptedModel([plans("Hi.", to="User")]), kernel=FakeKernel()) as session:
+            session.ask("hello")
+    resumed = {"resume": session.id, "kernel": FakeKernel(), "trust": True}
+
+    with pytest.raises(ConfigError, match="this user did not make this session in this folder"):
+        open_session(ScriptedModel([]), project=tmp_path / "mine", **resumed)
+    with open_session(ScriptedModel([]), **resumed) as session:
+        assert session.rounds
 
 
 def test_a_yes_to_what_was_shown_lets_a_server_of_the_users_own_take_no_module_from_the_folder(here, tmp_path):
