@@ -157,12 +157,13 @@ class Settings:
         self._environ = environ or {}
         own = dict(self._user_file(user_file) if user_file else ())
         folder = list(dict(self._project(project) if project else ()).items())
-        sources = [
-            *own.items(),
-            *folder,
+        said = [
             *self._environment(environ or {}),
             *((key, _given(key, value)) for key, value in (keywords or {}).items()),
         ]
+        self.overridden = frozenset(key for key, _ in said)
+        """Settings that hold whatever files say: the environment or the caller has them."""
+        sources = [*own.items(), *folder, *said]
         paired = {one.file for key, one in folder if key == "model.api_key" and one.value}
         senders: dict[str, list[Setting]] = {}
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
@@ -400,6 +401,8 @@ class Settings:
             if key in self._grants:
                 value = _real(value)
             if key in ("session.role_folder", "plugin.folder"):
+                if not value:
+                    raise OSError("it names no folder; leave it out")
                 _check_path(Path(value))
         except (RuntimeError, OSError) as error:  # RuntimeError: `~name` of no user
             words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"

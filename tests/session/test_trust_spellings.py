@@ -324,6 +324,28 @@ def test_trust_of_a_project_is_none_of_a_strangers_session_in_the_current_folder
         assert session.rounds
 
 
+HOST_PLUGIN = (
+    "from tw_autogen.plugin import plugin\n\n@plugin(runs_in='host')\ndef tool() -> int:\n    '''Go.'''\n    return 1\n"
+)
+
+
+@pytest.mark.parametrize("key", ["plugin.folder", "session.role_folder"])
+def test_an_empty_folder_of_code_is_an_error(here, key):
+    write(here, **{"tw_autogen.yaml": f"{key}: ''"})
+
+    with pytest.raises(ConfigError, match=rf"{key}: it names no folder; leave it out"):
+        read_settings()
+
+
+def test_the_plugins_that_are_shown_are_those_that_would_be_used(here, monkeypatch):
+    write(here, **{"tw_autogen.yaml": "plugin.folder: decoy", "decoy/x.txt": "", "tools/tool.py": HOST_PLUGIN})
+    monkeypatch.setenv("TW_AUTOGEN_PLUGIN_FOLDER", "tools")
+
+    wants = [want.does for want in review_folder().wants if want.name == "plugins"]
+
+    assert any("tools/tool.py" in one for one in wants)
+
+
 def test_a_yes_to_what_was_shown_lets_a_server_of_the_users_own_take_no_module_from_the_folder(here, tmp_path):
     write(tmp_path / "own", **{"served.py": ""})
     write(here, **{"served.py": f"open({str(tmp_path / 'ran')!r}, 'w')", "tw_autogen.yaml": "kernel.sandbox: 'off'"})

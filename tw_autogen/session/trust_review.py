@@ -352,7 +352,7 @@ class Review:
     def _placed(self, room: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
         said = [one.setting.value for one in self.settings.left_out if one.key == f"{room}.{name}"]
-        if said and said[-1]:
+        if said and f"{room}.{name}" not in self.settings.overridden:
             return str(said[-1])
         return str(
             getattr(self.settings.read(room, {"session": SessionSettings, "plugin": PluginSettings}[room]), name)
