@@ -24,7 +24,7 @@ from tw_autogen.trust_store import (
 )
 from tw_autogen.unlisted_folders import listed_names
 
-_BETWEEN_PATHS = re.compile(r"(?:\$\w+/|[\s=:,;'\"&|()<>@`\[\]{}])+")
+_BETWEEN_PATHS = re.compile(r"\$\w{1,60}/|[\s=:,;'\"&|()<>@`\[\]{}]+")
 _SIGNS = "=:,;'\""
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
