@@ -709,14 +709,14 @@ def test_closed_files_in_a_folder_that_code_may_write_stay_closed_on_every_way_i
 def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
     (tmp_path / "disk").mkdir()
     (tmp_path / "disk" / "photo.jpg").write_text("x")
-    (tmp_path / "work" / "old" / place / "usb").mkdir(parents=True)
-    (tmp_path / "work" / "old" / "scratch").write_text("x")
-    mounted = f"mount --bind {tmp_path}/disk {tmp_path}/work/old/{place}/usb"
+    (tmp_path / "mine" / "old" / place / "usb").mkdir(parents=True)
+    (tmp_path / "mine" / "old" / "scratch").write_text("x")
+    mounted = f"mount --bind {tmp_path}/disk {tmp_path}/mine/old/{place}/usb"
     remove = (
         "import sys; from tw_autogen.safe_folder import SafeFolder\n"
         "with SafeFolder(sys.argv[1]) as folder: folder.remove_tree('old')"
     )
-    words = [sys.executable, "-c", remove, str(tmp_path / "work")]
+    words = [sys.executable, "-c", remove, str(tmp_path / "mine")]
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", f"{mounted} || exit 77; exec {shlex.join(words)}"],
         capture_output=True,
@@ -727,7 +727,7 @@ def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
         pytest.skip("nothing can be mounted here")
 
     assert (tmp_path / "disk" / "photo.jpg").exists(), done.stderr
-    assert not (tmp_path / "work" / "old" / "scratch").exists()
+    assert not (tmp_path / "mine" / "old" / "scratch").exists()
 
 
 def test_a_walk_that_is_led_down_and_down_ends(tmp_path, monkeypatch):

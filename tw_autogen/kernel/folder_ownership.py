@@ -54,10 +54,9 @@ class FolderOwnership:
             uid: The kernel's user; 0: the host's.
         """
         with self._lock:
-            owners = hand_over(folder, uid)
             let = self._let.setdefault(folder, _Let())
             let.users.append(uid)
-            let.owners = {**owners, **let.owners}
+            let.owners = {**hand_over(folder, uid), **let.owners}
 
     def leave(self, folder: Path, uid: int) -> None:
         """Forget a kernel that has ended; the last one's folder is given back.

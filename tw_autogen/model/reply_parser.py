@@ -53,8 +53,9 @@ _PYTHON_TAG = re.compile(r"<\|python_tag\|>(?![\"'])")
 _LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
 _LONGEST_TAG = 40
 _MOST_CODE_FIELDS = 3
-_MOST_REJOINED = 20
 """In how many objects of a reply the field with code is looked for."""
+_MOST_REJOINED = 20
+"""How many Python blocks of a reply may go on behind an inner fence."""
 _MOST_REPAIRED = 100
 """How many objects of a reply are repaired: to find that one is not well-formed costs the whole text before it."""
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones

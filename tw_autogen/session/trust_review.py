@@ -44,6 +44,7 @@ _MOST_NAME_CHARS = 100
 _MOST_LISTED_CHARS = 1500
 """Of one name, and of all, in a line that lists them."""
 _MOST_WANTS = 40
+_MOST_EXAMPLES_NAMED = 30
 _MOST_WANT_CHARS = 600
 _MOST_CHARS = 3000
 """What a person who is asked would still read: things, the characters of one, and of all."""
@@ -73,9 +74,6 @@ _MEANS = {
     "code_interpreter.approval": "when you are asked about code",
     "planner.approval": "when you are asked about plans",
 }
-
-
-_MOST_EXAMPLES_NAMED = 30
 
 
 @dataclass(frozen=True)
