@@ -59,12 +59,15 @@ class TrustedFiles:
         real: The same by paths with links resolved, for files outside of `folders` that are read under another name.
         folders: Absolute; each file of code in these was hashed, so that one without a digest is new. Folders in them
             whose names begin with a dot are left out.
+        imported: Those of `folders` that are compared when a module is imported: not the project's own, which may hold
+            an environment of Python.
     """
 
     sha256: str
     digests: Mapping[str, str] = field(repr=False)
     real: Mapping[str, str] = field(default_factory=dict, repr=False)
     folders: tuple[str, ...] = ()
+    imported: tuple[str, ...] = ()
 
     @classmethod
     def hashed(
@@ -109,7 +112,9 @@ class TrustedFiles:
         for one, real in walked.items():  # by the folder's other name too, links below it not followed
             below = {real + place[len(one) :]: digest for place, digest in digests.items() if _is_below(place, one)}
             digests |= {place: digest for place, digest in below.items() if place not in digests}
-        return cls(whole.hexdigest(), digests, resolved, tuple(sorted({*walked, *walked.values()})))
+        places = {*walked, *walked.values()}
+        imported = places - {os.path.abspath(folder), os.path.realpath(folder)}
+        return cls(whole.hexdigest(), digests, resolved, tuple(sorted(places)), tuple(sorted(imported)))
 
     def places(self) -> list[str]:
         """Return the paths of all files that were there and could be read, also those that links lead to."""
@@ -295,14 +300,20 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
 
     Args:
         folder: Of a role, or of plugins.
-        files: What is compared; None: modules of this folder are imported as usual.
+        files: What is compared, also in the other folders of `files.imported`; None: modules of this folder, and of
+            those that were compared with it, are imported as usual.
     """
-    names = {os.path.abspath(folder), os.path.realpath(folder)}
+    own = {os.path.abspath(folder), os.path.realpath(folder)}
+    if files is None:
+        ended = {id(_GUARDED[known]) for known in _GUARDED if any(_is_below(one, known) for one in own)}
+        names = {known for known, one in _GUARDED.items() if id(one) in ended}
+    else:
+        names = {*own, *files.imported}
     if all(_GUARDED.get(one) is files for one in names):
         return
     for one in names:
         if files is None:
-            _GUARDED.pop(one, None)
+            del _GUARDED[one]
         else:
             _GUARDED[one] = files
     if _finder_of not in sys.path_hooks:

@@ -209,6 +209,25 @@ def test_the_table_of_costs_is_printed_written_and_checked(tw, greeting, tmp_pat
     assert tw("table", "./greeting", "--check", "README.md").exit_code == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes in folders")
+@pytest.mark.parametrize("how", ["--check", "--write"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "missing"])
+def test_a_table_is_compared_with_and_put_into_plain_files_only(tw, greeting, tmp_path, how, kind):
+    record(tw, "hello!")
+    other = tmp_path / "other.md"
+    other.write_text("private\n", encoding="utf-8")
+    if kind == "link":
+        (tmp_path / "README.md").symlink_to(other)
+    elif kind == "pipe":
+        os.mkfifo(tmp_path / "README.md")
+
+    ran = tw("table", "./greeting", how, "README.md")
+
+    assert ran.exit_code == 2
+    assert ("it can't be read: No such file" if kind == "missing" else "no plain file") in ran.stderr
+    assert other.read_text(encoding="utf-8") == "private\n"
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -260,15 +279,3 @@ def test_replies_are_written_over_no_link(tw, greeting, tmp_path):
 
     assert (ran.exit_code, "a link; replies are written to no file elsewhere" in ran.stderr) == (2, True)
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_the_table_is_written_over_no_link(tw, greeting, tmp_path):
-    (tmp_path / "README.md").symlink_to(tmp_path / "precious.md")
-    mark = "<!-- calls and tokens: written by `tw-autogen scenario table --write`, not by hand -->"
-    text = f"{mark}\n<!-- end of calls and tokens -->\n"
-    (tmp_path / "precious.md").write_text(text, encoding="utf-8")
-
-    ran = tw("table", "./greeting", "--write", "README.md")
-
-    assert (ran.exit_code, "README.md: a link; name the file that it leads to" in ran.stderr) == (2, True)
-    assert (tmp_path / "precious.md").read_text(encoding="utf-8") == text

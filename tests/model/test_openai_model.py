@@ -284,6 +284,20 @@ def test_a_stream_that_breaks_off_is_asked_again_and_no_text_is_given_twice(torn
     assert "stream" not in server.requests[1]
 
 
+def call_of(text):
+    return {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": text}}]}
+
+
+@pytest.mark.parametrize("delta", [lambda text: {"content": text}, call_of])
+def test_a_streamed_answer_has_a_longest_size(delta):
+    pieces = []
+    endless = streamed(*[delta("x" * 1_000_000)] * 17)
+    with scripted_server(endless) as server, pytest.raises(ModelError, match="an answer of more than 16 000 000"):
+        model_at(server, max_tries=1).complete(ASKED, on_text=pieces.append)
+
+    assert len("".join(pieces)) in (16_000_000, 0)
+
+
 def test_a_connection_that_always_breaks_is_an_error():
     with (
         scripted_server(Broken) as server,

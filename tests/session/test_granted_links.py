@@ -1,5 +1,6 @@
 """What a user grants by a name in a folder that nobody trusts leads over no link out of it."""
 
+import contextlib
 import sys
 from contextlib import ExitStack
 
@@ -50,6 +51,40 @@ def test_a_file_of_servers_over_such_a_link_is_an_error_and_starts_nothing(linke
         open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "sessions", **given)
 
     assert not (linked / "ran").exists()
+
+
+RECALLED = {
+    "recall.experience": "exp_1.yaml",
+    "recall.planner_examples": "one.yaml",
+    "recall.code_examples": "one.yaml",
+    "code_interpreter.policy": "ours.yaml",
+}
+
+
+@pytest.mark.parametrize("key", RECALLED)
+@pytest.mark.parametrize("way", ["the folder", "a file in it"])
+def test_lessons_examples_and_a_policy_are_read_over_no_such_link(linked, tmp_path, key, way):
+    texts = {
+        "exp_1.yaml": "experience_text: private\n",
+        "one.yaml": "enabled: false\nrounds: [{posts: []}]\n",
+        "ours.yaml": "base: strict\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / "private" / "in" / name).write_text(text, encoding="utf-8")
+        (linked / "mine" / name).symlink_to(tmp_path / "private" / "in" / name)
+    folder = "data/in" if way == "the folder" else "mine"
+    value = f"{folder}/ours.yaml" if key == "code_interpreter.policy" else folder
+
+    def opened(trust):
+        settings = {key: value}
+        return open_session(
+            ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "s", settings=settings, trust=trust
+        )
+
+    with pytest.raises(ConfigError, match=r"a link out of .* which is not trusted"):
+        opened(trust=False)
+    with contextlib.suppress(ConfigError):  # the example is none
+        opened(trust=True).close()
 
 
 @pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])

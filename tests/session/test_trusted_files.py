@@ -166,6 +166,34 @@ def test_what_a_role_imports_later_is_what_was_hashed(folder, tmp_path, role, sw
     assert not ran.exists()
 
 
+@pytest.mark.parametrize("place", ["roles/common", "plugins"])
+@pytest.mark.parametrize("trusted_anew", [False, True])
+def test_what_a_role_imports_later_from_beside_its_folder_is_what_was_hashed(
+    folder, tmp_path, monkeypatch, place, trusted_anew
+):
+    ran, module = tmp_path / "ran", folder / place / "beside.py"
+    module.parent.mkdir(exist_ok=True)
+    module.write_text("VALUE = 1\n", encoding="utf-8")
+    late = f"    def aside(self):\n        import sys\n        sys.path.insert(0, {str(module.parent)!r})\n"
+    late += "        import beside\n        return beside.VALUE\n"
+    (folder / "roles" / "crier" / "crier.py").write_text(ROLE + late, encoding="utf-8")
+    (folder / "tw_autogen.yaml").write_text('session.roles: ["planner", "crier"]', encoding="utf-8")
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    with opened(read_settings(), tmp_path) as session:
+        (found,) = [one for one in session.roles if one.name == "Crier"]
+        module.write_text(evil(ran) + "VALUE = 2\n", encoding="utf-8")
+
+        if trusted_anew:  # whole, for one call: nothing is compared
+            with opened(read_settings(trust=True), tmp_path / "anew") as session:
+                (found,) = [one for one in session.roles if one.name == "Crier"]
+                assert found.aside() == 2
+        else:
+            with pytest.raises(ImportError, match="changed since its folder was trusted"):
+                found.aside()
+    assert ran.exists() is trusted_anew
+
+
 @pytest.mark.parametrize("way", ["", "linked", "roles linked"])
 @pytest.mark.parametrize("name", ["deep.py", "deep"])
 def test_a_link_of_a_new_name_to_another_trusted_file_is_new(folder, tmp_path, name, way):

@@ -48,6 +48,7 @@ _SECONDS = click.option(
     "--seconds", default=PATIENCE, show_default=True, metavar="S", help="How long a live reply, and a round, may take."
 )
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_MOST_README_BYTES = 4 << 20
 
 
 @click.group("scenario")
@@ -208,25 +209,39 @@ def table(ctx: click.Context, names: tuple[str, ...], write: Path | None, check:
     """Print calls and tokens of each recording as a Markdown table."""
     made = costs_table(find_named(names, trust=True))
     if write:
-        _replace(write, put_table(write, made))
+        _replace(write, put_table(write, _text_of(write), made))
     elif check:
-        if put_table(check, made) != check.read_text(encoding="utf-8"):  # which refuses what is no plain file
+        text = _text_of(check)
+        if put_table(check, text, made) != text:
             click.echo(f"{check}: the table is not that of the recordings; --write {check} mends it", err=True)
             ctx.exit(Exit.failed)
     else:
         click.echo(visible(made))
 
 
+def _text_of(file: Path) -> str:
+    """Read a file, over no link.
+
+    Raises:
+        ScenarioError: it is none, a link, or can't be read.
+    """
+    try:
+        with held_folder(file.parent) as folder:
+            if folder.has_entry(file.name) and not folder.has_file(file.name):
+                raise ScenarioError("no plain file; name the file that it leads to if it is a link", path=file)
+            return folder.read_file(file.name, limit_bytes=_MOST_README_BYTES).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"it can't be read: {getattr(error, 'strerror', None) or error}", path=file) from error
+
+
 def _replace(file: Path, text: str) -> None:
     """Write a file anew, over no link.
 
     Raises:
-        ScenarioError: it is one, or can't be written.
+        ScenarioError: it can't be written.
     """
     try:
         with held_folder(file.parent) as folder:
-            if not folder.has_file(file.name):
-                raise ScenarioError("a link; name the file that it leads to", path=file)
             folder.write_file(file.name, text.encode())
     except OSError as error:
         raise ScenarioError(f"not written: {error.strerror or error}", path=file) from error

@@ -33,19 +33,17 @@ def costs_table(scenarios: Sequence[Scenario]) -> str:
     return "\n".join(lines)
 
 
-def put_table(readme: Path, table: str) -> str:
+def put_table(readme: Path, text: str, table: str) -> str:
     """Return a README's text with the table between its marks.
 
     Args:
-        readme: The file, with both marks; not changed.
+        readme: The file, as an error names it.
+        text: What it holds, with both marks.
         table: Lines of Markdown.
 
     Raises:
-        ScenarioError: there is no such file, or the marks aren't in it.
+        ScenarioError: the marks aren't in it.
     """
-    if not readme.is_file():
-        raise ScenarioError("there is no such file", path=readme)
-    text = readme.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

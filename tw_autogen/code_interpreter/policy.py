@@ -17,6 +17,7 @@ from tw_autogen.code_interpreter import rules as table
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.syntax import ModulePath, calls_in, format_attributes
 from tw_autogen.errors import ConfigError, PolicyError, nearest, unknown_key
+from tw_autogen.named_folders import named_file
 from tw_autogen.yaml_files import read_mapping
 
 PLUGIN: Final = "<plugin>"
@@ -163,15 +164,17 @@ _FLAGS = ("shell", "dynamic", "only_plugins")
 _KEYS = ("base", *_SETS, *_FLAGS)
 
 
-def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
+def find_policy(wanted: str | Path, *, folder: Path | None = None, distrusted: Path | None = None) -> Policy:
     """Return the policy of a name, or read one from a YAML file.
 
     Args:
         wanted: A name in `POLICIES`, or a path that ends in `.yaml` or `.yml`.
         folder: Where a relative path begins; None: the current folder.
+        distrusted: A folder that somebody else may have made: a link there must not lead out of it. None: there is
+            none.
 
     Raises:
-        ConfigError: there is no such policy.
+        ConfigError: there is no such policy, or a link out of `distrusted` leads to it.
         PolicyError: its YAML is wrong.
 
     Example:
@@ -180,7 +183,8 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
     """
     name = str(wanted).strip()
     if name.endswith((".yaml", ".yml")):
-        return read_policy((folder or Path()) / name)
+        path = (folder or Path()) / name
+        return read_policy(named_file(path, distrusted=distrusted)[0] if distrusted else path)
     known = name.replace("_", "-")
     if known not in POLICIES:
         raise ConfigError(

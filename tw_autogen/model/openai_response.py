@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any
 
 from tw_autogen.model.chat_model import Completion, ToolCall, Usage
+
+_MOST_STREAMED_CHARS = 16_000_000
+_CHARS_OF_CALL = 200
+"""What a call of a tool counts for besides its text."""
 
 
 def read_usage(usage: Any) -> Usage:
@@ -42,15 +47,16 @@ def read_answer(answer: Any) -> Completion | None:
 @dataclass
 class _GrowingCall:
     id: str
-    name: str = ""
-    arguments: str = ""
+    name: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
 
 
 class StreamAccumulator:
     """A streamed answer: `add` chunks; once `finished`, `completion` gives the whole."""
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._text = StringIO()
+        self._chars_left = _MOST_STREAMED_CHARS
         self._calls: list[_GrowingCall] = []
         self._at: dict[int | None, _GrowingCall] = {}
         self._usage: Any = None
@@ -63,7 +69,11 @@ class StreamAccumulator:
         return bool(self._finish_reason)
 
     def add(self, chunk: Any) -> str:
-        """Add a chunk, and return its text."""
+        """Add a chunk, and return its text.
+
+        Raises:
+            ValueError: the answer is longer than 16 000 000 characters.
+        """
         self._usage = _field(chunk, "usage") or self._usage  # a running total: the last one counts
         self._model = _text(_field(chunk, "model")) or self._model
         choice = _first(_field(chunk, "choices"))
@@ -72,13 +82,14 @@ class StreamAccumulator:
         for part in _items(_field(delta, "tool_calls")):
             self._add_call(part)
         text = _text(_field(delta, "content")) or _text(_field(delta, "refusal"))
-        self._pieces.append(text)
+        self._take(len(text))
+        self._text.write(text)
         return text
 
     def completion(self) -> Completion:
         """Return the whole answer."""
-        calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in self._calls)
-        return Completion("".join(self._pieces), calls, read_usage(self._usage), self._finish_reason, self._model)
+        calls = tuple(ToolCall(call.id, "".join(call.name), "".join(call.arguments)) for call in self._calls)
+        return Completion(self._text.getvalue(), calls, read_usage(self._usage), self._finish_reason, self._model)
 
     def _add_call(self, part: Any) -> None:
         index, id = _field(part, "index"), _text(_field(part, "id"))
@@ -88,8 +99,15 @@ class StreamAccumulator:
             call = self._at[index] = _GrowingCall(id)
             self._calls.append(call)
         function = _field(part, "function")
-        call.name += _text(_field(function, "name"))
-        call.arguments += _arguments(function)
+        name, arguments = _text(_field(function, "name")), _arguments(function)
+        self._take(_CHARS_OF_CALL + len(name) + len(arguments))
+        call.name.append(name)
+        call.arguments.append(arguments)
+
+    def _take(self, chars: int) -> None:
+        self._chars_left -= chars
+        if self._chars_left < 0:
+            raise ValueError(f"an answer of more than {_MOST_STREAMED_CHARS:,} characters".replace(",", " "))
 
 
 def _field(data: Any, name: str) -> Any:

@@ -124,9 +124,9 @@ def open_session(
             session to go on with, it is open elsewhere, damaged, or not this user's.
         SandboxError: no sandbox can stand around the code here.
     """
-    policy = checked_policy(policy)
     place = project.folder if isinstance(project, Project) else project
     read = settings if isinstance(settings, Settings) else read_logged(settings, project=place, trust=trust)
+    policy = checked_policy(policy, distrusted=distrusted_folder(read))
     given = {
         role: resolve_model(replace(read.read("model", ModelSettings), name=one)) if isinstance(one, str) else one
         for role, one in checked_models(model, names=True).items()
@@ -200,11 +200,12 @@ def open_team(
             raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {seat.kernel!r}")
     approve = checked_approve(approve)
     read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
-    models = Models(read, examples, distrusted=distrusted_folder(read))
+    distrusted = distrusted_folder(read)
+    models = Models(read, examples, distrusted=distrusted)
     for seat in seats:
         if known(seat.role):
             models.pick(seat)  # a missing model is told before any folder or process is made
-            policy_of(seat, read)
+            policy_of(seat, read, distrusted=distrusted)
     options = read.read("session", SessionSettings)
     session_id = earlier.id if earlier else new_id("session")
     root = earlier.folder if earlier else chosen_folder(read, folder) / session_id
@@ -222,7 +223,7 @@ def open_team(
             undo,
             lambda path: _refused(path, approve, opened),
             resume=variables,
-            distrusted=distrusted_folder(read),
+            distrusted=distrusted,
             root=root,
         )
         servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
@@ -256,7 +257,7 @@ def open_team(
             entry=planners[0].name if planners else None,
             learner=models.learner(seats),
             grants=kernels.grants,
-            distrusted=distrusted_folder(read),
+            distrusted=distrusted,
             earlier=earlier,
         )
         mark_own_session(root)
@@ -334,7 +335,7 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
         opening,
         **{name: given[name] for name in ("roles", "project", "mcp_servers") if name in given},
         plugins=check_plugins(given.get("plugins", ())),
-        policy=checked_policy(given.get("policy")),
+        policy=checked_policy(given.get("policy"), distrusted=distrusted_folder(settings)),
         approve=checked_approve(given.get("approve")),
     )
 
@@ -476,7 +477,8 @@ def _worker(
     role: Role
     if known(seat.role):
         own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
-        name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read)
+        distrusted = distrusted_folder(read)
+        name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read, distrusted=distrusted)
         if kernel is kernels.shared:
             policy = replace(policy, install=read.read("kernel", KernelSettings).install)
         role = CodeInterpreter(
@@ -490,7 +492,7 @@ def _worker(
             name=name,
             approve=approve,
             keeps_definitions=alone,
-            distrusted=distrusted_folder(read),
+            distrusted=distrusted,
         )
     elif isinstance(seat.role, str | Path | type):
         spec = role_spec(seat.role)

@@ -52,8 +52,9 @@ class GroupMember(SpeakingAgent):
     ) -> None:
         super().__init__(name, *args, does=does, **host)
         self._model = seat.model
-        self.seat = dataclasses.replace(seat, name=name, model=self._own_model())
         self.shared = session or SharedSession()
+        policy = checked_policy(seat.policy, distrusted=self.shared.distrusted)
+        self.seat = dataclasses.replace(seat, name=name, model=self._own_model(), policy=policy)
         self.shared.join(self)
         self._register_functions()
 
@@ -176,7 +177,7 @@ class CodeInterpreterAgent(GroupMember):
     ) -> None:
         specs = check_plugins(all_with_context(several(plugins)))
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
-        seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=checked_policy(policy))
+        seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=policy)
         super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)
 
     def _plugins_of(self) -> Sequence[PluginSpec]:
