@@ -78,7 +78,7 @@ READ = {
     "tw_autogen/role/role_source.py": "the user's roles",
     "tw_autogen/role/taskweaver/api.py": "the user's roles",
     "tw_autogen/role/taskweaver/spec.py": "the user's roles",
-    "tw_autogen/safe_folder/names_elsewhere.py": "lists open folders that code may write, before a kernel starts",
+    "tw_autogen/safe_folder/used_elsewhere.py": "lists open folders that code may write, before a kernel starts",
     "tw_autogen/safe_folder/protected_names.py": "lists open folders that the user grants, before a kernel starts",
     "tw_autogen/cli/scenario_table.py": "the user's scenarios",
     "tw_autogen/scenario/replay_and_record.py": "the user's scenarios",

@@ -256,7 +256,7 @@ def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) ->
     Raises:
         OSError: it is no plain file, too large, or unreadable.
     """
-    found, size = _opened(path)
+    found, size = open_regular(path)
     try:
         if not head and size > limit_bytes:
             raise _too_large(limit_bytes)
@@ -281,7 +281,7 @@ def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
         OSError: as `read_regular`.
     """
     digest, left = hashlib.sha256(), limit_bytes
-    found, size = _opened(path)
+    found, size = open_regular(path)
     try:
         if size > limit_bytes:
             raise _too_large(limit_bytes)
@@ -295,13 +295,20 @@ def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
     return digest.hexdigest(), limit_bytes - left
 
 
-def _opened(path: Path) -> tuple[int, int]:
-    """Open a plain file without waiting for it; return its descriptor, and its size in bytes."""
+def open_regular(path: Path) -> tuple[int, int]:
+    """Open a plain file without waiting for it; return its descriptor, and its size in bytes.
+
+    Args:
+        path: The file; links are followed.
+
+    Raises:
+        OSError: it is no plain file, or can't be opened.
+    """
     found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     about = os.fstat(found)
     if not stat.S_ISREG(about.st_mode):
         os.close(found)
-        raise OSError("it is no plain file")
+        raise OSError(errno.EINVAL, "it is no plain file")
     return found, about.st_size
 
 

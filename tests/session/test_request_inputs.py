@@ -214,5 +214,5 @@ def test_what_is_exchanged_for_a_pipe_after_the_check_is_not_waited_for(tmp_path
     (tmp_path / "s").mkdir()
     os.mkfifo(tmp_path / "a.csv")
 
-    with pytest.raises(ConfigError, match=r"a\.csv: it is no plain file any more"):
+    with pytest.raises(ConfigError, match=r"a\.csv: can't be read: it is no plain file"):
         opened_as_given(tmp_path / "a.csv", tmp_path / "s")

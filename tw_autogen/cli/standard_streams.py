@@ -48,7 +48,7 @@ def escape_what_libraries_say() -> None:
     """
     warnings.formatwarning = _warning
     if logging.lastResort is not None:  # what writes where nobody has set up logging
-        logging.lastResort.format = lambda record: visible(logging.Formatter().format(record))  # type: ignore[method-assign]
+        logging.lastResort.format = lambda record: visible(logging.Formatter().format(record))  # type: ignore[method-assign]  # of this one handler
 
 
 def _warning(

@@ -25,7 +25,7 @@ from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.private_files import cache_folder
-from tw_autogen.safe_folder import names_elsewhere, protected_below
+from tw_autogen.safe_folder import protected_below, used_elsewhere
 
 _MOST_KEPT = 500
 
@@ -155,7 +155,7 @@ def _used_outside(folders: Sequence[str]) -> Kept:
 
 
 def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], used: Sequence[str], most: int) -> Kept:
-    """Return the files of a kernel's folder that others use, as `names_elsewhere` does, but those in `used`.
+    """Return the files of a kernel's folder that others use, as `used_elsewhere` does, but those in `used`.
 
     Raises:
         KernelStartError: there are too many to be kept read-only, or the folder was exchanged.
@@ -163,7 +163,7 @@ def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], used: Sequen
     folder = str(place.folder)
     try:
         known = place.known.get(folder)
-        return names_elsewhere(folder, known=known, apart=frozenset(apart), protected=used, most=most)
+        return used_elsewhere(folder, known=known, apart=frozenset(apart), protected=used, most=most)
     except (OverflowError, PermissionError) as error:
         _check_exchanged(error, place.folder)
         said = str(error) if isinstance(error, OverflowError) else f"{error.filename}: {error.strerror}"
@@ -181,7 +181,7 @@ def protected_in(
 ) -> Kept:
     """Return what stays read-only in a folder that code may write to: settings files, hooks, files with other names.
 
-    Those that have a hard link outside of the folder are the same files elsewhere (`names_elsewhere`).
+    Those that have a hard link outside of the folder are the same files elsewhere (`used_elsewhere`).
 
     Args:
         folder: Absolute, links resolved.
@@ -204,7 +204,7 @@ def protected_in(
                 raise OverflowError(f"{folder}: more than {_MOST_KEPT} settings files and hooks")
         apart = frozenset([str(own)] if own else [])
         left = _MOST_KEPT - others - len(found)
-        found |= names_elsewhere(folder, known=known.get(folder), apart=apart, protected=tuple(found), most=left)
+        found |= used_elsewhere(folder, known=known.get(folder), apart=apart, protected=tuple(found), most=left)
     except PermissionError as error:
         _check_exchanged(error, own or Path(folder))
         raise

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.safe_folder.directory_calls import KERNEL_USERS
 from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, KeptFolder, kept_path, real_path
-from tw_autogen.safe_folder.names_elsewhere import names_elsewhere
 from tw_autogen.safe_folder.open_without_links import held_folder
 from tw_autogen.safe_folder.protected_names import is_protected, protected_below
 from tw_autogen.safe_folder.safe_folder import (
@@ -15,6 +14,7 @@ from tw_autogen.safe_folder.safe_folder import (
     remove_folder,
 )
 from tw_autogen.safe_folder.temporary_folders import private_folder, temporary_folder
+from tw_autogen.safe_folder.used_elsewhere import used_elsewhere
 
 __all__ = [
     "KERNEL_FOLDERS",
@@ -24,7 +24,7 @@ __all__ = [
     "held_folder",
     "is_protected",
     "kept_path",
-    "names_elsewhere",
+    "used_elsewhere",
     "open_unlinked",
     "private_folder",
     "protected_below",

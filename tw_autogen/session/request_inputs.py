@@ -32,6 +32,7 @@ from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import Team
+from tw_autogen.trust_store import open_regular
 from tw_autogen.variable_names import name_problem
 
 FilesWanted = Iterable[Path | str] | Path | str
@@ -309,18 +310,9 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
                         return opened.open_file(name)
                     if here is not folder:
                         raise ConfigError(f"{path}: it leads elsewhere since {here}, where code works, was moved")
-        return _opened(path) if found is None else found[0].open_file(found[1])
+        return os.fdopen(open_regular(path)[0], "rb") if found is None else found[0].open_file(found[1])
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file without waiting for it, as for what another program has put in its place since it was looked at."""
-    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(found).st_mode):
-        os.close(found)
-        raise ConfigError(f"{path}: it is no plain file any more")
-    return os.fdopen(found, "rb")
 
 
 def _name_in(path: Path, folder: Path) -> str:

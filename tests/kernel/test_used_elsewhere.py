@@ -9,7 +9,7 @@ import pytest
 from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.environment_variables import clean_environment
-from tw_autogen.safe_folder import names_elsewhere, remove_folder
+from tw_autogen.safe_folder import remove_folder, used_elsewhere
 
 SECONDS = 60
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="another system's links")
@@ -33,7 +33,7 @@ def project(tmp_path):
 
 
 def found(folder, **how):
-    kept = names_elsewhere(str(folder), **{"most": 500, **how})
+    kept = used_elsewhere(str(folder), **{"most": 500, **how})
     for path, known in kept.items():
         assert list(known)[0] == str(folder)
         assert list(known)[-1] == path

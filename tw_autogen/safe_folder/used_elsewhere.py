@@ -30,7 +30,7 @@ class _Found:
         return len(self.way)
 
 
-def names_elsewhere(
+def used_elsewhere(
     folder: str,
     *,
     known: _Identity | None = None,
