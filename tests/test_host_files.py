@@ -41,6 +41,7 @@ READ = {
     "tw_autogen/cli/workspace_choice.py": "asks whether the sessions' folder is there",
     "tw_autogen/role/spec.py": "asks whether a path in a role's settings is a folder",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
+    "tw_autogen/settings_trust.py": "asks which folder is the current one",
     "tw_autogen/unlisted_folders.py": "asks whether a folder that can't be listed is closed; opens nothing",
     "tw_autogen/cli/file_arguments.py": "files that the user names, before a session takes them",
     "tw_autogen/cli/mcp_server.py": "files that a client names, before a session takes them",

@@ -203,6 +203,8 @@ class Settings:
         if of_role:
             return trust is Trust.full or trust is Trust.named and self._rule_of(key) == "named"
         rule = str(self._fields[key].metadata.get("folder", ""))
+        if trust is Trust.named and key in self._paths and _leads_out(setting.value, self.project):
+            return False
         if rule == "paired" and setting.file in paired:
             rule = "named"
         if trust is Trust.full or rule in ("", "named", "paired"):
@@ -492,6 +494,16 @@ def _real(value: Any) -> Any:
 def _lies_in(value: Any, folder: Path | None) -> bool:
     """Return whether a path, its links followed, lies in a folder."""
     return bool(value) and folder is not None and Path(value).resolve().is_relative_to(folder.resolve())
+
+
+def _leads_out(value: Any, folder: Path | None) -> bool:
+    """Return whether a path, or what lies in it if it is a folder, is reached outside of a folder, links followed."""
+    if not isinstance(value, str) or not value:
+        return False
+    held: list[Path] = []
+    with suppress(OSError):  # what is wrong with it is told when it is used
+        held = [one for one in Path(value).iterdir() if one.is_symlink()]
+    return not all(_lies_in(one, folder) for one in (value, *held))
 
 
 def _all_lies_in(value: Any, folder: Path | None) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 100, 256_000
-"""Of the examples in a folder that is not trusted: how many count, and how large they are together."""
+MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
+"""Of the examples in a folder that is not trusted: how many count (each is named), and how large they are together."""
 
 
 class Trust(IntEnum):
@@ -18,6 +20,37 @@ class Trust(IntEnum):
     """The caller wrote its path: its roles, plugins and what describes them count."""
     full = 2
     """The user trusts it: all counts."""
+
+
+@dataclass(frozen=True)
+class FolderTrust:
+    """What a caller said of the folder in which the program stood then: of no other one, wherever it stands later."""
+
+    path: str
+    """Empty: it is not trusted."""
+    identity: tuple[int, int] = (0, 0)
+    """Its device and number."""
+
+    @classmethod
+    def of(cls, *, trust: bool) -> FolderTrust:
+        """Note the current folder.
+
+        Args:
+            trust: Whether it is trusted.
+        """
+        return cls(os.getcwd(), _identity()) if trust else cls("")
+
+    def holds(self) -> bool:
+        """Return whether the current folder is trusted, and the same one still."""
+        try:
+            return bool(self.path) and (os.getcwd(), _identity()) == (self.path, self.identity)
+        except OSError:  # it was removed
+            return False
+
+
+def _identity() -> tuple[int, int]:
+    about = os.stat(os.curdir)
+    return about.st_dev, about.st_ino
 
 
 COUNT = {"folder": "count"}

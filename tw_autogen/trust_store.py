@@ -23,7 +23,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.named_folders import UNTRUSTED_FOLDERS, named_file
 from tw_autogen.private_files import make_private_folder
+from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
 from tw_autogen.unlisted_folders import check_unlisted
 
 _PIECE_BYTES = 1 << 20
@@ -249,14 +251,15 @@ def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) ->
     """Return what a file holds; it is never waited for, as a pipe would be.
 
     Args:
-        path: The file; links are followed.
+        path: The file; links are followed, but none out of a folder that code of this process can write to, or that was
+            the current one while nobody had trusted it.
         limit_bytes: A larger file is an error.
         head: Return this many bytes of a file of any size; 0: all.
 
     Raises:
-        OSError: it is no plain file, too large, or unreadable.
+        OSError: it is no plain file, too large, unreadable, or reached over such a link.
     """
-    found, size = open_regular(path)
+    found, size = _opened_over_no_link(path) if KERNEL_FOLDERS or UNTRUSTED_FOLDERS else open_regular(path)
     try:
         if not head and size > limit_bytes:
             raise _too_large(limit_bytes)
@@ -293,6 +296,19 @@ def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
     finally:
         os.close(found)
     return digest.hexdigest(), limit_bytes - left
+
+
+def _opened_over_no_link(path: Path) -> tuple[int, int]:
+    try:
+        real, folder = named_file(path)
+        for one in tuple(UNTRUSTED_FOLDERS):
+            named_file(path, distrusted=Path(one))
+    except ConfigError as error:
+        raise PermissionError(errno.EPERM, str(error), os.fspath(path)) from error
+    if folder is None:
+        return open_regular(path)
+    with SafeFolder(folder) as opened, opened.open_file(opened.name_of(real)) as file:
+        return os.dup(file.fileno()), os.fstat(file.fileno()).st_size
 
 
 def open_regular(path: Path) -> tuple[int, int]:

@@ -21,7 +21,8 @@ import linecache
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.abc import Loader
@@ -30,6 +31,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from zipimport import zipimporter
 
+from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
 from tw_autogen.python_source import python_lines
 from tw_autogen.trust_store import (
@@ -186,6 +188,8 @@ class TrustedFiles:
 _IN_USE: ContextVar[tuple[TrustedFiles | None, bool]] = ContextVar("trusted_files", default=(None, False))
 _GUARDED: dict[str, TrustedFiles] = {}
 """Folders whose modules are compared when they are imported."""
+_HOLDERS: Counter[int] = Counter()
+"""How many sessions compare with the same files."""
 
 
 _KEPT: ContextVar[dict[Path, bytes | None] | None] = ContextVar("kept_contents", default=None)
@@ -300,24 +304,46 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
 
     Args:
         folder: Of a role, or of plugins.
-        files: What is compared, also in the other folders of `files.imported`; None: modules of this folder, and of
-            those that were compared with it, are imported as usual.
+        files: What is compared, also in the other folders of `files.imported`, until the last `ImportGuards` of these
+            files is closed; None: nothing begins or ends.
     """
-    own = {os.path.abspath(folder), os.path.realpath(folder)}
     if files is None:
-        ended = {id(_GUARDED[known]) for known in _GUARDED if any(_is_below(one, known) for one in own)}
-        names = {known for known, one in _GUARDED.items() if id(one) in ended}
-    else:
-        names = {*own, *files.imported}
+        return
+    names = {os.path.abspath(folder), os.path.realpath(folder), *files.imported}
     if all(_GUARDED.get(one) is files for one in names):
         return
-    for one in names:
-        if files is None:
-            del _GUARDED[one]
-        else:
-            _GUARDED[one] = files
+    _GUARDED.update(dict.fromkeys(names, files))
     if _finder_of not in sys.path_hooks:
         sys.path_hooks.insert(0, _finder_of)
+    _forget_finders(names)
+
+
+class ImportGuards(Closing):
+    """Keeps imports compared for as long as a session is open that has loaded code of a trusted folder.
+
+    Args:
+        files: What is compared; None: nothing is.
+    """
+
+    def __init__(self, files: TrustedFiles | None) -> None:
+        self._files = files
+        _HOLDERS[id(files)] += 1
+
+    def close(self) -> None:
+        """Let modules be imported as usual, unless another session compares them with the same files."""
+        files, self._files = self._files, None
+        if files is None:
+            return
+        _HOLDERS[id(files)] -= 1
+        if _HOLDERS[id(files)] <= 0:
+            del _HOLDERS[id(files)]
+            names = {known for known, one in list(_GUARDED.items()) if one is files}
+            for one in names:
+                _GUARDED.pop(one, None)
+            _forget_finders(names)
+
+
+def _forget_finders(names: Collection[str]) -> None:
     for known in list(sys.path_importer_cache):
         if any(_is_below(one, name) for one in (os.path.abspath(known), os.path.realpath(known)) for name in names):
             sys.path_importer_cache.pop(known, None)

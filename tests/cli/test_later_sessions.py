@@ -429,6 +429,18 @@ def test_what_can_not_be_gone_on_with_is_one_clear_error(asked, tmp_path, case):
     assert os.listdir(tmp_path / ".tw" / "sessions") == [asked]
 
 
+def test_trust_of_a_project_is_none_of_a_strangers_session_here(asked, tmp_path):
+    name = foreign(tmp_path, asked)
+    mine = tmp_path.parent / f"{tmp_path.name}-mine"
+    mine.mkdir()
+
+    ran = CliRunner().invoke(main, ["rerun", "-C", str(mine), "--trust", name])
+    here = CliRunner().invoke(main, ["rerun", "--trust", name, "--file", "sales.csv"])
+
+    assert (ran.exit_code, WRONG["foreign"][1] in ran.stderr) == (2, True), ran.stderr
+    assert here.exit_code == 0, here.output
+
+
 @pytest.mark.parametrize("form", ["json", "stream-json"])
 def test_a_wrong_call_is_one_object_in_either_form(run, form):
     ran = run("--output-format", form, "--nope")

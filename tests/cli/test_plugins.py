@@ -169,8 +169,8 @@ def test_check_without_plugins_says_so(run):
     assert "no plugins here" in ran.stderr
 
 
-@pytest.mark.parametrize("origin", ["tools:price", "tools.py:price"])
-def test_new_writes_a_plugin_that_passes_its_check_and_never_overwrites(run, tmp_path, origin):
+def test_new_writes_a_plugin_that_passes_its_check_and_never_overwrites(run, tmp_path):
+    origin = "tools.py:price"
     (tmp_path / "tools.py").write_text("def price(name: str) -> float:\n    'Look up a price.'\n    return 1.5\n")
     sys.modules.pop("tools", None)
 
@@ -190,7 +190,7 @@ def test_new_writes_a_plugin_that_passes_its_check_and_never_overwrites(run, tmp
     [
         ("nothing", "write module:function, or file.py:function"),
         ("none.py:f", "there is no file none.py"),
-        ("no_such_module:f", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("no_such_module:f", "no module 'no_such_module' is installed; write path/to/file.py:f for a file"),
         ("json:no_such", "AttributeError"),
     ],
 )

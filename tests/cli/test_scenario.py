@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -258,11 +259,14 @@ def test_what_is_wrong_is_said_before_anything_runs(tw, greeting, args, words):
         "settings: {role.web_explorer.private: true}",
         "settings: {role.manual_reader.folder: /srv/private}",
         "settings: {role.manual_reader: {folder: ../private}}",
+        "settings: {role.manual_reader.folder: .private}",
+        "settings: {recall.planner_examples: .private}",
     ],
 )
 def test_a_scenario_that_is_not_trusted_sets_nothing_that_a_folder_can_not_set(tw, greeting, args, wants):
     with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:
         file.write(f"{wants}\n")
+    Path(".private").mkdir()
 
     ran = tw(*args, "./greeting")
 
@@ -270,6 +274,27 @@ def test_a_scenario_that_is_not_trusted_sets_nothing_that_a_folder_can_not_set(t
     assert "set only where you trust the scenario; look at it, and say --trust" in ran.stderr
     assert tw("show", "./greeting").exit_code == 0
     assert tw("show", "--prompts", "--trust", "./greeting").exit_code == 0
+
+
+def test_lessons_of_a_scenario_that_is_not_trusted_lie_beside_it(tw, greeting):
+    with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:
+        file.write("lessons: ../../private\n")
+
+    ran = tw("run", "./greeting")
+
+    assert (ran.exit_code, "lessons: set only where you trust the scenario" in ran.stderr) == (2, True)
+
+
+def test_trust_of_a_scenario_is_none_of_the_folder_in_which_it_is_run(tw, greeting, tmp_path):
+    with replay_server([plans("hello!", to="User")]) as strangers:
+        (tmp_path / "tw_autogen.yaml").write_text(
+            f"model: {{base_url: {strangers.base_url}, name: m, api_key: x}}\n", encoding="utf-8"
+        )
+
+        ran = tw("run", "./greeting", "--live", "--trust")
+
+    assert (ran.exit_code, "no model configured" in ran.stderr) == (2, True), ran.stderr
+    assert "left out model.base_url" in ran.stderr
 
 
 def test_replies_are_written_over_no_link(tw, greeting, tmp_path):

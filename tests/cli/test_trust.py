@@ -330,6 +330,15 @@ def test_a_demo_writes_through_no_link_that_lies_here(run, here, tmp_path):
     assert (tmp_path / "mine" / "plant.db").read_text() == "mine"
 
 
+def test_a_module_that_is_not_installed_is_not_taken_from_the_folder(run, here):
+    (here[0] / "statsmodelz.py").write_text(f"open({str(here[1] / 'module')!r}, 'w')\ndef fit(): ...\n")
+
+    ran = run("plugins", "new", "--from", "statsmodelz:fit")
+
+    assert (ran.exit_code, "no module 'statsmodelz' is installed" in ran.stderr) == (2, True)
+    assert list(here[1].iterdir()) == []
+
+
 def test_a_plugin_made_of_an_installed_function_loads_nothing_of_the_folder(run, here, tmp_path):
     installed = tmp_path / "installed"
     installed.mkdir()

@@ -159,6 +159,7 @@ def test_prompts_depend_neither_on_clocks_nor_on_ids_paths_and_the_order_of_sets
 def test_the_readme_has_the_calls_and_tokens_of_the_recordings():
     readme = ROOT / "scenarios" / "README.md"
 
-    assert readme.read_text(encoding="utf-8") == put_table(readme, costs_table(SCENARIOS)), (
+    text = readme.read_text(encoding="utf-8")
+    assert text == put_table(readme, text, costs_table(SCENARIOS)), (
         "tw-autogen scenario table --write scenarios/README.md"
     )

@@ -7,9 +7,11 @@ from contextlib import ExitStack
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, RoundError
+from tw_autogen.recall import DocumentIndex
+from tw_autogen.safe_folder import KERNEL_FOLDERS
 from tw_autogen.session import open_kernel, read_settings, role_seats
-from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
 
@@ -85,6 +87,86 @@ def test_lessons_examples_and_a_policy_are_read_over_no_such_link(linked, tmp_pa
         opened(trust=False)
     with contextlib.suppress(ConfigError):  # the example is none
         opened(trust=True).close()
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_an_index_of_documents_is_read_over_no_link_of_a_strangers_or_of_codes(linked, tmp_path, written):
+    for folder in ("docs", "docs_of_mine"):
+        place = (linked if folder == "docs" else tmp_path / "private") / folder
+        place.mkdir()
+        (place / "s.md").write_text("CANARY\n", encoding="utf-8")
+    index = DocumentIndex.build(tmp_path / "private" / "docs_of_mine").write()
+    (linked / "docs" / index.name).symlink_to(index)
+    settings = {"role.document_retriever.index": "docs"}
+    if written:  # trusted, but code of this process may have moved the link there
+        KERNEL_FOLDERS.add(linked)
+    try:
+        with pytest.raises(ConfigError, match=r"a link out of .* which is not trusted|code could make that link"):
+            open_session(
+                ScriptedModel([]),
+                roles=["planner", "document_retriever"],
+                settings=settings,
+                folder=tmp_path / "s",
+                trust=written,
+            )
+    finally:
+        KERNEL_FOLDERS.discard(linked)
+
+
+def test_lessons_that_code_leads_elsewhere_in_a_session_are_not_read(linked, tmp_path):
+    (tmp_path / "private" / "in" / "exp_2.yaml").write_text("experience_text: CANARY\n", encoding="utf-8")
+    (linked / "mine" / "exp_1.yaml").write_text("experience_text: mine\n", encoding="utf-8")
+    settings = read_settings({"recall.experience": "mine", "recall.experience_min_score": -1.0}, trust=True)
+    model = ScriptedModel([plans("one", to="User"), plans("two", to="User")])
+    with open_session(model, kernel=FakeKernel(), folder=tmp_path / "s", settings=settings) as session:
+        session.ask("mine")
+        KERNEL_FOLDERS.add(linked / "mine")
+        try:
+            (linked / "mine" / "exp_2.yaml").symlink_to(tmp_path / "private" / "in" / "exp_2.yaml")
+            with pytest.raises(RoundError, match="code could make that link"):
+                session.ask("and now?")
+        finally:
+            KERNEL_FOLDERS.discard(linked / "mine")
+    assert "CANARY" not in str(model.calls)
+
+
+@pytest.mark.parametrize("way", ["data", "mine"])
+def test_a_lesson_is_written_where_no_strangers_link_leads(linked, tmp_path, way):
+    (tmp_path / "private" / "exp_1.yaml").write_text("experience_text: private\n", encoding="utf-8")
+    (linked / "mine" / "exp_1.yaml").symlink_to(tmp_path / "private" / "exp_1.yaml")
+    model = ScriptedModel([plans("one", to="User")])
+    with open_session(model, kernel=FakeKernel(), folder=tmp_path / "s", settings={}) as session:
+        session.ask("sums")
+        with pytest.raises(ConfigError, match="a link out of .* which is not trusted"):
+            session.save_experience(way)
+
+
+def test_lessons_stay_those_of_the_folder_in_which_they_were_named(linked, tmp_path, monkeypatch):
+    for folder, words in ((linked / "lessons", "MINE"), (tmp_path / "other" / "lessons", "STRANGERS")):
+        folder.mkdir(parents=True)
+        (folder / "exp_1.yaml").write_text(f"experience_text: sums are {words}\n", encoding="utf-8")
+    settings = {"recall.experience": "lessons", "recall.experience_min_score": -1.0}
+    model = ScriptedModel([plans("one", to="User"), plans("two", to="User")])
+    with open_session(model, kernel=FakeKernel(), folder=tmp_path / "s", settings=settings) as session:
+        session.ask("sums, first")
+        monkeypatch.chdir(tmp_path / "other")
+        session.ask("sums, second")
+
+    assert ("MINE" in str(model.calls[-1]), "STRANGERS" in str(model.calls)) == (True, False)
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_file_is_given_over_no_link_of_the_folder_that_the_program_has_gone_to(linked, tmp_path, monkeypatch, trust):
+    (tmp_path / "private" / "secret.csv").write_text("CANARY\n", encoding="utf-8")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "data.csv").symlink_to(tmp_path / "private" / "secret.csv")
+    with open_session(
+        ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "s", settings={}, trust=trust
+    ) as session:
+        monkeypatch.chdir(other)
+        with pytest.raises(ConfigError, match="a link out of .* which is not trusted"):
+            session.ask("sum", files=["data.csv"])
 
 
 @pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])

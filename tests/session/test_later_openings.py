@@ -57,6 +57,15 @@ def agent(tmp_path, **more):
     return made.session
 
 
+def shared(tmp_path, **more):
+    conversable = pytest.importorskip("tw_autogen.hosts.conversable", reason="needs AutoGen")
+    session = conversable.SharedSession(workspace=tmp_path / "sessions", **more)
+    conversable.CodeInterpreterAgent(
+        model=ScriptedModel([]), kernel=lambda folder: FakeKernel(), llm_config=False, session=session
+    )
+    return session.opened
+
+
 @pytest.mark.parametrize("make", [opening, agent])
 @pytest.mark.parametrize("named", [False, True])
 def test_a_role_that_changes_after_an_agent_was_made_does_not_run_with_its_next_session(here, tmp_path, make, named):
@@ -75,6 +84,22 @@ def test_a_role_that_changes_after_an_agent_was_made_does_not_run_with_its_next_
         assert ("Crier" in [one.name for one in session.roles]) is named  # a path that the caller wrote is trust for it
 
     assert ("changed" in (tmp_path / "ran").read_text()) is named
+
+
+@pytest.mark.parametrize("make", [opening, agent, shared])
+def test_trust_is_that_of_the_folder_in_which_it_was_said(here, tmp_path, monkeypatch, make):
+    other = tmp_path / "other"
+    for folder in (here, other):
+        write(folder, {SETTINGS: {"session.max_posts": 40}})  # more than the default
+    opened = make(tmp_path, trust=True)
+
+    found = []
+    for folder in (here, other, here):
+        monkeypatch.chdir(folder)
+        with opened() as session:
+            found.append(session._settings.max_posts)
+
+    assert found == [40, 30, 40]
 
 
 @pytest.mark.parametrize("make", [opening, agent])

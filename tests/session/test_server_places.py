@@ -180,6 +180,19 @@ def test_a_server_of_the_users_own_takes_no_module_of_the_folder_however_python_
     assert set((tmp_path / "ran").read_text().split()) == {"good"}
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="older ones take modules from the current folder first")
+@pytest.mark.parametrize("trust", [False, True])
+def test_trust_of_a_project_elsewhere_is_none_of_the_current_folder(here, tmp_path, trust):
+    write(tmp_path / "own", {"served.py": python(tmp_path / "ran", "good")})
+    write(here, {"served.py": python(tmp_path / "ran", "evil")})
+    write(tmp_path / "mine", {SETTINGS: {"session.max_posts": 40}})
+    server = {"command": PYTHON, "args": ["-m", "served"], "env": {"PYTHONPATH": str(tmp_path / "own")}}
+
+    start(tmp_path, mcp_servers={"m": server}, project=tmp_path / "mine", trust=trust)
+
+    assert set((tmp_path / "ran").read_text().split()) == {"good"}
+
+
 @pytest.mark.parametrize("args", [["server.py"], ["-u", "server.py"]])
 def test_a_script_of_the_users_own_finds_what_lies_beside_it(here, tmp_path, args):
     write(tmp_path / "own", {"beside.py": python(tmp_path / "ran", "good"), "server.py": "import beside\n"})

@@ -23,9 +23,9 @@ from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 def read(tmp_path):
     """Give what reads settings where TaskWeaver's file holds these keys."""
 
-    def _read(keys, **keywords):
+    def _read(keys, *, trust=False, **keywords):
         (tmp_path / "taskweaver_config.json").write_text(json.dumps(keys), encoding="utf-8")
-        return read_settings(keywords, project=tmp_path, environ={})
+        return read_settings(keywords, project=tmp_path, environ={}, trust=trust)
 
     return _read
 
@@ -154,17 +154,17 @@ def test_a_role_that_is_misspelt_in_our_own_file_is_still_an_error(tmp_path):
 
 def test_relative_paths_are_those_of_the_projects_file(read, tmp_path, monkeypatch):
     monkeypatch.chdir("/")
-    found = read(
-        {
-            "planner.example_base_path": "mine",
-            "code_generator.example_base_path": "../ours",
-            "workspace.workspace_path": "work",
-            "role.base_path": "/elsewhere/roles",
-            "plugin.base_path": "",
-            "session.roles": ["document_retriever"],
-            "document_retriever.index_folder": "kb",
-        }
-    )
+    keys = {
+        "planner.example_base_path": "mine",
+        "code_generator.example_base_path": "../ours",
+        "workspace.workspace_path": "work",
+        "role.base_path": "/elsewhere/roles",
+        "plugin.base_path": "",
+        "session.roles": ["document_retriever"],
+        "document_retriever.index_folder": "kb",
+    }
+    assert {one.key for one in read(keys).left_out} == {"recall.code_examples", "session.role_folder"}
+    found = read(keys, trust=True)
 
     recall, session = found.read("recall", RecallSettings), found.read("session", SessionSettings)
     assert recall.planner_examples == str(tmp_path / "mine")

@@ -155,10 +155,11 @@ def test_taskweavers_file_in_the_current_folder_counts_as_little(here, key):
 def test_taskweavers_file_in_a_folder_that_is_named_counts_but_for_a_server_without_its_key(here, tmp_path):
     project = tmp_path / "project"
     write(project, **{"taskweaver_config.json": {**TASKWEAVER, "llm.api_key": ""}, "mine/x.txt": ""})
-    assert [one.key for one in read_settings(project=project).left_out] == ["model.base_url"]
+    left_out = [one.key for one in read_settings(project=project).left_out]
+    assert left_out == ["model.base_url", "session.workspace"]  # which lies elsewhere
 
     write(project, **{"taskweaver_config.json": TASKWEAVER})
-    assert read_settings(project=project).left_out == ()
+    assert [one.key for one in read_settings(project=project).left_out] == ["session.workspace"]
 
 
 def canary(path):
@@ -890,8 +891,8 @@ def test_what_starts_programs_stands_last_and_names_of_examples_are_bounded(here
     names = [(want.name, want.starts) for want in review.wants]
     assert {name for name, _ in names[:3]} == {"kernel.read", "model.base_url", "examples"}
     assert [starts for _, starts in names] == [False, False, False, True, True, True]
-    assert len(review.prompts_line()) < 2000
-    assert review.prompts_line().endswith(" more")
+    assert len(review.prompts_line()) < 3100
+    assert review.prompts_line().count(".yaml") == 25  # all that count
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,25 @@ def test_a_folder_is_looked_through_once_however_often_it_is_named(here):
     assert sorted(path.name for path in found) == ["0.py", "0.py", "1.py", "1.py", "2.py", "2.py", SETTINGS]
 
 
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        (["-c", "exec sh ./node_modules/@acme/notes/run"], "node_modules/@acme/notes/run"),
+        (["-c", "exec sh srv/k=v/run; true"], "srv/k=v/run"),
+        (["-c", "sh my\\ dir/run && x"], "my dir/run"),
+        (["-c", 'sh srv"/"run'], "srv/run"),
+        (["-c", "sh 'a, [b]/run'|x"], "a, [b]/run"),
+        (["--config=conf/env=prod/app"], "conf/env=prod/app"),
+        (["-c", "x --config=conf/env=prod/app y"], "conf/env=prod/app"),
+    ],
+)
+def test_a_file_that_a_command_names_is_hashed_whatever_signs_stand_in_its_path(here, args, name):
+    write(here, **{name: "no program by its name"})
+    servers = {"m": {"command": "sh", "args": args}}
+
+    assert here / name in set(server_files(read_mcp_servers(servers), here))
+
+
 @pytest.mark.parametrize("trust", [True, False])
 def test_trust_of_another_folder_is_none_of_the_current_one(here, tmp_path, trust):
     mine = tmp_path / "mine"

@@ -16,6 +16,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, PluginLoadError, TwAutogenError
+from tw_autogen.plugin.host_plugin import HostPlugin
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import read_spec
 from tw_autogen.session import read_settings, review_folder
@@ -184,14 +185,35 @@ def test_what_a_role_imports_later_from_beside_its_folder_is_what_was_hashed(
         (found,) = [one for one in session.roles if one.name == "Crier"]
         module.write_text(evil(ran) + "VALUE = 2\n", encoding="utf-8")
 
-        if trusted_anew:  # whole, for one call: nothing is compared
-            with opened(read_settings(trust=True), tmp_path / "anew") as session:
-                (found,) = [one for one in session.roles if one.name == "Crier"]
-                assert found.aside() == 2
-        else:
+        if not trusted_anew:
             with pytest.raises(ImportError, match="changed since its folder was trusted"):
                 found.aside()
+    if trusted_anew:  # whole, for one call: nothing is compared
+        with opened(read_settings(trust=True), tmp_path / "anew") as session:
+            (found,) = [one for one in session.roles if one.name == "Crier"]
+            assert found.aside() == 2
     assert ran.exists() is trusted_anew
+
+
+def test_a_plugin_that_is_named_by_its_path_ends_no_comparison_of_roles(folder, tmp_path):
+    ran, extra = tmp_path / "ran", folder / "plugins" / "sub" / "extra.py"
+    extra.parent.mkdir()
+    extra.write_text(
+        PLUGIN.replace("import beside\n", "").replace("twice", "extra").replace("lazily", "lazily2"), encoding="utf-8"
+    )
+    (extra.parent / "lazily2.py").write_text("VALUE = 3\n", encoding="utf-8")
+    extra.with_suffix(".yaml").write_text(FILES["plugins/twice.yaml"].replace("twice", "extra"), encoding="utf-8")
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+    with opened(read_settings(), tmp_path) as session:
+        (found,) = [one for one in session.roles if one.name == "Crier"]
+        with HostPlugin(read_spec(extra.with_suffix(".yaml")), folder=tmp_path) as plugin:
+            assert plugin() == 3
+        (folder / "roles" / "crier" / "deep.py").write_text(evil(ran), encoding="utf-8")
+
+        with pytest.raises(ImportError, match="changed since its folder was trusted"):
+            found.later()
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize("way", ["", "linked", "roles linked"])

@@ -380,9 +380,10 @@ def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest
 
     project = read_project(here, read_settings(), named=False)
 
-    more = 50 if size == 10 else 7
-    assert len(review_folder().prompts) == (100 if size == 10 else 2)
-    assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 100, of 256 kB together, count")
+    more, review = 125 if size == 10 else 7, review_folder()
+    assert len(review.prompts) == (25 if size == 10 else 2)
+    assert all(one in review.prompts_line() for one in review.prompts)
+    assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 25, of 256 kB together, count")
 
 
 def test_few_links_among_the_examples_of_an_untrusted_folder_are_followed(here, monkeypatch):
@@ -395,7 +396,7 @@ def test_few_links_among_the_examples_of_an_untrusted_folder_are_followed(here, 
     project = read_project(here, read_settings(), named=False)
 
     assert time.process_time() - started < 6
-    assert "examples: at most 100" in project.left_out[-1]
+    assert "examples: at most 25" in project.left_out[-1]
 
 
 def test_a_folder_of_too_many_plugins_is_not_read(here):

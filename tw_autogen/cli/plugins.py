@@ -255,9 +255,14 @@ def _function(origin: str) -> Any:
     try:
         if file.suffix == ".py":
             sys.path.insert(0, str(file.resolve().parent))
-        elif importlib.util.find_spec(place.partition(".")[0]) is None:  # an installed one imports nothing from here
-            sys.path.append(str(Path.cwd()))
+        elif importlib.util.find_spec(top := place.partition(".")[0]) is None:  # nothing of this folder is imported
+            raise ConfigError(
+                f"--from {origin}: no module {top!r} is installed; write path/to/file.py:{name} for a file, or put the "
+                "folder of your package on PYTHONPATH"
+            )
         return getattr(importlib.import_module(place), name)
+    except ConfigError:
+        raise
     except Exception as error:  # somebody's own module: whatever its import raises
         raise ConfigError(f"--from {origin}: {type(error).__name__}: {error}") from error
     finally:

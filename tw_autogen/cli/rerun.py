@@ -25,7 +25,15 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import CellRan, CodeChecked, Event, RoundOpened
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import Parameter, Program, Session, open_session, read_settings, session_folder
+from tw_autogen.session import (
+    Parameter,
+    Program,
+    Session,
+    distrusted_folder,
+    open_session,
+    read_settings,
+    session_folder,
+)
 from tw_autogen.testing import ScriptedModel
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
@@ -66,7 +74,9 @@ def command(
     settings = read_settings_and_warn(options, say)
     workspace = workspace_of(options, settings).absolute()
     folder = session_folder(session_id, workspace)
-    program = Program.of_session(folder, trust=options.trust)
+    distrusted = distrusted_folder(settings)  # trust of a project says nothing of the sessions here
+    trust = options.trust and not (distrusted and folder.is_relative_to(distrusted))
+    program = Program.of_session(folder, trust=trust)
     if not program.cells:
         raise ConfigError(f"{folder.name}: no cell of this session ran to its end")
     brought = ctx.with_resource(_files_of(folder))

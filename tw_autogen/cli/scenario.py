@@ -49,6 +49,10 @@ _SECONDS = click.option(
 )
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _MOST_README_BYTES = 4 << 20
+_TRUST = click.Option(
+    ["--trust"], is_flag=True, help="Let each scenario set all that it wants; says nothing of the folder (here, or -C)."
+)
+_MODEL_OPTIONS = tuple(_TRUST if one.name == "trust" else one for one in MODEL_OPTIONS)
 
 
 @click.group("scenario")
@@ -59,7 +63,7 @@ def command() -> None:
     """
 
 
-@with_options(MODEL_OPTIONS)
+@with_options(_MODEL_OPTIONS)
 @command.command("run")
 @_NAMES
 @click.option("--replay/--live", default=True, show_default=True, help="Recorded replies, or a live model.")
@@ -136,7 +140,7 @@ def run(
     ctx.exit(Exit.interrupted if stopped else Exit.done if all(one.ok for one in done) else Exit.failed)
 
 
-@with_options(MODEL_OPTIONS)
+@with_options(_MODEL_OPTIONS)
 @command.command("record")
 @_NAMES
 @click.option(
@@ -248,7 +252,9 @@ def _replace(file: Path, text: str) -> None:
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:
-    settings = read_settings_and_warn(options, partial(click.echo, err=True))
+    settings = read_settings_and_warn(
+        replace(options, trust=False), partial(click.echo, err=True), how="a chat there, which asks"
+    )
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
 
 

@@ -17,18 +17,19 @@ from tw_autogen.settings import Settings
 HOW = "--trust"
 
 
-def read_settings_and_warn(options: Options, say: Callable[[str], None]) -> Settings:
+def read_settings_and_warn(options: Options, say: Callable[[str], None], *, how: str = HOW) -> Settings:
     """Read the settings as the shared options say, and say what of an untrusted folder does not count.
 
     Args:
         options: What the shared options said.
         say: Called with each line.
+        how: How the folder is trusted.
 
     Raises:
         SettingsError: as `read_settings`.
     """
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
-    for line in trust_lines(settings, HOW):
+    for line in trust_lines(settings, how):
         say(line)
     return settings
 

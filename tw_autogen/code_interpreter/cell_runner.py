@@ -216,7 +216,8 @@ def snapshot(folder: Path) -> Snapshot:
     Hidden ones, links, and names that are no UTF-8 are left out.
     """
     found: dict[Path, tuple[int, int]] = {}
-    with contextlib.suppress(FileNotFoundError), SafeFolder(folder) as opened:
+    gone_or_closed = contextlib.suppress(FileNotFoundError, PermissionError)  # by code
+    with gone_or_closed, SafeFolder(folder) as opened:
         entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
         for one in itertools.islice(entries, _MOST_ENTRIES):
             if one.is_file and not one.name.rpartition("/")[2].startswith(".") and is_unicode(one.name):

@@ -12,6 +12,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, Rou
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import without_middle
 from tw_autogen.model import Ranker
+from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
 from tw_autogen.secret_masking import redactor
@@ -64,12 +65,13 @@ def read_examples(where: Path | Iterable[Path]) -> tuple[Example, ...]:
     """Read a folder's examples in the order of their names, or files in theirs; without those that are not `enabled`.
 
     Raises:
-        ConfigError: there is no such folder.
+        ConfigError: there is no such folder, or code could have made a link on the way to it.
         ConversationFormatError: naming the file and what is wrong in it.
 
     Source: TaskWeaver's example folders. Differs: JSON is read too, and a folder that isn't there is told at once.
     """
     if isinstance(where, Path):
+        where = named_folder(where)
         if not where.is_dir():
             raise ConfigError(f"{where}: there is no such folder of examples; make it, or take the setting out")
         where = example_paths(where)

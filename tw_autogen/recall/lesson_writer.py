@@ -11,6 +11,7 @@ from typing import Any
 from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError, Unreadable
 from tw_autogen.model import ChatModel, ModelRequest, ask, read_object
+from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.lessons import Experience, collect_experience, read_experiences, write_experience
 from tw_autogen.recall.new_text_files import without_paths
 from tw_autogen.secret_masking import redactor
@@ -58,10 +59,13 @@ class Learner:
     Args:
         model: Asked for the words; None: there is nobody.
         folder: Where lessons go if nothing else is said; None: nowhere.
+        distrusted: A folder that somebody else may have made: a link there must not lead out of it. None: there is
+            none.
     """
 
     model: Callable[[], ChatModel] | None = None
     folder: Path | None = None
+    distrusted: Path | None = None
 
     def learn(
         self,
@@ -93,6 +97,7 @@ class Learner:
                 'save_experience("lessons")); '
                 "later sessions read it with `recall.experience` (--set recall.experience=lessons)"
             )
+        named_folder(kept_in, distrusted=self.distrusted)
         if kept_in.exists() and not kept_in.is_dir():
             raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
         if kept_in.is_dir():

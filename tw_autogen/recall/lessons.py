@@ -12,6 +12,7 @@ from tw_autogen.conversation import AttachmentType, Round, RoundState, new_id
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import shortened
 from tw_autogen.model import Ranker
+from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.new_text_files import create_text_file
 from tw_autogen.yaml_files import read_mapping, readable_yaml
 
@@ -72,11 +73,12 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
     Files are called `exp_<id>.yaml`, or `handcrafted_exp_<id>.yaml` with `exp_id` and `experience_text` only.
 
     Raises:
-        ConfigError: there is no such folder.
+        ConfigError: there is no such folder, or code could have made a link on the way to it.
         ConversationFormatError: naming the file and what is wrong in it.
 
     Source: TaskWeaver's experience files. Differs: vectors are cached elsewhere, by the text; raw ones are not read.
     """
+    folder = named_folder(folder)
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
     found = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]

@@ -225,7 +225,7 @@ class Recall:
 
     def _experiences(self, folder: Path) -> tuple[Experience, ...]:
         """Read a folder's lessons; again only if one was added, removed or changed."""
-        changed = [(one.name, one.stat().st_mtime_ns) for one in folder.iterdir()] if folder.is_dir() else []
+        changed = [(one.name, one.lstat().st_mtime_ns) for one in folder.iterdir()] if folder.is_dir() else []
         known = self._read.get(folder)
         if known is None or known[0] != changed:
             known = self._read[folder] = changed, read_experiences(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -268,6 +269,16 @@ def find_named(names: Sequence[str], *, trust: bool = False) -> tuple[Scenario, 
     return tuple(found)
 
 
+_WITH_PATHS = ("role.", "recall.", "session.", "embedding.")
+"""How the keys of settings begin that may be paths and that a named scenario may set."""
+
+
+def _leads_out(folder: Path, text: str) -> bool:
+    """Return whether a setting is a path out of a scenario's folder; what begins with `./` has been placed."""
+    seen_from_here = os.path.lexists(text) if text and "\0" not in text else False
+    return bool(path_out_of(folder, os.path.abspath(text) if seen_from_here else text))
+
+
 def _check_trust(scenario: Scenario) -> None:
     """Refuse what a scenario that is not shipped with this package may set only where the user trusts it.
 
@@ -287,8 +298,10 @@ def _check_trust(scenario: Scenario) -> None:
     wanted += [
         key
         for key, value in scenario.settings.items()
-        if key.startswith("role.") and any(path_out_of(scenario.folder, text) for text in texts_of(value))
+        if key.startswith(_WITH_PATHS) and any(_leads_out(scenario.folder, text) for text in texts_of(value))
     ]
+    if path_out_of(scenario.folder.parent, str(scenario.folder / scenario.lessons)):  # another scenario's may be named
+        wanted.append("lessons")
     if wanted:
         raise ScenarioError(
             f"{', '.join(wanted)}: set only where you trust the scenario; look at it, and say --trust",

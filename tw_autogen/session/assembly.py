@@ -51,8 +51,9 @@ from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import distrusted_folder
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
 from tw_autogen.settings import Settings
+from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.shipped_folders import shipped_folder
-from tw_autogen.trusted_files import compared_with
+from tw_autogen.trusted_files import ImportGuards, compared_with
 
 PluginsWanted = Iterable[PluginWanted] | PluginWanted
 """Several, or a single one that needs no list."""
@@ -214,6 +215,7 @@ def open_team(
     # What was made is closed again if a later part can't be made.
     with compared_with(read.files), keep_private_folder(root), ExitStack() as undo:
         opened: list[Session] = []
+        guards = undo.enter_context(ImportGuards(read.files))
         asked = _told(approve, opened)
         kernels = Kernels(
             root / FILES,
@@ -252,7 +254,7 @@ def open_team(
             folder=root,
             settings=replace(options, user_folder=kernels.user_folder if kernels.shared else ""),
             handlers=handlers,
-            owned=[*kernels.made, *([servers] if servers else [])],
+            owned=[guards, *kernels.made, *([servers] if servers else [])],
             session_id=session_id,
             entry=planners[0].name if planners else None,
             learner=models.learner(seats),
@@ -316,7 +318,7 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
 
     Returns:
         The same with `plugins`, `policy` and `approve` as they were found, and the paths of `roles`, `project` and
-        `mcp_servers` absolute.
+        `mcp_servers` absolute. Without a project `trust` is that of the folder which is the current one now.
 
     Raises:
         ConfigError: one is wrong; names it.
@@ -331,13 +333,16 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
     if isinstance(given.get("project"), str | Path):
         given["project"] = project_folder(given["project"])
     check_roles(given.get("roles"), settings, given.get("project"))
-    return functools.partial(
-        opening,
-        **{name: given[name] for name in ("roles", "project", "mcp_servers") if name in given},
-        plugins=check_plugins(given.get("plugins", ())),
-        policy=checked_policy(given.get("policy"), distrusted=distrusted_folder(settings)),
-        approve=checked_approve(given.get("approve")),
-    )
+    given["plugins"] = check_plugins(given.get("plugins", ()))
+    given["policy"] = checked_policy(given.get("policy"), distrusted=distrusted_folder(settings))
+    given["approve"] = checked_approve(given.get("approve"))
+    if given.get("trust") and given.get("project") is None:
+        return functools.partial(_opened_if_here, opening.func, FolderTrust.of(trust=given.pop("trust")), **given)
+    return functools.partial(opening.func, **given)
+
+
+def _opened_if_here(opening: Callable[..., Session], trust: FolderTrust, /, **given: Any) -> Session:
+    return opening(**given, trust=trust.holds())
 
 
 def _absolute(wanted: RoleWanted) -> RoleWanted:

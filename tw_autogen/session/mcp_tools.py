@@ -74,7 +74,7 @@ def start_mcp_servers(
     if not servers or not any(runs_code(seat) for seat in seats):
         return None
     said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
-    if not from_folder and not said:
+    if not from_folder and (distrusted is not None or not said):  # trust of a project says nothing of another folder
         servers = tuple(_without_programs_of_here(_without_modules_of_here(one), undo) for one in servers)
     start = Path.cwd() if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)

@@ -6,6 +6,7 @@ import contextlib
 import fnmatch
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -319,13 +320,24 @@ def program_name(command: str) -> str:
 
 def _parts(word: str) -> Iterator[str]:
     """Return a word, and what of it may name a file: `./src` of `-v./src:/app`, `server` of `-umserver`."""
-    yield word
     for sign in _SIGNS:  # a name may hold all others, and blanks
         yield from (part for part in word.split(sign) if sign in word and part)
+    for text in (word, *_shell_words(word)):
+        yield text
+        yield from filter(None, (text.partition(sign)[2] for sign in _SIGNS))
     for part in filter(None, _BETWEEN_PATHS.split(word)):
         yield part
         if part.startswith("-") and not part.startswith("--"):
             yield from filter(None, (part[at:] for at in range(2, 2 + _MOST_SHORT_OPTIONS)))
+
+
+def _shell_words(text: str) -> list[str]:
+    """Return the words of a command as a shell takes it apart; none where it can't."""
+    words = shlex.shlex(text, posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    with contextlib.suppress(ValueError):  # a quotation that doesn't end
+        return list(words)
+    return text.split()
 
 
 def _meant(text: str, base: Path) -> Iterator[Path]:

@@ -32,6 +32,7 @@ from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import Team
+from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.trust_store import open_regular
 from tw_autogen.variable_names import name_problem
 
@@ -365,6 +366,7 @@ class SessionInputs(Closing):
         self._end = weakref.finalize(self, _close_all, self._distrusted)
         if distrusted is not None:
             self._distrusted.append(SafeFolder(distrusted.resolve()))
+        self._here = FolderTrust.of(trust=True)
         posts = [post for one in earlier for post in one.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
@@ -404,6 +406,9 @@ class SessionInputs(Closing):
             ConfigError: as `Session.ask`.
         """
         checked_text(text)
+        if several(files) and not self._here.holds():  # nobody has named the folder in which the program stands now
+            with SafeFolder(Path.cwd()) as current:
+                self.distrust(current)
         return tuple(checked_inputs(files, variables, images, distrusted=self._distrusted))
 
     def place(self, text: str, given: tuple[Path, ...], *, named: bool) -> RequestFiles:

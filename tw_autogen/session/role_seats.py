@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -225,16 +226,16 @@ class Models:
             return Recall(own, (), self.ranker)
         folder = self._folder("planner_examples" if room == "planner" else "code_examples")
         mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
-        self._folder("experience")
+        own = replace(own, experience=str(self._folder("experience") or ""))
         return Recall(own, read_examples(folder or mine), self.ranker)
 
     def learner(self, seats: Sequence[Seat]) -> Learner:
         """Return who words lessons: the model of the first role that is always known."""
         first = next((seat for seat in seats if known(seat.role)), None)
-        return Learner((lambda: self.pick(first)) if first else None, self._folder("experience"))
+        return Learner((lambda: self.pick(first)) if first else None, self._folder("experience"), self._distrusted)
 
     def _folder(self, key: str) -> Path | None:
-        """Return the folder of lessons or examples that a setting names; None if it names none.
+        """Return the folder of lessons or examples that a setting names, absolute; None if it names none.
 
         Raises:
             ConfigError: it, or a file in it, is reached over a link that a stranger may have made.
@@ -244,7 +245,7 @@ class Models:
             folder = named_folder(named, distrusted=self._distrusted)
             for one in folder.iterdir() if folder.is_dir() else ():
                 named_file(one, distrusted=self._distrusted)
-        return Path(named) if named else None
+        return Path(os.path.abspath(named)) if named else None
 
     def pick(self, seat: Seat, name: str = "") -> ChatModel:
         """Return a seat's model.

@@ -43,6 +43,8 @@ _MOST_NAMES = 30
 _MOST_NAME_CHARS = 100
 _MOST_LISTED_CHARS = 1500
 """Of one name, and of all, in a line that lists them."""
+_MOST_PROMPTS_CHARS = _MOST_NAMES * _MOST_NAME_CHARS
+"""Of the names of texts that become part of prompts: none of those that count goes unnamed."""
 _MOST_WANTS = 40
 _MOST_EXAMPLES_NAMED = 30
 _MOST_WANT_CHARS = 600
@@ -164,7 +166,7 @@ class Review:
 
     def prompts_line(self) -> str:
         """Return the names of `prompts` as far as a person reads them, on one line."""
-        return _listed(self.prompts)
+        return _listed(self.prompts, most_chars=_MOST_PROMPTS_CHARS)
 
     def still_trusted_files(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
@@ -409,7 +411,8 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     """
     review = Review(settings)
     texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
-    shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {_listed(texts)}"
+    listed = _listed(texts, most_chars=_MOST_PROMPTS_CHARS)
+    shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
     about_values = map(visible_line, (*settings.shortened, *settings.withheld))
     problem = review.problem() if settings.trust is not Trust.full else ""
@@ -423,6 +426,7 @@ def distrusted_folder(settings: Settings) -> Path | None:
     """
     here = Path.cwd()
     if settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here:
+        UNTRUSTED_FOLDERS.discard(str(here))
         return None
     UNTRUSTED_FOLDERS.add(str(here))
     return here

@@ -31,6 +31,7 @@ from tw_autogen.session import (
     open_team,
     read_settings,
 )
+from tw_autogen.settings_trust import FolderTrust
 
 _ENDED = "the chat ended before an answer"
 _HELPERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "speaker_selection_agent")
@@ -270,7 +271,7 @@ class SharedSession(Closing):
         handlers: Sequence[Handler] = (),
         trust: bool = False,
     ) -> None:
-        self._trust = trust
+        self._trust = FolderTrust.of(trust=trust)
         self._workspace = workspace
         self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
@@ -381,7 +382,7 @@ class SharedSession(Closing):
             workspace=self._workspace,
             settings=self._settings,
             handlers=self._handlers,
-            trust=self._trust,
+            trust=self._trust.holds(),
         )
         made._files = self._files
         made._members = {name: copy.deepcopy(one, memo) for name, one in self._members.items()}
@@ -395,7 +396,7 @@ class SharedSession(Closing):
             handlers=self._handlers,
             settings={"planner.instructions": self.house_rules, **self._settings},
             approve=approval_by(self._members.values()),
-            trust=self._trust,
+            trust=self._trust.holds(),
         )
 
     def _earlier(self, partner: Any) -> Any:

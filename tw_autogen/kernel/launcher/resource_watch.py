@@ -38,11 +38,16 @@ def disk_size(folders: Iterable[str]) -> tuple[int, bool]:
 
 
 def _below(top: int) -> tuple[int, bool]:
-    """Add up what lies below an open folder, and close it; paths of any length, because they begin at open folders."""
-    total, whole, many, device = 0, True, 1, os.fstat(top).st_dev
-    waiting: list[tuple[int, str]] = [(top, ""), (top, ".")]  # the first closes it, when all that is above is done
+    """Add up what lies below an open folder, and close it; paths of any length, because they begin at open folders.
+
+    Folders that code puts in the place of others meanwhile, as by a link above them, are not listed.
+    """
+    about = os.fstat(top)
+    total, whole, many, device = 0, True, 1, about.st_dev
+    # A folder by an open one, its path from there, and its number; one without a path is closed when it comes.
+    waiting: list[tuple[int, str, int]] = [(top, "", 0), (top, ".", about.st_ino)]
     while waiting:
-        here, path = waiting.pop()
+        here, path, number = waiting.pop()
         if not path:
             os.close(here)
             many -= 1
@@ -52,10 +57,15 @@ def _below(top: int) -> tuple[int, bool]:
         except OSError:
             whole = False
             continue
+        about = os.fstat(found)
+        if (about.st_dev, about.st_ino) != (device, number):
+            whole = False
+            os.close(found)
+            continue
         far = len(os.fsencode(path)) > _LONGEST
         if far and many < _MOST_OPEN:
             many += 1
-            waiting.append((found, ""))
+            waiting.append((found, "", 0))
             here, path = found, "."
         elif far:
             whole = False
@@ -69,7 +79,7 @@ def _below(top: int) -> tuple[int, bool]:
                         continue
                     total += max(LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
-                        waiting.append((here, f"{path}/{entry.name}"))
+                        waiting.append((here, f"{path}/{entry.name}", status.st_ino))
         if found != here:
             os.close(found)
     return total, whole
