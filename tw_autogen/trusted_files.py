@@ -330,7 +330,7 @@ class ImportGuards(Closing):
         _HOLDERS[id(files)] += 1
 
     def close(self) -> None:
-        """Let modules be imported as usual, unless another session compares them with the same files."""
+        """Import modules as usual again, unless another session compares them with the same files."""
         files, self._files = self._files, None
         if files is None:
             return
