@@ -20,12 +20,13 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import UNTRUSTED_FOLDERS, named_file
 from tw_autogen.private_files import make_private_folder
-from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
+from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.unlisted_folders import check_unlisted
 
 _PIECE_BYTES = 1 << 20
@@ -247,19 +248,21 @@ def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
     return None
 
 
+_OVER_NO_LINK = ContextVar("over_no_link", default=False)
+
+
 def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) -> bytes:
     """Return what a file holds; it is never waited for, as a pipe would be.
 
     Args:
-        path: The file; links are followed, but none out of a folder that code of this process can write to, or that was
-            the current one while nobody had trusted it.
+        path: The file; links are followed, but for those of `over_no_link`.
         limit_bytes: A larger file is an error.
         head: Return this many bytes of a file of any size; 0: all.
 
     Raises:
         OSError: it is no plain file, too large, unreadable, or reached over such a link.
     """
-    found, size = _opened_over_no_link(path) if KERNEL_FOLDERS or UNTRUSTED_FOLDERS else open_regular(path)
+    found, size = _opened_over_no_link(path) if _OVER_NO_LINK.get() else open_regular(path)
     try:
         if not head and size > limit_bytes:
             raise _too_large(limit_bytes)
@@ -296,6 +299,19 @@ def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
     finally:
         os.close(found)
     return digest.hexdigest(), limit_bytes - left
+
+
+@contextlib.contextmanager
+def over_no_link() -> Iterator[None]:
+    """Read by `read_regular` in this block over no link that others could have made and that leads out of their folder.
+
+    That is, out of one that code of this process can write to, or that was the current one while nobody trusted it.
+    """
+    token = _OVER_NO_LINK.set(True)
+    try:
+        yield
+    finally:
+        _OVER_NO_LINK.reset(token)
 
 
 def _opened_over_no_link(path: Path) -> tuple[int, int]:

@@ -327,7 +327,8 @@ class ImportGuards(Closing):
 
     def __init__(self, files: TrustedFiles | None) -> None:
         self._files = files
-        _HOLDERS[id(files)] += 1
+        if files is not None:
+            _HOLDERS[id(files)] += 1
 
     def close(self) -> None:
         """Import modules as usual again, unless another session compares them with the same files."""

@@ -130,6 +130,16 @@ def test_lessons_that_code_leads_elsewhere_in_a_session_are_not_read(linked, tmp
     assert "CANARY" not in str(model.calls)
 
 
+def test_a_settings_file_that_is_a_link_counts_with_each_session(linked, tmp_path):
+    (tmp_path / "private" / "tw.yaml").write_text("session: {max_posts: 12}\n", encoding="utf-8")
+    (linked / "tw_autogen.yaml").symlink_to(tmp_path / "private" / "tw.yaml")
+
+    for number in range(2):
+        model = ScriptedModel([plans("one", to="User")])
+        with open_session(model, kernel=FakeKernel(), folder=tmp_path / f"s{number}") as session:
+            assert session._settings.max_posts == 12
+
+
 @pytest.mark.parametrize("way", ["data", "mine"])
 def test_a_lesson_is_written_where_no_strangers_link_leads(linked, tmp_path, way):
     (tmp_path / "private" / "exp_1.yaml").write_text("experience_text: private\n", encoding="utf-8")

@@ -229,6 +229,8 @@ def _text_of(file: Path) -> str:
     Raises:
         ScenarioError: it is none, a link, or can't be read.
     """
+    if not file.parent.is_dir():  # which would be made
+        raise ScenarioError("there is no such file", path=file)
     try:
         with held_folder(file.parent) as folder:
             if folder.has_entry(file.name) and not folder.has_file(file.name):

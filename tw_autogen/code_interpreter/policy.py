@@ -18,6 +18,7 @@ from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.syntax import ModulePath, calls_in, format_attributes
 from tw_autogen.errors import ConfigError, PolicyError, nearest, unknown_key
 from tw_autogen.named_folders import named_file
+from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping
 
 PLUGIN: Final = "<plugin>"
@@ -184,7 +185,8 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None, distrusted: P
     name = str(wanted).strip()
     if name.endswith((".yaml", ".yml")):
         path = (folder or Path()) / name
-        return read_policy(named_file(path, distrusted=distrusted)[0] if distrusted else path)
+        with over_no_link():
+            return read_policy(named_file(path, distrusted=distrusted)[0] if distrusted else path)
     known = name.replace("_", "-")
     if known not in POLICIES:
         raise ConfigError(

@@ -20,7 +20,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
 from tw_autogen.owner_marks import owner_hash
 from tw_autogen.safe_folder import SafeFolder, held_folder
-from tw_autogen.trust_store import read_regular
+from tw_autogen.trust_store import over_no_link, read_regular
 
 INDEX_FILE = "tw-index.json"
 _FORMAT = 1
@@ -148,7 +148,9 @@ class DocumentIndex:
         path = Path(path).expanduser()
         file = path / INDEX_FILE if path.is_dir() else path
         try:
-            plain = bounded_json.loads(read_regular(file, limit_bytes=_MOST_INDEX_BYTES), most_bytes=_MOST_HELD_BYTES)
+            with over_no_link():
+                content = read_regular(file, limit_bytes=_MOST_INDEX_BYTES)
+            plain = bounded_json.loads(content, most_bytes=_MOST_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
             found = tuple(

@@ -16,6 +16,7 @@ from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
 from tw_autogen.secret_masking import redactor
+from tw_autogen.trust_store import over_no_link
 
 _TOKEN_CHARS = 4
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -77,7 +78,8 @@ def read_examples(where: Path | Iterable[Path]) -> tuple[Example, ...]:
         where = example_paths(where)
     found = []
     for path in where:
-        conversation = read_conversation(path)
+        with over_no_link():
+            conversation = read_conversation(path)
         if not conversation.rounds:
             raise ConversationFormatError("it has no rounds, so it is no example", path=path)
         if conversation.enabled:

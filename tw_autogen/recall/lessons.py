@@ -14,6 +14,7 @@ from tw_autogen.escaped_text import shortened
 from tw_autogen.model import Ranker
 from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.new_text_files import create_text_file
+from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping, readable_yaml
 
 _FILE = re.compile(r"(?:handcrafted_)?exp_(?P<id>[^/]+)\.ya?ml")
@@ -82,7 +83,8 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
     found = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
-    return tuple(_read(path, name) for name, path in found)
+    with over_no_link():
+        return tuple(_read(path, name) for name, path in found)
 
 
 def write_experience(experience: Experience, folder: Path) -> Path:
