@@ -23,6 +23,7 @@ SHARED = {
     "safe_folder/temporary_folders.py _RECORDS": "temporary folders that end with this process",
     "hosts/partner_conversation.py _ALIVE": "sessions that are closed when the process ends",
     "trust_store.py _HELD": "folders that the user trusts until the process ends, where no record can be written",
+    "trusted_files.py _HOLDERS": "how many sessions of the process compare what is imported with the same files",
     "trusted_files.py _GUARDED": "folders that Python's own import system, which is one a process, compares",
 }
 

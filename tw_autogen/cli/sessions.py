@@ -139,8 +139,12 @@ for _one in (list_command, show_command, export_command, fork_command, rm_comman
 
 
 def _workspace(project: Path | None, workspace: Path | None) -> Path:
-    options = Options(project=project, workspace=workspace)
-    return workspace_of(options, read_settings(project=project)).absolute()
+    options, settings = Options(project=project, workspace=workspace), read_settings(project=project)
+    for one in settings.left_out if workspace is None else ():
+        if one.key == "session.workspace":
+            where = visible_line(one.setting.origin)
+            click.echo(f"left out session.workspace of {where}, which is not trusted; --workspace names it", err=True)
+    return workspace_of(options, settings).absolute()
 
 
 def session_line(one: PastSession) -> str:
