@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import signal
@@ -17,6 +18,7 @@ LEAST = 4096
 _LONGEST = 2000
 """Bytes of a relative path, from which on a folder is opened and its contents are named from there."""
 _MOST_OPEN = 128
+_LOOK = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -53,14 +55,9 @@ def _below(top: int) -> tuple[int, bool]:
             many -= 1
             continue
         try:
-            found = os.open(path, _FOLDER, dir_fd=here)
+            found = _opened(path, here, (device, number))
         except OSError:
             whole = False
-            continue
-        about = os.fstat(found)
-        if (about.st_dev, about.st_ino) != (device, number):
-            whole = False
-            os.close(found)
             continue
         far = len(os.fsencode(path)) > _LONGEST
         if far and many < _MOST_OPEN:
@@ -83,6 +80,22 @@ def _below(top: int) -> tuple[int, bool]:
         if found != here:
             os.close(found)
     return total, whole
+
+
+def _opened(path: str, here: int, identity: tuple[int, int]) -> int:
+    """Open a folder, if it is the one that was found there: a folder above it may have become a link since.
+
+    Raises:
+        OSError: it is another one, or can't be opened.
+    """
+    looked_at = os.open(path, _LOOK, dir_fd=here)
+    try:
+        about = os.fstat(looked_at)
+        if (about.st_dev, about.st_ino) != identity:
+            raise FileNotFoundError(errno.ENOENT, "it was exchanged", path)
+        return os.open(".", _FOLDER, dir_fd=looked_at)
+    finally:
+        os.close(looked_at)
 
 
 def nameless_bytes(pids: Iterable[int]) -> int:
