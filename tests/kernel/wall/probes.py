@@ -142,6 +142,6 @@ PROBES = (
     Probe(probes_session.OtherChannel),
     Probe(probes_session.HostReads, after=follow),
     Probe(probes_session.HostWrites, sure=False, after=follow),
-    Probe(probes_session.HostMemory, sure=False, ends="the kernel's answer was lost", seconds=10.0, after=weigh),
+    Probe(probes_session.HostMemory, sure=False, ends="the kernel's answer was lost", seconds=30.0, after=weigh),
     Probe(probes_session.Outlives, sure=False, after=outlive),
 )
