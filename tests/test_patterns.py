@@ -31,7 +31,7 @@ SOURCES = sorted(
 )  # fmt: skip
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 AT_ONE_PLACE = {"match", "fullmatch"}
-SHORT = 2_000
+SHORT = 1_000
 FREE_SECONDS = 0.01
 MOST_CHARS, MOST_WAYS = 60, 40
 END = "\n\0"
@@ -181,14 +181,16 @@ def grows(method: str, pattern: re.Pattern, head: str, pump: str) -> str:
     def took(chars: int) -> float:
         return seconds(method, pattern, head + (pump * (chars // len(pump) + 1))[:chars] + END)
 
-    long = took(2 * size)
+    long = took(4 * size)
     if long < FREE_SECONDS:
         return ""
-    for tries in (3, 6, 12):  # beside other work some times are longer than they are
-        short, long = min(took(size) for _ in range(tries)), min(took(2 * size) for _ in range(tries))
-        if long <= 3 * short:
+    short = took(size)
+    for more in (0, 2, 4, 8):  # beside other work some times are longer than they are
+        short = min([short, *(took(size) for _ in range(more))])
+        long = min([long, *(took(4 * size) for _ in range(more))])
+        if long <= 8 * short:  # 4 if it is linear, 16 if it is quadratic
             return ""
-    return f"{method} of {head!r} + {pump!r}…: {short:.3f} s for {size} characters, {long:.3f} s for twice"
+    return f"{method} of {head!r} + {pump!r}…: {short:.3f} s for {size} characters, {long:.3f} s for four times"
 
 
 FOUND = find_patterns()
