@@ -29,6 +29,7 @@ from tw_autogen.private_files import make_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.unlisted_folders import check_unlisted
 
+_OVER_NO_LINK = ContextVar("over_no_link", default=False)
 _PIECE_BYTES = 1 << 20
 MOST_BYTES = 4 << 20
 """Of a file of code or YAML that is read, and of a record."""
@@ -246,9 +247,6 @@ def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
         except (OSError, ValueError):
             return None
     return None
-
-
-_OVER_NO_LINK = ContextVar("over_no_link", default=False)
 
 
 def read_regular(path: Path, *, limit_bytes: int = MOST_BYTES, head: int = 0) -> bytes:

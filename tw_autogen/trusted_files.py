@@ -341,7 +341,8 @@ class ImportGuards(Closing):
             names = {known for known, one in list(_GUARDED.items()) if one is files}
             for one in names:
                 _GUARDED.pop(one, None)
-            _forget_finders(names)
+            if names:
+                _forget_finders(names)
 
 
 def _forget_finders(names: Collection[str]) -> None:

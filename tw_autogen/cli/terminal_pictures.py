@@ -111,7 +111,7 @@ def _image_class(protocol: str) -> Any:
     except ImportError:
         return None
     finally:
-        sys.__stdout__ = kept  # type: ignore[misc]
+        sys.__stdout__ = kept  # type: ignore[misc]  # as above
     return renderable.TGPImage if protocol == "kitty" else renderable.SixelImage
 
 

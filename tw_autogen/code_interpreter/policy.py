@@ -17,7 +17,6 @@ from tw_autogen.code_interpreter import rules as table
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.syntax import ModulePath, calls_in, format_attributes
 from tw_autogen.errors import ConfigError, PolicyError, nearest, unknown_key
-from tw_autogen.named_folders import named_file
 from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping
 
@@ -165,18 +164,16 @@ _FLAGS = ("shell", "dynamic", "only_plugins")
 _KEYS = ("base", *_SETS, *_FLAGS)
 
 
-def find_policy(wanted: str | Path, *, folder: Path | None = None, distrusted: Path | None = None) -> Policy:
+def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
     """Return the policy of a name, or read one from a YAML file.
 
     Args:
         wanted: A name in `POLICIES`, or a path that ends in `.yaml` or `.yml`.
         folder: Where a relative path begins; None: the current folder.
-        distrusted: A folder that somebody else may have made: a link there must not lead out of it. None: there is
-            none.
 
     Raises:
-        ConfigError: there is no such policy, or a link out of `distrusted` leads to it.
-        PolicyError: its YAML is wrong.
+        ConfigError: there is no such policy.
+        PolicyError: its YAML is wrong, or is reached over a link as `over_no_link` says.
 
     Example:
         >>> find_policy("strict").dynamic
@@ -184,9 +181,8 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None, distrusted: P
     """
     name = str(wanted).strip()
     if name.endswith((".yaml", ".yml")):
-        path = (folder or Path()) / name
         with over_no_link():
-            return read_policy(named_file(path, distrusted=distrusted)[0] if distrusted else path)
+            return read_policy((folder or Path()) / name)
     known = name.replace("_", "-")
     if known not in POLICIES:
         raise ConfigError(

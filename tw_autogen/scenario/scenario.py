@@ -23,6 +23,8 @@ from tw_autogen.yaml_files import read_mapping
 
 FILE = "scenario.yaml"
 REPLIES = "replies.yaml"
+_WITH_PATHS = ("role.", "recall.", "session.", "embedding.")
+"""How the keys of settings begin that may be paths and that a named scenario may set."""
 
 
 @dataclass(frozen=True)
@@ -267,10 +269,6 @@ def find_named(names: Sequence[str], *, trust: bool = False) -> tuple[Scenario, 
     for one in () if trust else found:
         _check_trust(one)
     return tuple(found)
-
-
-_WITH_PATHS = ("role.", "recall.", "session.", "embedding.")
-"""How the keys of settings begin that may be paths and that a named scenario may set."""
 
 
 def _leads_out(folder: Path, text: str) -> bool:

@@ -127,7 +127,8 @@ def open_session(
     """
     place = project.folder if isinstance(project, Project) else project
     read = settings if isinstance(settings, Settings) else read_logged(settings, project=place, trust=trust)
-    policy = checked_policy(policy, distrusted=distrusted_folder(read))
+    distrusted = distrusted_folder(read)  # first: a policy there is read over no link out of it
+    policy = checked_policy(policy)
     given = {
         role: resolve_model(replace(read.read("model", ModelSettings), name=one)) if isinstance(one, str) else one
         for role, one in checked_models(model, names=True).items()
@@ -140,7 +141,7 @@ def open_session(
     earlier = None
     if resume is not None:
         workspace = Path(folder or read.read("session", SessionSettings).workspace)
-        place, distrusted = session_folder(resume, workspace), distrusted_folder(read)
+        place = session_folder(resume, workspace)
         trust = trust and not (distrusted and place.is_relative_to(distrusted))  # that of a project says nothing of it
         earlier = EarlierSession.read(place, trust=trust)
     with compared_with(read.files):
@@ -206,7 +207,7 @@ def open_team(
     for seat in seats:
         if known(seat.role):
             models.pick(seat)  # a missing model is told before any folder or process is made
-            policy_of(seat, read, distrusted=distrusted)
+            policy_of(seat, read)
     options = read.read("session", SessionSettings)
     session_id = earlier.id if earlier else new_id("session")
     root = earlier.folder if earlier else chosen_folder(read, folder) / session_id
@@ -334,7 +335,8 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
         given["project"] = project_folder(given["project"])
     check_roles(given.get("roles"), settings, given.get("project"))
     given["plugins"] = check_plugins(given.get("plugins", ()))
-    given["policy"] = checked_policy(given.get("policy"), distrusted=distrusted_folder(settings))
+    distrusted_folder(settings)  # noted: a policy there is read over no link out of it
+    given["policy"] = checked_policy(given.get("policy"))
     given["approve"] = checked_approve(given.get("approve"))
     if given.get("trust") and given.get("project") is None:
         return functools.partial(_opened_if_here, opening.func, FolderTrust.of(trust=given.pop("trust")), **given)
@@ -482,8 +484,7 @@ def _worker(
     role: Role
     if known(seat.role):
         own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
-        distrusted = distrusted_folder(read)
-        name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read, distrusted=distrusted)
+        name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read)
         if kernel is kernels.shared:
             policy = replace(policy, install=read.read("kernel", KernelSettings).install)
         role = CodeInterpreter(
@@ -497,7 +498,7 @@ def _worker(
             name=name,
             approve=approve,
             keeps_definitions=alone,
-            distrusted=distrusted,
+            distrusted=distrusted_folder(read),
         )
     elif isinstance(seat.role, str | Path | type):
         spec = role_spec(seat.role)

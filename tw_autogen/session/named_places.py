@@ -332,12 +332,13 @@ def _parts(word: str) -> Iterator[str]:
 
 
 def _shell_words(text: str) -> list[str]:
-    """Return the words of a command as a shell takes it apart; none where it can't."""
+    """Return the words of a command as a shell takes it apart; where a quotation doesn't end, what blanks part."""
     words = shlex.shlex(text, posix=True, punctuation_chars=True)
     words.whitespace_split, words.commenters = True, ""
-    with contextlib.suppress(ValueError):  # a quotation that doesn't end
+    try:
         return list(words)
-    return text.split()
+    except ValueError:
+        return text.split()
 
 
 def _meant(text: str, base: Path) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from tw_autogen.model import (
     resolve_model,
     resolve_ranker,
 )
-from tw_autogen.named_folders import named_file, named_folder
+from tw_autogen.named_folders import named_folder
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
@@ -107,20 +107,16 @@ def _is_name(one: object) -> bool:
     return isinstance(one, str) and bool(one.strip())
 
 
-def checked_policy(policy: PolicyWanted | None, *, distrusted: Path | None = None) -> Policy | None:
+def checked_policy(policy: PolicyWanted | None) -> Policy | None:
     """Return a policy that may be named, by its name or by the path of its YAML; None stays None.
-
-    Args:
-        policy: The policy.
-        distrusted: As of `find_policy`.
 
     Raises:
         ConfigError: there is no such policy, or its YAML is wrong.
     """
-    return policy if policy is None or isinstance(policy, Policy) else find_policy(policy, distrusted=distrusted)
+    return policy if policy is None or isinstance(policy, Policy) else find_policy(policy)
 
 
-def policy_of(seat: Seat, read: Settings, *, distrusted: Path | None = None) -> Policy:
+def policy_of(seat: Seat, read: Settings) -> Policy:
     """Return what a seat's code may do: what was given, else what the settings say; a role's name that says it holds.
 
     A policy that was given beats the settings `policy` and `plugin_only`; `allowed_modules` and `blocked_functions`
@@ -129,7 +125,6 @@ def policy_of(seat: Seat, read: Settings, *, distrusted: Path | None = None) -> 
     Args:
         seat: The role; its own policy counts first.
         read: All settings.
-        distrusted: As of `find_policy`, unless the setting stands in a folder's file.
 
     Raises:
         ConfigError: the seat or the setting `code_interpreter.policy` names none, or its YAML is wrong.
@@ -138,9 +133,8 @@ def policy_of(seat: Seat, read: Settings, *, distrusted: Path | None = None) -> 
     origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
     of_folder = read.folder_of("code_interpreter.policy")
     with compared_with(read.files if of_folder else None, only=True):
-        folder = of_folder or (origin.parent if origin.is_file() else None)
-        set_one = find_policy(own.policy, folder=folder, distrusted=None if of_folder else distrusted)
-    policy = narrowed(checked_policy(seat.policy, distrusted=distrusted) or set_one, own)
+        set_one = find_policy(own.policy, folder=of_folder or (origin.parent if origin.is_file() else None))
+    policy = narrowed(checked_policy(seat.policy) or set_one, own)
     only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
     if not only:
         return policy
@@ -238,13 +232,11 @@ class Models:
         """Return the folder of lessons or examples that a setting names, absolute; None if it names none.
 
         Raises:
-            ConfigError: it, or a file in it, is reached over a link that a stranger may have made.
+            ConfigError: it is reached over a link that a stranger may have made; as files in it are when they are read.
         """
         named = getattr(self._read.read("recall", RecallSettings), key)
         if named and self._distrusted and self._read.folder_of(f"recall.{key}") is None:
-            folder = named_folder(named, distrusted=self._distrusted)
-            for one in folder.iterdir() if folder.is_dir() else ():
-                named_file(one, distrusted=self._distrusted)
+            named_folder(named, distrusted=self._distrusted)
         return Path(os.path.abspath(named)) if named else None
 
     def pick(self, seat: Seat, name: str = "") -> ChatModel:

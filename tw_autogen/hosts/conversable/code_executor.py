@@ -95,8 +95,7 @@ class KernelCodeExecutor(Closing):
         self._policy: Policy | None = None
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
             seat = Seat("code_interpreter", policy=policy)
-            named = policy_of(seat, read, distrusted=distrusted_folder(read))
-            self._policy = replace(named, install=read.read("kernel", KernelSettings).install)
+            self._policy = replace(policy_of(seat, read), install=read.read("kernel", KernelSettings).install)
         with ExitStack() as undo:
             undo.callback(self._stack.close)
             self._cells = CellRunner(

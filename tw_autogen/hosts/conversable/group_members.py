@@ -53,7 +53,7 @@ class GroupMember(SpeakingAgent):
         super().__init__(name, *args, does=does, **host)
         self._model = seat.model
         self.shared = session or SharedSession()
-        policy = checked_policy(seat.policy, distrusted=self.shared.distrusted)
+        policy = checked_policy(seat.policy)  # afterwards: the session has noted whether the folder is trusted
         self.seat = dataclasses.replace(seat, name=name, model=self._own_model(), policy=policy)
         self.shared.join(self)
         self._register_functions()

@@ -27,7 +27,6 @@ from tw_autogen.session import (
     Seat,
     Session,
     SessionSettings,
-    distrusted_folder,
     open_team,
     read_settings,
 )
@@ -259,8 +258,6 @@ class SharedSession(Closing):
 
     newest: SharedChat | None = None
     """The chat in which a member spoke last."""
-    distrusted: Path | None
-    """The current folder, if nobody has trusted it: a link there must not lead out of it to what a member names."""
 
     def __init__(
         self,
@@ -279,7 +276,6 @@ class SharedSession(Closing):
         self._lock = threading.RLock()
         read = read_settings(settings, trust=trust)
         self._files = GivenFiles(files, read)
-        self.distrusted = distrusted_folder(read)
         most_open = read.read("session", SessionSettings).most_open
         me = weakref.proxy(self)
         self.chats = Conversations(lambda partner: SharedChat(me, partner, me._files), most_open=most_open)
