@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sqlite3
@@ -85,17 +86,24 @@ class Database(Protocol):
 class SqliteDatabase:
     """An SQLite file, read in a process of its own, in which the engine itself refuses whatever is not reading.
 
+    Where code can change the file, a copy in a folder of the host's own is read, and removed after each query: SQLite
+    opens a file by its path, so it would follow a link that code puts there. With the database comes its write-ahead
+    log, without which rows that were committed lately would be missing. A rollback journal does not come: it can name
+    further files, which SQLite would open and remove.
+
     Args:
-        path: The file; opened read-only.
-        turn: Held while a query runs, so that those of one session take bounded memory together.
+        name: The file's, for errors.
+        find: Returns, before each query, the file, and the folder in which code can change it; None: it can't.
+        turn: Held while a query runs, so that those of one session take bounded memory together, copies as well.
+        limit_bytes: A longer database or log is not copied; an error.
     """
 
     dialect = "SQLite"
 
-    def __init__(self, path: Path, turn: threading.Lock) -> None:
-        self._path = path
-        self._turn = turn
-        self._name = path.name
+    def __init__(
+        self, name: str, find: Callable[[], tuple[Path, Path | None]], turn: threading.Lock, limit_bytes: int
+    ) -> None:
+        self._name, self._find, self._turn, self._limit_bytes = name, find, turn, limit_bytes
 
     def tables(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
@@ -133,39 +141,20 @@ class SqliteDatabase:
     @contextlib.contextmanager
     def _file(self) -> Iterator[tuple[Path, bool]]:
         """Return where the file is while it is read, and whether it is a copy that nothing else uses."""
-        yield self._path, False
-
-
-class CopiedDatabase(SqliteDatabase):
-    """An SQLite file that code can change: a copy in a folder of the host's own is read, and removed after each query.
-
-    SQLite opens a file by its path, so it would follow a link that code puts there. With the database comes its
-    write-ahead log, without which rows that were committed lately would be missing. A rollback journal does not come:
-    it can name further files, which SQLite would open and remove.
-
-    Args:
-        folder: Where code can write.
-        name: The file, relative to it.
-        turn: As of `SqliteDatabase`; it holds for copies as well.
-        limit_bytes: A longer database or log is an error.
-    """
-
-    def __init__(self, folder: Path, name: str, turn: threading.Lock, limit_bytes: int) -> None:
-        super().__init__(folder / name, turn)
-        self._folder, self._name, self._limit_bytes = folder, name, limit_bytes
-
-    @contextlib.contextmanager
-    def _file(self) -> Iterator[tuple[Path, bool]]:
+        path, of_code = self._find()
+        if of_code is None:
+            yield path, False
+            return
         with private_folder("tw-sql-") as own:
-            yield self._copy(own / "copy.db"), True
+            yield self._copy(of_code, path.relative_to(of_code).as_posix(), own / "copy.db"), True
 
-    def _copy(self, path: Path) -> Path:
+    def _copy(self, of_code: Path, name: str, path: Path) -> Path:
         try:
-            with SafeFolder(self._folder) as folder:
-                folder.copy_out(self._name, path, limit_bytes=self._limit_bytes)
+            with SafeFolder(of_code) as folder:
+                folder.copy_out(name, path, limit_bytes=self._limit_bytes)
                 with contextlib.suppress(FileNotFoundError):
                     log = path.with_name(f"{path.name}-wal")
-                    folder.copy_out(f"{self._name}-wal", log, limit_bytes=self._limit_bytes)
+                    folder.copy_out(f"{name}-wal", log, limit_bytes=self._limit_bytes)
         except OSError as error:
             raise QueryFailed(f"{self._name}: {error.strerror}") from error
         return path
@@ -366,24 +355,30 @@ class SqlPullData(Plugin):
         with SafeFolder(folder) as opened:
             inner, other = opened.name_of(folder / path), opened.name_of(place)
             if inner and _is_there(opened, inner):
-                return self._copied(folder, inner)
+                return self._of_session(inner)
         if place.is_file() and not other:
-            real, of_code = named_file(place, distrusted=self.ctx.distrusted)
-            if of_code is None:
-                return SqliteDatabase(real, self._turn)
-            return self._copied(of_code, real.relative_to(of_code).as_posix())
+            find = functools.partial(self._find, place)
+            find()  # a link that is not followed is told before a model is asked
+            return self._sqlite(place.name, find)
         places = (folder / path, place)
         raise FileNotFoundError(f"no database {path!r}; looked in {' and '.join(str(one.parent) for one in places)}")
 
-    def _copied(self, folder: Path, name: str) -> CopiedDatabase:
+    def _find(self, place: Path) -> tuple[Path, Path | None]:
+        return named_file(place, distrusted=self.ctx.distrusted)
+
+    def _of_session(self, name: str) -> SqliteDatabase:
+        folder = Path(self.ctx.folder)
+        return self._sqlite(name, lambda: (folder / name, folder))
+
+    def _sqlite(self, name: str, find: Callable[[], tuple[Path, Path | None]]) -> SqliteDatabase:
         limit_bytes = int(float(self.config.get("max_database_mb") or 2000) * (1 << 20))
-        return CopiedDatabase(folder, name, self._turn, limit_bytes)
+        return SqliteDatabase(name, find, self._turn, limit_bytes)
 
     def _only_file(self) -> SqliteDatabase:
         with SafeFolder(self.ctx.folder) as folder:
             names = [one.name for one in folder.walk(enter=lambda name: False) if Path(one.name).suffix in SUFFIXES]
         if len(names) == 1:
-            return self._copied(Path(self.ctx.folder), names[0])
+            return self._of_session(names[0])
         found = f"several databases are here ({', '.join(names)})" if names else "no database is set"
         raise ValueError(
             f"{found}; name one: `database` under `configurations` in sql_pull_data.yaml, or the session variable "

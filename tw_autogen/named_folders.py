@@ -9,12 +9,13 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path
 
+Distrusted = Path | Sequence[Path] | None
 _MOST_LINKS = 40
 UNTRUSTED_FOLDERS: set[str] = set()
 """Current folders of this process in which paths were named while nobody had trusted them, without links."""
 
 
-def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Path | None = None) -> Path:
+def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:
     """Return a folder that the user names as an absolute path without links; it need not exist.
 
     Each link is read once, and what it says is both checked and followed: exchanging it meanwhile leads nowhere else.
@@ -23,7 +24,8 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     Args:
         path: Absolute, or relative to the current folder.
         writable: Folders that code can write to besides those of `KERNEL_FOLDERS`.
-        distrusted: A folder that somebody else may have made, by its path without links; None: there is none.
+        distrusted: A folder that somebody else may have made, or several, by their paths without links; None: there is
+            none.
 
     Raises:
         ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`, or a path below that
@@ -35,7 +37,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     return _resolved(path, "folder", writable, distrusted)
 
 
-def named_file(path: Path | str, *, distrusted: Path | None = None) -> tuple[Path, Path | None]:
+def named_file(path: Path | str, *, distrusted: Distrusted = None) -> tuple[Path, Path | None]:
     """Return a file that the user names as an absolute path without links, and the folder of code's that holds it.
 
     Args:
@@ -53,19 +55,25 @@ def named_file(path: Path | str, *, distrusted: Path | None = None) -> tuple[Pat
     return real, next((one for one in reversed(real.parents) if one in KERNEL_FOLDERS), None)
 
 
-def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: Path | None) -> Path:
+def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: Distrusted) -> Path:
     target, links = _walked(path)
     if link := _link_out(target, links, _writable(writable)):
         raise ConfigError(
             f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
             "mean, or remove the link"
         )
-    for one in UNTRUSTED_FOLDERS | ({str(distrusted)} if distrusted else set()):
-        real = os.path.realpath(one)
-        if real != one and os.name == "posix" and _is_in(os.path.abspath(path), one):
-            raise ConfigError(f"{path}: {one} was moved, and leads to {real} now; start again where the {what} lies")
-    if distrusted is not None and _link_out(target, links, [os.path.realpath(distrusted)]):
-        raise ConfigError(f"{path}: {leads_out_reason(distrusted, target, what)}")
+    strangers = () if distrusted is None else (distrusted,) if isinstance(distrusted, Path) else tuple(distrusted)
+    full = Path(os.path.abspath(path))
+    for one in (full, *full.parents):
+        if one in KERNEL_FOLDERS or str(one) in UNTRUSTED_FOLDERS or one in strangers:
+            real = os.path.realpath(one)
+            if real != str(one) and os.name == "posix":
+                raise ConfigError(
+                    f"{path}: {one} was moved, and leads to {real} now; start again where the {what} lies"
+                )
+    for folder in strangers:
+        if _link_out(target, links, [os.path.realpath(folder)]):
+            raise ConfigError(f"{path}: {leads_out_reason(folder, target, what)}")
     return Path(target)
 
 
@@ -76,6 +84,10 @@ def link_of_code(path: Path | str, writable: Iterable[str] = ()) -> str:
         path: Absolute, or relative to the current folder.
         writable: As in `named_folder`.
     """
+    full = Path(os.path.abspath(path))
+    for one in (full, *full.parents):
+        if one in KERNEL_FOLDERS and os.path.realpath(one) != str(one):  # it had no link when the kernel was made
+            return str(one)
     target, links = _walked(path)
     return _link_out(target, links, _writable(writable))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import reprlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +42,31 @@ class Setting:
     file: Path | None = None
     base: Path | None = None
     trusted: bool = True
+
+
+def given_setting(key: str, value: Any) -> Setting:
+    """Return a keyword as a setting, with the origin that it brings.
+
+    Args:
+        key: Dotted.
+        value: As it was given; may be a `Setting`.
+    """
+    if isinstance(value, Setting):
+        return dataclasses.replace(value, given=True)
+    return Setting(value, f"the keyword {key!r}", given=True)
+
+
+def keywords_from_here(keywords: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return keywords whose relative paths begin in what is the current folder now, also when they are read later.
+
+    Args:
+        keywords: As of `Settings`.
+    """
+    here = Path.cwd()
+    return {
+        key: value if isinstance(value, Setting) else dataclasses.replace(given_setting(key, value), base=here)
+        for key, value in (keywords or {}).items()
+    }
 
 
 def _parse_list(key: str, text: str, origin: str) -> list[Any]:

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.setting_values import Setting, fit_setting
+from tw_autogen.setting_values import Setting, fit_setting, given_setting
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
@@ -111,6 +111,7 @@ class Settings:
         files: As given; what is loaded from the folder must be equal.
         left_out: What of the folder's files does not count.
         prompts: Settings of an untrusted folder's file that count and are text for prompts.
+        examples: The files in the folders that such settings name.
         shortened: Lines about texts of an untrusted folder's file that are too long for prompts.
         withheld: Lines about keys that are not sent, because the server comes from elsewhere than the key.
         ignored: TaskWeaver's keys that mean nothing here.
@@ -141,6 +142,7 @@ class Settings:
         self.texts: dict[Path, bytes | None] = {} if texts is None else texts
         self.left_out: tuple[LeftOut, ...] = ()
         self.prompts: tuple[LeftOut, ...] = ()
+        self.examples: tuple[Path, ...] = ()
         self.shortened: tuple[str, ...] = ()
         self.withheld: tuple[str, ...] = ()
         self._rooms = dict(rooms)
@@ -159,7 +161,7 @@ class Settings:
         folder = list(dict(self._project(project) if project else ()).items())
         said = [
             *self._environment(environ or {}),
-            *((key, _given(key, value)) for key, value in (keywords or {}).items()),
+            *((key, self._placed(key, given_setting(key, value))) for key, value in (keywords or {}).items()),
         ]
         self.overridden = frozenset(key for key, _ in said)
         """Settings that hold whatever files say: the environment or the caller has them."""
@@ -203,8 +205,10 @@ class Settings:
         if of_role:
             return trust is Trust.full or trust is Trust.named and self._rule_of(key) == "named"
         rule = str(self._fields[key].metadata.get("folder", ""))
-        if trust is Trust.named and key in self._paths and _leads_out(setting.value, self.project):
-            return False
+        if trust is Trust.named and (key in self._paths or key == "session.roles"):
+            paths = [one for one in texts_of(setting.value) if key in self._paths or os.sep in one]
+            if any(_leads_out(one, self.project) for one in paths):
+                return False
         if rule == "paired" and setting.file in paired:
             rule = "named"
         if trust is Trust.full or rule in ("", "named", "paired"):
@@ -215,8 +219,11 @@ class Settings:
         if not may_set(rule, value, base, own=own is not None, trust=trust):
             return False
         if rule == "prompt" and trust is Trust.none:
-            if key in self._paths and not _all_lies_in(value, self.project):
-                return False
+            if key in self._paths:
+                held = _held_in(value, self.project, self.examples)
+                if held is None:
+                    return False
+                self.examples += held
             self.prompts += (LeftOut(key, setting),)
         return True
 
@@ -411,6 +418,14 @@ class Settings:
             raise SettingsError(words, key=key, origin=setting.origin) from error
         return dataclasses.replace(setting, value=value, file=file, base=file.parent)
 
+    def _placed(self, key: str, setting: Setting) -> Setting:
+        """Return a keyword with its relative paths as seen from the folder that they begin in, where it says which."""
+        if setting.base is None or key not in self._hints or key in _OF_CURRENT_FOLDER:
+            return setting
+        value = self._beside(key, fit_setting(key, setting, self._hints[key]), setting.base)
+        is_file = key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
+        return dataclasses.replace(setting, value=_from(value, setting.base) if is_file else value)
+
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
         """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
         if key == "session.roles" and isinstance(value, list | tuple):
@@ -472,13 +487,6 @@ def _variable(key: str) -> str:
     return _PREFIX + key.replace(".", "_").upper()
 
 
-def _given(key: str, value: Any) -> Setting:
-    """Return a keyword as a setting, with the origin that it brings."""
-    if isinstance(value, Setting):
-        return dataclasses.replace(value, given=True)
-    return Setting(value, f"the keyword {key!r}", given=True)
-
-
 def _from(value: Any, folder: Path) -> Any:
     """Return a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
     if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
@@ -506,19 +514,19 @@ def _leads_out(value: Any, folder: Path | None) -> bool:
     return not all(_lies_in(one, folder) for one in (value, *held))
 
 
-def _all_lies_in(value: Any, folder: Path | None) -> bool:
-    """Return whether a path and, if it is a folder, all that it holds lie in a folder, their links followed.
+def _held_in(value: Any, folder: Path | None, others: tuple[Path, ...]) -> tuple[Path, ...] | None:
+    """Return what a folder of examples holds, if all of it lies in a folder that is not trusted, links followed.
 
-    One that holds more than an untrusted folder's examples may have does not count as such.
+    None if not, or if it is more than such a folder may have, with other examples.
     """
     if not _lies_in(value, folder):
-        return False
-    held: list[Path] = []
+        return None
+    held: tuple[Path, ...] = ()
     with suppress(OSError):  # what is wrong with it is told when it is read
-        held = list(itertools.islice(Path(value).iterdir(), MOST_EXAMPLES + 1))
-    if len(held) > MOST_EXAMPLES or not all(_lies_in(one, folder) for one in held):
-        return False
-    return sum(map(_size, held)) <= MOST_EXAMPLE_BYTES
+        held = tuple(sorted(itertools.islice(Path(value).iterdir(), MOST_EXAMPLES + 1)))
+    together = {*others, *held}
+    inside = len(together) <= MOST_EXAMPLES and all(_lies_in(one, folder) for one in held)
+    return held if inside and sum(map(_size, together)) <= MOST_EXAMPLE_BYTES else None
 
 
 def _check_path(path: Path) -> None:

@@ -10,7 +10,9 @@ import base64
 import contextlib
 import itertools
 import json
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -81,7 +83,7 @@ def read_sqlite(
     """Run one SELECT on an SQLite file, in a process of its own that ends with the block.
 
     Args:
-        path: The file; not changed.
+        path: The file, over no link, as `named_file` returns it; not changed.
         sql: The statement; None: list the tables and views instead, one row (table, column with type) for each column.
         name: What errors call a file that can't be opened.
         max_rows: How many rows at most.
@@ -100,7 +102,8 @@ def read_sqlite(
         sqlite3.Error: the engine's own error, as of what is not reading.
     """
     request = {
-        "path": str(path.resolve()), "sql": sql, "name": name, "max_rows": max_rows, "max_value_bytes": max_value_bytes,
+        "path": str(path.resolve() if private else path.absolute()), "sql": sql, "name": name,
+        "max_rows": max_rows, "max_value_bytes": max_value_bytes,
         "memory_bytes": memory_bytes, "seconds": min(seconds, _LONGEST_SECONDS), "private": private,
     }  # fmt: skip
     process = subprocess.Popen(
@@ -188,6 +191,7 @@ def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 largest = min(request["max_value_bytes"], connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH))
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, largest)
             cursor = connection.execute(request["sql"])
+            _check_opened(request)
             columns, rows = [one[0] for one in cursor.description or ()], cursor
         if sum(map(len, columns)) > _NAMES_CHARS:
             raise sqlite3.DataError(f"the columns' names are longer than {_NAMES_CHARS:,} characters; shorten them: AS")
@@ -203,9 +207,29 @@ def _opened(uri: str, request: dict[str, Any]) -> sqlite3.Connection:
         if request["private"]:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
+        _check_opened(request)
     except sqlite3.DatabaseError as error:
         raise sqlite3.DatabaseError(f"{request['name']}: {error}") from error
     return connection
+
+
+def _check_opened(request: dict[str, Any]) -> None:
+    """Raise unless all files that are open now are the database and what belongs to it, by their real paths (Linux).
+
+    The engine opens them by path, and code of a kernel may have put links in their places since the path was checked.
+
+    Raises:
+        sqlite3.OperationalError: another one is open.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    known = {f"{request['path']}{end}".casefold() for end in ("", "-wal", "-shm", "-journal")}
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the folder that was listed
+            path = os.readlink(f"/proc/self/fd/{number}")
+            regular = stat.S_ISREG(os.stat(f"/proc/self/fd/{number}").st_mode)
+            if regular and path.removesuffix(" (deleted)").casefold() not in known:
+                raise sqlite3.OperationalError(f"{request['name']} was exchanged while it was opened; try again")
 
 
 def _columns(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:

@@ -186,8 +186,8 @@ class TrustedFiles:
 
 
 _IN_USE: ContextVar[tuple[TrustedFiles | None, bool]] = ContextVar("trusted_files", default=(None, False))
-_GUARDED: dict[str, TrustedFiles] = {}
-"""Folders whose modules are compared when they are imported."""
+_GUARDED: dict[str, list[TrustedFiles]] = {}
+"""Folders whose modules are compared when they are imported; with what, by the open sessions, the newest last."""
 _HOLDERS: Counter[int] = Counter()
 """How many sessions compare with the same files."""
 
@@ -305,14 +305,16 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
     Args:
         folder: Of a role, or of plugins.
         files: What is compared, also in the other folders of `files.imported`, until the last `ImportGuards` of these
-            files is closed; None: nothing begins or ends.
+            files is closed; then what was compared before, for a session that is still open. None: nothing begins or
+            ends.
     """
     if files is None:
         return
     names = {os.path.abspath(folder), os.path.realpath(folder), *files.imported}
-    if all(_GUARDED.get(one) is files for one in names):
+    if all(_GUARDED.get(one, [None])[-1] is files for one in names):
         return
-    _GUARDED.update(dict.fromkeys(names, files))
+    for one in names:
+        _GUARDED[one] = [*(known for known in _GUARDED.get(one, ()) if known is not files), files]
     if _finder_of not in sys.path_hooks:
         sys.path_hooks.insert(0, _finder_of)
     _forget_finders(names)
@@ -331,16 +333,20 @@ class ImportGuards(Closing):
             _HOLDERS[id(files)] += 1
 
     def close(self) -> None:
-        """Import modules as usual again, unless another session compares them with the same files."""
+        """Import modules as usual again, unless another session that is open compares them."""
         files, self._files = self._files, None
         if files is None:
             return
         _HOLDERS[id(files)] -= 1
         if _HOLDERS[id(files)] <= 0:
             del _HOLDERS[id(files)]
-            names = {known for known, one in list(_GUARDED.items()) if one is files}
-            for one in names:
-                _GUARDED.pop(one, None)
+            names = {folder for folder, compared in list(_GUARDED.items()) if any(one is files for one in compared)}
+            for folder in names:
+                left = [one for one in _GUARDED[folder] if one is not files]
+                if left:
+                    _GUARDED[folder] = left
+                else:
+                    del _GUARDED[folder]
             if names:
                 _forget_finders(names)
 
@@ -370,7 +376,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
         raise ImportError("no folder of which modules are compared", path=entry)
     if not os.path.isdir(entry):
         return _ArchiveFinder(zipimporter(entry))
-    files = _GUARDED[max(guarded, key=len)]
+    files = _GUARDED[max(guarded, key=len)][-1]
     kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)
     loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)
     details = [(functools.partial(loader, files=files), kind) for loader, kind in zip(loaders, kinds, strict=True)]

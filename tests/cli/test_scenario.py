@@ -276,6 +276,21 @@ def test_a_scenario_that_is_not_trusted_sets_nothing_that_a_folder_can_not_set(t
     assert tw("show", "--prompts", "--trust", "./greeting").exit_code == 0
 
 
+@pytest.mark.parametrize("piece", ["plugins: [../outside/twice.yaml]", "roles: [planner, ../outside/crier]"])
+def test_roles_and_plugins_of_a_scenario_that_is_not_trusted_lie_in_it(tw, greeting, tmp_path, piece):
+    outside = tmp_path / "outside"
+    (outside / "crier").mkdir(parents=True)
+    (outside / "twice.yaml").write_text("name: twice\ndescription: d\nparameters: []\n", encoding="utf-8")
+    with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"{piece}\n")
+
+    ran = tw("run", "./greeting")
+
+    assert ran.exit_code == 2
+    assert f"{outside.name}/" in ran.stderr
+    assert "set only where you trust the scenario" in ran.stderr
+
+
 def test_lessons_of_a_scenario_that_is_not_trusted_lie_beside_it(tw, greeting):
     with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:
         file.write("lessons: ../../private\n")

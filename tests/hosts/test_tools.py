@@ -120,6 +120,23 @@ def test_wrong_arguments_are_an_answer_for_the_model(tools, arguments, said):
     assert said in called(executor, "double", **arguments)
 
 
+def test_tools_that_were_closed_do_nothing_more(tools, tmp_path):
+    asked = []
+
+    def count(table: pd.DataFrame) -> int:
+        """Count rows."""
+        asked.append(table)
+        return len(table)
+
+    made, _, executor = tools([callable_plugin(count)])
+    (tmp_path / "tools" / "t.csv").write_text("a\n1\n")
+    assert called(executor, "count", table="t.csv") == "1"
+    made.close()
+
+    assert called(executor, "count", table="t.csv") == "count was not called: these tools were closed"
+    assert len(asked) == 1
+
+
 def test_a_plugin_of_the_kernel_takes_a_table_by_file_name_and_gives_one_back(tools, tmp_path):
     rows = ["t,v", *(f"2026-01-{day:02d},{1 if day != 20 else 99}" for day in range(1, 31))]
     (tmp_path / "series.csv").write_text("\n".join(rows))
@@ -447,3 +464,16 @@ def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):
         f"[x]({ours_link})[x]({there})[x]({ours_link})\n"
         "(x\\n# sparse.bin is not copied: the files of an answer may have 1024 MB)"
     )
+
+
+def test_files_that_an_answer_links_to_are_brought_over_no_link_out_of_an_untrusted_folder(tmp_path, monkeypatch):
+    here, ours = tmp_path / "here", tmp_path / "ours"
+    for folder in (here, ours, tmp_path / "private"):
+        folder.mkdir()
+    (tmp_path / "private" / "key.md").write_text("secret")
+    (here / "coding").symlink_to(tmp_path / "private")
+    monkeypatch.chdir(here)
+    with KernelCodeExecutor(folder=tmp_path / "kernel"):  # notes that nobody trusts the current folder
+        answer, copies = bring_linked(f"[key]({here}/coding/key.md)", ["coding"], ours)
+
+    assert (answer, list(copies), list(ours.iterdir())) == (f"[key]({here}/coding/key.md)", [], [])

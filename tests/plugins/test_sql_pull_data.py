@@ -18,6 +18,7 @@ from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.shipped_folders import shipped_folder
+from tw_autogen.sqlite_reader import read_sqlite
 from tw_autogen.testing import FakeKernel, ScriptedModel, load_plugin
 
 SPEC = shipped_folder("plugins") / "sql_pull_data.yaml"
@@ -596,6 +597,52 @@ def test_where_code_can_write_a_database_is_read_as_a_copy_and_over_no_link_out(
         else:
             with pytest.raises((ConfigError, ValueError), match=wanted):
                 pull("SELECT n FROM t")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is not known which file SQLite has opened")
+@pytest.mark.parametrize("exchanged", ["the file", "its log", "a folder above"])
+def test_a_database_that_is_exchanged_before_it_is_opened_is_not_read(tmp_path, exchanged):
+    for name in ("data/plant.db", "private/plant.db"):
+        (tmp_path / name).parent.mkdir()
+        make_database(tmp_path / name)
+    path, taken = tmp_path / "data" / "plant.db", tmp_path / "private" / "plant.db"
+    if exchanged == "the file":
+        path.unlink()
+        path.symlink_to(taken)
+    elif exchanged == "its log":
+        writer = sqlite3.connect(taken)
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("INSERT INTO shops VALUES (9, 'x')")
+        writer.commit()
+        sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").close()
+        Path(f"{path}-wal").unlink(missing_ok=True)
+        Path(f"{path}-wal").symlink_to(f"{taken}-wal")
+    else:
+        path.parent.rename(tmp_path / "away")
+        path.parent.symlink_to(tmp_path / "private")
+    bounds = {"max_rows": 9, "max_value_bytes": 1 << 20, "memory_bytes": 1 << 28, "seconds": 20}
+
+    reading = read_sqlite(path, "SELECT name FROM shops", name="plant.db", **bounds)
+    with pytest.raises(sqlite3.Error, match="was exchanged while it was opened|unable to open"), reading as rows:
+        rows.fetch(9)
+
+
+def test_where_code_can_write_is_asked_before_each_query(tmp_path):
+    (tmp_path / "data").mkdir()
+    make_database(tmp_path / "data" / "plant.db")
+    make_database(tmp_path / "private.db")
+    path = tmp_path / "data" / "plant.db"
+
+    def answer(messages):
+        LocalKernel(path.parent).close()  # another client's, meanwhile; its code puts a link of the user's there
+        path.unlink()
+        path.symlink_to(tmp_path / "private.db")
+        return "SELECT name FROM shops"
+
+    (tmp_path / "work").mkdir()
+    pulling = load_plugin(SPEC, tmp_path / "work", call_model=answer, database=str(path))
+    with pulling as pull, pytest.raises((ConfigError, ValueError), match="over the link"):
+        pull("Which shops are there?")
 
 
 @pytest.mark.parametrize("opened", ["session", "executor"])

@@ -57,6 +57,30 @@ def test_a_folder_with_a_hidden_name_is_no_role_and_nothing_of_it_runs(here, nam
     assert not (here.parent / "ran").exists()
 
 
+@pytest.mark.parametrize("far", ["../far/crier", "in/crier", "link/crier"])
+def test_roles_that_a_named_folders_settings_name_by_path_lie_in_it(here, far):
+    write(here / far, {"role.yaml": ROLE, "crier.py": evil(here)})
+    if far.startswith("link"):
+        (here / "link").rename(here.parent / "moved")
+        (here / "link").symlink_to(here.parent / "moved")
+    write(here, {SETTINGS: {"session.roles": ["planner", far]}})
+
+    left_out = [one.key for one in read_settings(project=here).left_out]
+
+    assert left_out == ([] if far.startswith("in") else ["session.roles"])
+
+
+def test_a_role_that_a_named_folders_settings_name_by_path_is_hashed(here):
+    write(here / "custom/crier", {"role.yaml": ROLE, "crier.py": CLASS})
+    write(here, {SETTINGS: {"session.roles": ["planner", "custom/crier"], "kernel.environment": ["*"]}})
+    review = review_folder(project=here)
+    assert review.remember(review.sha256()) == ""
+    assert read_settings(project=here).trust is Trust.full
+    write(here / "custom/crier", {"crier.py": evil(here)})
+
+    assert read_settings(project=here).trust is Trust.named
+
+
 @pytest.mark.parametrize("place", [".hid", ".tw/roles", "lib/.hid"])
 def test_a_role_in_a_hidden_folder_that_a_setting_names_is_hashed(here, place):
     write(here, {SETTINGS: {"session.roles": ["planner", "crier"], "session.role_folder": place}})

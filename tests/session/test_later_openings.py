@@ -1,13 +1,16 @@
 """What was found while a folder was trusted, or from one folder, is not used when that no longer holds."""
 
+import contextlib
 import functools
 import json
+import sqlite3
 import sys
 
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import TwAutogenError
+from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.named_folders import UNTRUSTED_FOLDERS
 from tw_autogen.session import checked_opening, read_settings, review_folder
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel
@@ -129,6 +132,118 @@ def test_relative_paths_of_an_agent_mean_what_they_meant_when_it_was_made(here, 
     else:
         opened().close()
         assert set((tmp_path / "ran").read_text().split()) == {"good"}
+
+
+@pytest.mark.parametrize("make", [agent, shared])
+@pytest.mark.parametrize("key", ["plugin.mcp_servers", "code_interpreter.policy"])
+def test_relative_paths_in_an_agents_settings_begin_where_it_was_made(here, tmp_path, monkeypatch, make, key):
+    mine = tmp_path / "mine"
+    for folder, words in ((mine, "good"), (here, "evil")):
+        servers = {"mcpServers": {"m": {"command": "touch", "args": [str(tmp_path / words)]}}}
+        write(folder, {"mcp.json": servers, "ours.yaml": f"modules: [{words}]\n"})
+    monkeypatch.chdir(mine)
+    if key == "plugin.mcp_servers":
+        pytest.importorskip("mcp", reason="needs the extra `mcp`")
+        opened = make(tmp_path, settings={key: "mcp.json"})
+        monkeypatch.chdir(here)
+        with pytest.raises(TwAutogenError, match="MCP server 'm'"):
+            opened()
+        assert ((tmp_path / "good").exists(), (tmp_path / "evil").exists()) == (True, False)
+    else:
+        opened = make(tmp_path, settings={key: "ours.yaml"})
+        monkeypatch.chdir(here)
+        with opened() as session:
+            (role,) = [one for one in session.roles if one.name == "CodeInterpreter"]
+            assert role._policy.modules == frozenset({"good"})
+
+
+def test_a_role_that_an_agent_plays_is_that_of_the_folder_where_it_was_made(here, tmp_path, monkeypatch):
+    conversable = pytest.importorskip("tw_autogen.hosts.conversable", reason="needs AutoGen")
+    for folder, words in ((tmp_path / "mine", "good"), (here, "evil")):
+        write(folder / "crier", role(tmp_path, words))
+    monkeypatch.chdir(tmp_path / "mine")
+    made = conversable.RoleAgent("./crier", llm_config=False)
+    monkeypatch.chdir(here)
+
+    made.shared.opened().close()
+
+    assert (tmp_path / "ran").read_text() == "good "
+
+
+@pytest.mark.parametrize("runs_in", ["host", "kernel"])
+def test_what_lies_beside_an_agents_plugin_is_that_of_the_folder_where_it_was_made(
+    here, tmp_path, monkeypatch, runs_in
+):
+    conversable = pytest.importorskip("tw_autogen.hosts.conversable", reason="needs AutoGen")
+    for folder, words in ((tmp_path / "mine", "good"), (here, "evil")):
+        head = (
+            f"from tw_autogen.plugin import plugin\nfrom beside_{runs_in} import WORD\n\n@plugin(runs_in={runs_in!r})\n"
+        )
+        body = 'def say() -> str:\n    "Say a word."\n    return WORD\n'
+        write(folder / "tools", {"say.py": head + body, f"beside_{runs_in}.py": f"WORD = {words!r}\n"})
+    monkeypatch.chdir(tmp_path / "mine")
+    made = conversable.TaskWeaverAgent(
+        model=ScriptedModel([]),
+        roles="code_interpreter",
+        plugins="./tools",
+        llm_config=False,
+        workspace=tmp_path / "sessions",
+    )
+    monkeypatch.chdir(here)
+
+    with made.session(conversable.TaskWeaverAgent("user", llm_config=False)) as session:
+        assert session.run_code("print(say())").message.strip() == "good"
+
+    assert not [one for one in sys.path if one.endswith("/tools")]
+
+
+def test_a_database_in_a_folder_to_which_the_program_went_later_is_read_over_no_link(here, tmp_path, monkeypatch):
+    with contextlib.closing(sqlite3.connect(tmp_path / "private.db")) as connection, connection:
+        connection.execute("CREATE TABLE t AS SELECT 13 AS n")
+    (here / "shop.db").symlink_to(tmp_path / "private.db")
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    kernel = FakeKernel(lambda code: str(kernel.served["sql_pull_data"]("SELECT n FROM t")), folder=tmp_path / "w")
+    with open_session(
+        ScriptedModel([]), roles="code_interpreter", plugins="sql_pull_data", kernel=kernel, trust=True
+    ) as session:
+        session.variables["database"] = str(here / "shop.db")
+        assert "1 rows" in session.run_code("pull").message  # nobody said that the folder is the current one
+        monkeypatch.chdir(here)
+
+        with pytest.raises(RoundError, match=f"a link out of {here}, which is not trusted"):
+            session.run_code("pull")
+
+
+def test_an_agents_settings_of_old_end_no_distrust(here, tmp_path):
+    conversable = pytest.importorskip("tw_autogen.hosts.conversable", reason="needs AutoGen")
+    write(here, {SETTINGS: {"kernel.read": ["."]}, "x.csv": "a\n1\n"})
+    trust()
+    made = conversable.TaskWeaverAgent(
+        model=ScriptedModel([]), kernel=FakeKernel(), llm_config=False, workspace=tmp_path / "sessions"
+    )
+    write(here, {SETTINGS: {"kernel.read": [".."]}})
+    made.session().close()
+    assert str(here) in UNTRUSTED_FOLDERS
+
+    made.hand_over(conversable.TaskWeaverAgent("user", llm_config=False), ["x.csv"])
+
+    assert str(here) in UNTRUSTED_FOLDERS
+
+
+def test_an_interpreter_is_compared_also_where_settings_were_read_long_before(here, tmp_path):
+    (here / "bin").mkdir()
+    (here / "bin" / "python").write_text("#!/bin/sh\n")
+    (here / "bin" / "python").chmod(0o755)
+    write(here, {SETTINGS: {"kernel.python": "bin/python"}})
+    trust()
+    settings = read_settings()
+    (here / "bin" / "python").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+
+    with pytest.raises(TwAutogenError, match=r"bin/python: it changed since its folder was trusted"):
+        open_session(ScriptedModel([]), settings=settings, folder=tmp_path / "s")
+
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_project_below_home_is_read_from_there_and_not_from_a_folder_that_is_called_like_the_sign(here, tmp_path):

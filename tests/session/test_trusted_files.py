@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib
 import importlib.util
 import json
 import linecache
@@ -214,6 +215,38 @@ def test_a_plugin_that_is_named_by_its_path_ends_no_comparison_of_roles(folder, 
         with pytest.raises(ImportError, match="changed since its folder was trusted"):
             found.later()
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["the older one closes", "the newer one closes"])
+def test_imports_are_compared_until_the_last_session_of_a_folder_closes(folder, tmp_path, first):
+    ran, sessions = tmp_path / "ran", [opened(read_settings(), tmp_path) for _ in range(2)]
+    roles = [next(one for one in session.roles if one.name == "Crier") for session in sessions]
+    sessions[first].close()
+    (folder / "roles" / "crier" / "deep.py").write_text(evil(ran), encoding="utf-8")
+
+    with pytest.raises(ImportError, match="changed since its folder was trusted"):
+        roles[1 - first].later()
+
+    sessions[1 - first].close()
+    assert not ran.exists()
+
+
+def test_once_its_sessions_are_closed_nothing_is_imported_from_a_folder_of_plugins(folder, tmp_path):
+    for _ in range(2):
+        with opened(read_settings(), tmp_path), opened(read_settings(), tmp_path):
+            assert sys.path.count(str(folder / "plugins")) == 1
+        (folder / "plugins" / "later_on.py").write_text(evil(tmp_path / "ran"), encoding="utf-8")
+
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("later_on")
+        (folder / "plugins" / "later_on.py").unlink()
+
+
+def test_a_folder_that_stood_on_the_path_before_stays_there(folder, tmp_path):
+    sys.path.append(str(folder / "plugins"))
+    opened(read_settings(), tmp_path).close()
+
+    assert sys.path.count(str(folder / "plugins")) == 1
 
 
 @pytest.mark.parametrize("way", ["", "linked", "roles linked"])

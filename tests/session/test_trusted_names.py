@@ -386,6 +386,17 @@ def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest
     assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 25, of 256 kB together, count")
 
 
+def test_examples_that_an_untrusted_folders_settings_name_are_bounded_together_and_named(here):
+    write(here, {SETTINGS: {"recall.planner_examples": "ours", "recall.code_examples": "code"}})
+    write(here, {f"{name}/{number:02}.yaml": "rounds: []\n" for name in ("ours", "code") for number in range(20)})
+
+    review = review_folder()
+
+    assert [one.key for one in review.settings.prompts] == ["recall.planner_examples"]
+    assert [one.key for one in review.settings.left_out] == ["recall.code_examples"]
+    assert review.prompts_line().count("ours/") == 20
+
+
 def test_few_links_among_the_examples_of_an_untrusted_folder_are_followed(here, monkeypatch):
     write(here, {SETTINGS: {}, "r.yaml": "rounds: []\n", "a/x": ""})
     (here / "planner_examples").mkdir()

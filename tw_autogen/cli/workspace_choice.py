@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     refuse_link(settings, real)
     if not (why := _refused(real.parent)):
         return None, ""
-    instead = cache_folder(os.environ) / "sessions"
+    instead = _in_cache()
     if also := _refused(instead):
         raise ConfigError(f"no folder for sessions: {why}; {also}. Name one that you can write to with --workspace DIR")
     return instead, f"sessions are kept in {instead}, because {why}"
@@ -50,8 +51,14 @@ def workspace_of(options: Options, settings: Settings) -> Path:
     wanted = options.workspace or Path(settings.read("session", SessionSettings).workspace)
     if wanted.exists() or options.workspace:
         return wanted
-    instead = cache_folder(os.environ) / "sessions"
+    instead = _in_cache()
     return instead if settings.origin("session.workspace") == Settings.DEFAULT and instead.exists() else wanted
+
+
+def _in_cache() -> Path:
+    """Return the place in the user's cache for sessions of the current folder; those of others lie beside it."""
+    here = Path.cwd()
+    return cache_folder(os.environ) / "sessions" / hashlib.sha256(os.fsencode(here)).hexdigest()[:16]
 
 
 def _refused(folder: Path) -> str:

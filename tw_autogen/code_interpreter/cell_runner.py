@@ -265,7 +265,7 @@ class CellRunner:
         settings: CodeInterpreterSettings,
         *,
         later: bool = False,
-        distrusted: Path | None = None,
+        distrusted: Callable[[], Sequence[Path]] | None = None,
     ) -> None:
         self.kernel = kernel
         self._seconds = settings.host_seconds

@@ -96,7 +96,7 @@ class CodeInterpreter(Role):
         name: str = NAME,
         approve: Approve | None = None,
         keeps_definitions: bool = False,
-        distrusted: Path | None = None,
+        distrusted: Callable[[], Sequence[Path]] | None = None,
     ) -> None:
         self.name = name
         self._keeps_definitions = keeps_definitions

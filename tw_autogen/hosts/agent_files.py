@@ -16,7 +16,7 @@ from tw_autogen.conversation import mentioned
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.kernel import Artifact
-from tw_autogen.named_folders import named_folder
+from tw_autogen.named_folders import UNTRUSTED_FOLDERS, named_folder
 from tw_autogen.safe_folder import SafeFolder
 
 _HEAD_ROWS = 5
@@ -35,12 +35,13 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
 
     Args:
         text: An agent's words; they may come from anywhere, so they open no other place.
-        folders: Where files may lie; one that is reached over a link that code may have made holds none.
+        folders: Where files may lie; one that is reached over a link that code may have made, or over one out of a
+            folder that nobody has trusted, holds none.
     """
     places: dict[str, Path] = {}
     for folder in folders:
         with contextlib.suppress(ConfigError):
-            real = named_folder(folder)
+            real = named_folder(folder, distrusted=list(map(Path, UNTRUSTED_FOLDERS)))
             places |= {os.path.abspath(folder): real, str(real): real}
     for found in _LINK.finditer(text):
         link = found[1]

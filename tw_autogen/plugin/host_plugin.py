@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
 
 CallModel = Callable[[list[dict[str, Any]]], str]
+_IMPORTED_FROM: Counter[str] = Counter()
+"""How many plugins are loaded from a folder that stands on `sys.path` for them."""
+_CHANGING = threading.Lock()
 
 
 class HostPlugin(Closing):
@@ -49,20 +55,25 @@ class HostPlugin(Closing):
         folder: Path,
         session_variables: Mapping[str, Any] | None = None,
         call_model: CallModel | None = None,
-        distrusted: Path | None = None,
+        distrusted: Callable[[], Sequence[Path]] | None = None,
         on_artifact: Callable[[Artifact], None] | None = None,
         on_log: Callable[[Log], None] | None = None,
     ) -> None:
         self.spec = spec
         self.name = spec.name
         self._files = SessionArtifacts(folder)
+        self._beside = _ImportsBeside(spec)
         self._context = PluginContext(
             self._files, session_variables=session_variables, call_llm=call_model, distrusted=distrusted
         )
         self._on_artifact = on_artifact or _ignore
         self._on_log = on_log or _ignore
         self._numbers = itertools.count(1)
-        self._function = spec.connect(self._context) if spec.connect else _load(spec, self._context)
+        try:
+            self._function = spec.connect(self._context) if spec.connect else _load(spec, self._context)
+        except BaseException:
+            self._release()
+            raise
         self._call = run_through(self._function)
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
@@ -100,7 +111,11 @@ class HostPlugin(Closing):
             if callable(close):
                 close()
         finally:
-            self._files.close()
+            self._release()
+
+    def _release(self) -> None:
+        self._beside.close()
+        self._files.close()
 
     def _report_artifacts_and_logs(self, made: Made) -> None:
         kept, logs = made.take()
@@ -108,6 +123,36 @@ class HostPlugin(Closing):
             self._on_artifact(Artifact(one.name, one.kind, one.path, one.preview))
         for level, tag, message in logs:
             self._on_log(Log(level, tag, message))
+
+
+class _ImportsBeside(Closing):
+    """Lets a plugin import what lies beside it, until it is closed: after that nobody looks there for modules.
+
+    Args:
+        spec: Which plugin.
+    """
+
+    def __init__(self, spec: PluginSpec) -> None:
+        self._folder = "" if spec.connect else str(spec.source().resolve().parent)
+        with _CHANGING:
+            if self._folder in sys.path and not _IMPORTED_FROM[self._folder]:
+                self._folder = ""  # it stands there for others
+            if self._folder:
+                _IMPORTED_FROM[self._folder] += 1
+                if self._folder not in sys.path:
+                    sys.path.append(self._folder)  # at the end: it shadows nothing
+
+    def close(self) -> None:
+        """Take the folder away again, unless another plugin was loaded from it."""
+        folder, self._folder = self._folder, ""
+        with _CHANGING:
+            if not folder:
+                return
+            _IMPORTED_FROM[folder] -= 1
+            if not _IMPORTED_FROM[folder]:
+                del _IMPORTED_FROM[folder]
+                if folder in sys.path:
+                    sys.path.remove(folder)
 
 
 def _load(spec: PluginSpec, context: PluginContext) -> Callable[..., Any]:

@@ -92,7 +92,7 @@ class PluginSpec:
         examples: Python lines that show calls.
         configurations: Handed to the plugin as `config`; JSON values only.
         runs_in: `kernel`, beside the generated code, or `host`, for what needs secrets, the network or a database.
-        path: The YAML file; None for one that was made in Python.
+        path: The YAML file, absolute; None for one that was made in Python.
         connect: For one that was made in Python: given the session's context, it gives the function to call; such a
             plugin runs in the host, whatever `runs_in` says.
         calls: How often code may call it in one round; None: as often as all host calls together.
@@ -126,6 +126,8 @@ class PluginSpec:
     def __post_init__(self) -> None:
         if self.connect is not None:
             object.__setattr__(self, "runs_in", "host")
+        if self.path is not None:  # what is beside it lies there, whatever is the current folder later
+            object.__setattr__(self, "path", self.path.absolute())
 
     def stub(self) -> str:
         """Return the plugin as a model sees it: a Python function with types, defaults and short descriptions."""

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS
+from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, is_of_code, kept_path
 from tw_autogen.safe_folder.safe_folder import SafeFolder
 
 
@@ -18,8 +18,8 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
 
     Args:
         path: Absolute, or relative to the current folder. Its last component must not be a link, nor any below the
-            current folder, below a kernel's or below one of `below`. Links above those are the user's own and are
-            followed.
+            current folder or below one of `below`. Links above those are the user's own and are followed, but none on
+            a path that is of a kernel's folder, or below it: it had none when the kernel was made.
         below: Other folders that untrusted code may write to. What is missing or a link itself is left out.
 
     Raises:
@@ -27,8 +27,11 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
         OSError: the folder can't be made or opened.
     """
     full = Path(os.path.abspath(path))
-    name, base = "", Path.cwd()
-    for one in (base, *map(Path, below), *KERNEL_FOLDERS):
+    kept = kept_path(full)
+    if str(full) == kept:
+        return SafeFolder(full)
+    name, base = "", Path(kept or (full.anchor if is_of_code(full) else os.getcwd()))
+    for one in (base,) if kept or is_of_code(full) else (base, *map(Path, below), *KERNEL_FOLDERS):
         try:
             with SafeFolder(one) as folder:
                 found = folder.name_of(full)

@@ -67,7 +67,8 @@ class SafeFolder(Closing):
 
     Args:
         path: The folder; must not be a link itself. The directories above it are trusted, unless it is a `KeptFolder`
-            or lies in one: it is then opened below that folder's descriptor, without following links.
+            or lies in one: it is then opened below that folder's descriptor, without following links. One that is of
+            `KERNEL_FOLDERS`, or lies in one, is opened over no link at all: its path had none when a kernel was made.
 
     Raises:
         OSError: there is no such directory.
@@ -76,8 +77,16 @@ class SafeFolder(Closing):
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._at: At = ""
-        of_code = directory_calls.BY_DESCRIPTOR and os.geteuid() == 0 and is_of_code(path)
+        of_code = directory_calls.BY_DESCRIPTOR and is_of_code(path)
         kept = kept_above(path)
+        if kept is None and of_code and (full := os.path.abspath(path)) != os.sep:
+            try:
+                with SafeFolder(os.sep) as root:
+                    self._at = root.open_folder(full.lstrip(os.sep))._at
+            except OSError as error:
+                raise directory_calls.explained(error, full) from None
+            return
+        of_code = of_code and os.geteuid() == 0
         if kept is not None:
             found, below = kept
             self._at = directory_calls.CodeAt(found) if of_code else found
@@ -125,7 +134,7 @@ class SafeFolder(Closing):
                 In a kept folder it is the path as it is written: it means this folder, whatever lies there by now.
         """
         full, mine = Path(os.path.abspath(path)), os.path.abspath(self.path)
-        if kept_path(mine) and full.is_relative_to(mine):
+        if (kept_path(mine) or is_of_code(mine)) and full.is_relative_to(mine):
             return "" if str(full) == mine else full.relative_to(mine).as_posix()
         for above in reversed(full.parents):
             with contextlib.suppress(OSError):

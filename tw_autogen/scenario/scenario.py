@@ -280,7 +280,7 @@ def _leads_out(folder: Path, text: str) -> bool:
 def _check_trust(scenario: Scenario) -> None:
     """Refuse what a scenario that is not shipped with this package may set only where the user trusts it.
 
-    Its roles and plugins count, as those of any folder that the user names.
+    Its roles and plugins count, as those of any folder that the user names, where they lie in it.
 
     Args:
         scenario: Read, and not run yet.
@@ -297,6 +297,12 @@ def _check_trust(scenario: Scenario) -> None:
         key
         for key, value in scenario.settings.items()
         if key.startswith(_WITH_PATHS) and any(_leads_out(scenario.folder, text) for text in texts_of(value))
+    ]
+    wanted += [
+        f"{key} ({one})"
+        for key, pieces in (("roles", scenario.roles), ("plugins", scenario.plugins))
+        for one in pieces
+        if os.sep in one and path_out_of(scenario.folder, one)
     ]
     if path_out_of(scenario.folder.parent, str(scenario.folder / scenario.lessons)):  # another scenario's may be named
         wanted.append("lessons")

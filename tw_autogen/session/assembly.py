@@ -26,6 +26,7 @@ from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
+from tw_autogen.session.named_places import program_found
 from tw_autogen.session.project import Project, project_folder, project_here, read_project
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
 from tw_autogen.session.role_seats import (
@@ -38,6 +39,7 @@ from tw_autogen.session.role_seats import (
     RolesWanted,
     RoleWanted,
     Seat,
+    absolute_role,
     checked_models,
     checked_policy,
     known,
@@ -51,7 +53,7 @@ from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import distrusted_folder
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
 from tw_autogen.settings import Settings
-from tw_autogen.settings_trust import FolderTrust
+from tw_autogen.settings_trust import FolderTrust, distrusted_later
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.trusted_files import ImportGuards, compared_with
 
@@ -127,7 +129,7 @@ def open_session(
     """
     place = project.folder if isinstance(project, Project) else project
     read = settings if isinstance(settings, Settings) else read_logged(settings, project=place, trust=trust)
-    distrusted = distrusted_folder(read)  # first: a policy there is read over no link out of it
+    distrusted = distrusted_folder(read, opening=True)  # first: a policy there is read over no link out of it
     policy = checked_policy(policy)
     given = {
         role: resolve_model(replace(read.read("model", ModelSettings), name=one)) if isinstance(one, str) else one
@@ -202,7 +204,8 @@ def open_team(
             raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {seat.kernel!r}")
     approve = checked_approve(approve)
     read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
-    distrusted = distrusted_folder(read)
+    distrusted = distrusted_folder(read, opening=True)
+    _compare_interpreter(read)
     models = Models(read, examples, distrusted=distrusted)
     for seat in seats:
         if known(seat.role):
@@ -294,7 +297,8 @@ def open_kernel(
         ConfigError: a file or name is wrong, or no kernel works in such a folder; as of `chosen_folder`.
         SandboxError: no sandbox can stand around the code here.
     """
-    distrusted = distrusted_folder(read)
+    distrusted = distrusted_folder(read, opening=True)
+    _compare_interpreter(read)
     with ExitStack() as opened:
         held = [opened.enter_context(SafeFolder(distrusted))] if distrusted else []
         sources = checked_inputs(files, variables or {}, distrusted=held)
@@ -305,6 +309,24 @@ def open_kernel(
         kernel = kernels.pick(Seat("code_interpreter"))
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
     return kernel
+
+
+def _compare_interpreter(read: Settings) -> None:
+    """Refuse an interpreter that a trusted folder names and that is not as it was then; settings may be kept for long.
+
+    Raises:
+        ConfigError: names the file.
+    """
+    folder = read.folder_of("kernel.python")
+    if read.files is None or folder is None:
+        return
+    named = read.read("kernel", KernelSettings).python
+    path = named if os.sep in named else program_found(named, folder.resolve())
+    if path:
+        try:
+            read.files.compare(path)
+        except OSError as error:
+            raise ConfigError(f"kernel.python of {folder}: {path}: {error.strerror or error}") from error
 
 
 def checked_opening(opening: functools.partial[Session], settings: Settings) -> functools.partial[Session]:
@@ -318,8 +340,9 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
         settings: Read for the keyword `project`; they say who takes part where `roles` is None.
 
     Returns:
-        The same with `plugins`, `policy` and `approve` as they were found, and the paths of `roles`, `project` and
-        `mcp_servers` absolute. Without a project `trust` is that of the folder which is the current one now.
+        The same with `plugins`, `policy` and `approve` as they were found, and the paths of `folder`, `roles`,
+        `project` and `mcp_servers` absolute. Without a project `trust` is that of the folder which is the current one
+        now.
 
     Raises:
         ConfigError: one is wrong; names it.
@@ -330,7 +353,9 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
         given["mcp_servers"] = _absolute_file(given["mcp_servers"])
         read_mcp_servers(given["mcp_servers"])
     if given.get("roles") is not None:
-        given["roles"] = tuple(map(_absolute, several(given["roles"])))
+        given["roles"] = tuple(map(absolute_role, several(given["roles"])))
+    if given.get("folder") is not None:
+        given["folder"] = Path(given["folder"]).absolute()
     if isinstance(given.get("project"), str | Path):
         given["project"] = project_folder(given["project"])
     check_roles(given.get("roles"), settings, given.get("project"))
@@ -345,12 +370,6 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
 
 def _opened_if_here(opening: Callable[..., Session], trust: FolderTrust, /, **given: Any) -> Session:
     return opening(**given, trust=trust.holds())
-
-
-def _absolute(wanted: RoleWanted) -> RoleWanted:
-    """Return a role that is named by the path of its folder with that path absolute, and any other as it is."""
-    by_path = wanted if isinstance(wanted, Path) or isinstance(wanted, str) and {"/", os.sep} & set(wanted) else None
-    return wanted if by_path is None else Path(by_path).expanduser().absolute()
 
 
 def _absolute_file(servers: McpWanted) -> McpWanted:
@@ -498,7 +517,7 @@ def _worker(
             name=name,
             approve=approve,
             keeps_definitions=alone,
-            distrusted=distrusted_folder(read),
+            distrusted=distrusted_later(distrusted_folder(read)),
         )
     elif isinstance(seat.role, str | Path | type):
         spec = role_spec(seat.role)

@@ -65,7 +65,7 @@ class Seat:
 
     Args:
         role: The name of a shipped role or of an installed package's, the folder or class of one's own, a role, or a
-            function that makes one.
+            function that makes one. A relative path means what it means now.
         name: Its name in the talk; empty: the role's own.
         model: What it asks; None: the one that the settings name.
         plugins: For a CodeInterpreter: what its code may call.
@@ -80,6 +80,15 @@ class Seat:
     plugins: tuple[PluginSpec, ...] = ()
     kernel: KernelWanted = None
     policy: PolicyWanted | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", absolute_role(self.role))
+
+
+def absolute_role(wanted: RoleWanted) -> RoleWanted:
+    """Return a role that is named by the path of its folder with that path absolute, and any other as it is."""
+    by_path = wanted if isinstance(wanted, Path) or isinstance(wanted, str) and {"/", os.sep} & set(wanted) else None
+    return wanted if by_path is None else Path(by_path).expanduser().absolute()
 
 
 def checked_models(model: ModelWanted, *, names: bool = False) -> Mapping[str, ChatModel | str]:

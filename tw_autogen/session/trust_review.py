@@ -43,8 +43,9 @@ _MOST_NAMES = 30
 _MOST_NAME_CHARS = 100
 _MOST_LISTED_CHARS = 1500
 """Of one name, and of all, in a line that lists them."""
-_MOST_PROMPTS_CHARS = _MOST_NAMES * _MOST_NAME_CHARS
-"""Of the names of texts that become part of prompts: none of those that count goes unnamed."""
+_MOST_PROMPTS = 60
+_MOST_PROMPTS_CHARS = _MOST_PROMPTS * _MOST_NAME_CHARS
+"""Of texts that become part of prompts, and of their names: none of those that count goes unnamed."""
 _MOST_WANTS = 40
 _MOST_EXAMPLES_NAMED = 30
 _MOST_WANT_CHARS = 600
@@ -125,9 +126,9 @@ class Review:
     def prompts(self) -> tuple[str, ...]:
         """Names of the folder's texts that become part of prompts without trust."""
         named = [one.key for one in self.settings.prompts]
-        if self.settings.trust is not Trust.none or not is_project(self.folder):
-            return tuple(named)
-        return (*named, *(visible_line(str(path.relative_to(self.folder))) for path in own_examples(self.folder)))
+        own = self.settings.trust is Trust.none and is_project(self.folder)
+        files = dict.fromkeys([*self.settings.examples, *(own_examples(self.folder) if own else ())])
+        return (*named, *(_relative(path, self.folder) for path in files))
 
     def line(self, how: str, *, brings_code: bool = True) -> str:
         """Return one line that names all that is left out; empty if nothing is.
@@ -166,7 +167,7 @@ class Review:
 
     def prompts_line(self) -> str:
         """Return the names of `prompts` as far as a person reads them, on one line."""
-        return _listed(self.prompts, most_chars=_MOST_PROMPTS_CHARS)
+        return _listed(self.prompts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
 
     def still_trusted_files(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
@@ -369,10 +370,11 @@ class Review:
             yield self.folder  # they may import from the top of the folder
 
     def _named_roles(self) -> Iterator[Path]:
-        """Return the folders of roles that the setting `session.roles` names by a path; they need not exist yet."""
-        for one in self.settings.left_out:
-            if one.key == "session.roles":
-                yield from (self.folder / text for text in one.setting.value if "/" in text or os.sep in text)
+        """Return the folders of roles that the folder's `session.roles` names by a path; they need not exist yet."""
+        named = [one.setting.value for one in self.settings.left_out if one.key == "session.roles"]
+        if self.settings.folder_of("session.roles") is not None:
+            named.append(self.settings.read("session", SessionSettings).roles)
+        yield from (self.folder / text for value in named for text in value if "/" in text or os.sep in text)
 
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
         folder, places = self.folder, NamedPlaces()
@@ -411,7 +413,7 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     """
     review = Review(settings)
     texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
-    listed = _listed(texts, most_chars=_MOST_PROMPTS_CHARS)
+    listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
     about_values = map(visible_line, (*settings.shortened, *settings.withheld))
@@ -419,14 +421,19 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     return tuple(line for line in (*lines, problem, *about_values) if line)
 
 
-def distrusted_folder(settings: Settings) -> Path | None:
+def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | None:
     """Return the current folder, if nobody has trusted it or named it as the project; else None.
 
     What is named from now on in such a folder is refused if that is moved: what stands in its place is another one.
+
+    Args:
+        settings: Say whether it is trusted.
+        opening: They were read just now, for a session: where it is trusted, what was noted of it before ends.
     """
     here = Path.cwd()
     if settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here:
-        UNTRUSTED_FOLDERS.discard(str(here))
+        if opening:
+            UNTRUSTED_FOLDERS.discard(str(here))
         return None
     UNTRUSTED_FOLDERS.add(str(here))
     return here
@@ -523,17 +530,22 @@ def _quoted(text: str) -> str:
 
 
 def _listed(
-    names: Sequence[str], *, most_chars: int = _MOST_LISTED_CHARS, most_name_chars: int = _MOST_NAME_CHARS
+    names: Sequence[str],
+    *,
+    most: int = _MOST_NAMES,
+    most_chars: int = _MOST_LISTED_CHARS,
+    most_name_chars: int = _MOST_NAME_CHARS,
 ) -> str:
     """List names as far as a person reads them, and say how many more there are.
 
     Args:
         names: Each on one line.
+        most: How many of them are shown.
         most_chars: How much of them is shown.
         most_name_chars: How much of one.
     """
     shown: list[str] = []
-    for name in names[:_MOST_NAMES]:
+    for name in names[:most]:
         name = _shortened(name, most_name_chars)
         if sum(map(len, shown)) + len(name) > most_chars:
             break

@@ -43,6 +43,7 @@ from tw_autogen.session import (
     read_settings,
     several,
 )
+from tw_autogen.setting_values import keywords_from_here
 
 _STATE = "TaskWeaverAgentState"
 
@@ -152,7 +153,8 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             hand_on=hand_on,
             system_message=system_message,
         )
-        settings = {**({"planner.instructions": system_message} if system_message else {}), **(settings or {})}
+        rules = {"planner.instructions": system_message} if system_message else {}
+        settings = keywords_from_here({**rules, **(settings or {})})
         live: dict[str, object] = {"model": model, "kernel": kernel, "handlers": handlers or None, "approve": approve}
         live["policy, which is no name"] = None if isinstance(policy, str | Path) else policy
         live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)

@@ -32,6 +32,7 @@ from tw_autogen.session import (
     read_logged,
 )
 from tw_autogen.settings import Settings
+from tw_autogen.settings_trust import distrusted_later
 
 _coding: Any = import_autogen().coding
 _POLICY_KEYS = tuple(
@@ -99,7 +100,11 @@ class KernelCodeExecutor(Closing):
         with ExitStack() as undo:
             undo.callback(self._stack.close)
             self._cells = CellRunner(
-                self._kernel, specs, model or _NoModel(), self._options, distrusted=distrusted_folder(read)
+                self._kernel,
+                specs,
+                model or _NoModel(),
+                self._options,
+                distrusted=distrusted_later(distrusted_folder(read)),
             )
             undo.pop_all()
         self._stack.callback(self._cells.close)

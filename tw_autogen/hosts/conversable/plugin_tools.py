@@ -29,6 +29,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import check_plugins, distrusted_folder, open_kernel, read_logged
+from tw_autogen.settings_trust import distrusted_later
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +196,7 @@ class PluginTools(Closing):
         self._guard = threading.Lock()
         self._running: threading.Event | None = None
         self._loaded: set[str] = set()
-        ask = functools.partial(_ask, model)
+        ask, distrusted = functools.partial(_ask, model), distrusted_later(distrusted_folder(read))
         self._host = {
             spec.name: self._stack.enter_context(
                 HostPlugin(
@@ -203,7 +204,7 @@ class PluginTools(Closing):
                     folder=self.folder,
                     session_variables=self._variables,
                     call_model=ask,
-                    distrusted=distrusted_folder(read),
+                    distrusted=distrusted,
                     on_artifact=self._made.append,
                 )
             )
@@ -240,6 +241,8 @@ class PluginTools(Closing):
 
     def _call(self, name: str, arguments: Mapping[str, Any], stopped: threading.Event) -> str:
         spec = self._specs[name]
+        if not self._end.alive:
+            return f"{name} was not called: these tools were closed"
         try:
             given = check_arguments(spec, arguments)
             tables = {one.name for one in spec.parameters if is_table(one) and isinstance(given.get(one.name), str)}

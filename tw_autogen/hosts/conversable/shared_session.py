@@ -30,6 +30,7 @@ from tw_autogen.session import (
     open_team,
     read_settings,
 )
+from tw_autogen.setting_values import keywords_from_here
 from tw_autogen.settings_trust import FolderTrust
 
 _ENDED = "the chat ended before an answer"
@@ -269,8 +270,8 @@ class SharedSession(Closing):
         trust: bool = False,
     ) -> None:
         self._trust = FolderTrust.of(trust=trust)
-        self._workspace = workspace
-        self._settings = dict(settings or {})
+        self._workspace = None if workspace is None else Path(workspace).absolute()
+        self._settings = keywords_from_here(settings)
         self._handlers = tuple(handlers)
         self._members: dict[str, SessionMember] = {}
         self._lock = threading.RLock()

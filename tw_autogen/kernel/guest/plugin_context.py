@@ -93,8 +93,8 @@ class PluginContext:
         session_variables: Read by `get_session_var`; looked up at each call.
         environment: Where `get_env` looks; the process's own if None.
         call_llm: Asks the session's model; None if there is none.
-        distrusted: The current folder, if nobody has trusted it: a file that the user names there must not be a link
-            out of it.
+        distrusted: Returns folders that nobody has trusted, whenever it is asked: a file that the user names there must
+            not be a link out of one. None: there are none.
         max_artifacts: How many files one execution may make.
         max_artifact_bytes: How large one of them may be.
 
@@ -111,7 +111,7 @@ class PluginContext:
         session_variables: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
         call_llm: CallModel | None = None,
-        distrusted: Path | None = None,
+        distrusted: Callable[[], Sequence[Path]] | None = None,
         max_artifacts: int = 100,
         max_artifact_bytes: int = 100 << 20,
     ) -> None:
@@ -121,7 +121,7 @@ class PluginContext:
         self._variables: Mapping[str, Any] = {} if session_variables is None else session_variables
         self._environment: Mapping[str, str] = os.environ if environment is None else environment
         self._call_llm = call_llm
-        self.distrusted = distrusted
+        self._distrusted = distrusted
         self._max_artifacts = max_artifacts
         self._max_bytes = max_artifact_bytes
         self._names = FileNames(self._files.exists)
@@ -148,6 +148,11 @@ class PluginContext:
     def execution_idx(self) -> int:
         """Number of the current execution, from 1."""
         return self._now().number
+
+    @property
+    def distrusted(self) -> Sequence[Path]:
+        """Folders that nobody has trusted: a file that the user names there must not be a link out of one."""
+        return self._distrusted() if self._distrusted else ()
 
     @property
     def max_artifact_bytes(self) -> int:

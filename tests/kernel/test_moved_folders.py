@@ -1,0 +1,113 @@
+"""A path that was a kernel's folder means that folder or nothing, also after the kernel closed: never a link's target.
+
+Code of another kernel, or another program, that may write above such a folder can put a link of the user's there.
+"""
+
+import pytest
+
+from tw_autogen import SafeFolder
+from tw_autogen.code_interpreter.cell_runner import snapshot
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
+from tw_autogen.kernel.exchange_folder import HostExchange
+from tw_autogen.named_folders import named_file, named_folder
+from tw_autogen.plugin.artifact_folder import SessionArtifacts
+from tw_autogen.safe_folder import held_folder
+
+
+@pytest.fixture(params=["closed", "open"])
+def moved(request, tmp_path, monkeypatch):
+    """Give a kernel's folder in whose place there is a link by now, and the link's target."""
+    folder, private = tmp_path / "project" / "team" / "work", tmp_path / "private"
+    (private / "work").mkdir(parents=True)
+    (private / "work" / "pay.csv").write_text("secret")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # else nothing below the current folder is reached over a link anyway
+    kernel = LocalKernel(folder)
+    (folder / "own.csv").write_text("own")
+    if request.param == "closed":
+        kernel.close()
+    (tmp_path / "project" / "team").rename(tmp_path / "project" / "away")
+    (tmp_path / "project" / "team").symlink_to(private)
+    yield folder, private / "work", request.param == "open"
+    kernel.close()
+
+
+def write_artifact(folder):
+    artifacts = SessionArtifacts(folder)
+    try:
+        artifacts.create("new.csv").close()
+    finally:
+        artifacts.close()
+
+
+def make_exchange(folder):
+    HostExchange(folder).create(".table")[1].close()
+
+
+def make_file(folder):
+    Artifact.new_file(folder, "new.csv", "file")[1].close()
+
+
+def hold(folder):
+    with held_folder(folder) as opened:
+        opened.create_file("new.csv").close()
+
+
+def hold_inner(folder):
+    held_folder(folder / "a" / "b").close()
+
+
+WRITES = [write_artifact, make_exchange, make_file, hold, hold_inner]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_nothing_is_written_where_a_link_leads(moved, write):
+    folder, private, is_open = moved
+
+    if is_open:  # the path means the folder that is held open
+        write(folder)
+    else:
+        with pytest.raises(PermissionError, match="in the way at 'team'|team is a link"):
+            write(folder)
+
+    assert [one.name for one in private.iterdir()] == ["pay.csv"]
+
+
+def test_nothing_is_listed_where_a_link_leads(moved):
+    folder, _, is_open = moved
+
+    assert list(snapshot(folder)) == ([folder / "own.csv"] if is_open else [])
+
+
+def test_nothing_is_read_or_named_where_a_link_leads(moved):
+    folder, _, is_open = moved
+
+    with pytest.raises(ConfigError, match="was moved, and leads to"):
+        named_file(folder / "pay.csv")
+    if is_open:
+        assert named_folder(folder) == folder
+    else:
+        with pytest.raises(ConfigError, match="was moved, and leads to"):
+            named_folder(folder)
+        with pytest.raises(OSError, match="in the way"):
+            SafeFolder(folder)
+
+
+@pytest.mark.parametrize("key", ["read", "write"])
+def test_it_is_granted_to_no_other_kernel(moved, tmp_path, key):
+    folder, _, _ = moved
+
+    with pytest.raises(ConfigError, match="leads over the link"):
+        LocalKernel(tmp_path / "other", settings=KernelSettings(**{key: (str(folder),)})).execute("1", seconds=20)
+
+
+def test_a_folder_that_was_removed_and_made_again_can_be_used(tmp_path):
+    LocalKernel(tmp_path / "work").close()
+    (tmp_path / "work").rmdir()
+    (tmp_path / "work").mkdir()
+
+    write_artifact(tmp_path / "work")
+    hold(tmp_path / "work" / "more")
+
+    assert sorted(one.name for one in (tmp_path / "work").iterdir()) == ["more", "new.csv"]
