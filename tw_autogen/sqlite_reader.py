@@ -102,7 +102,7 @@ def read_sqlite(
         sqlite3.Error: the engine's own error, as of what is not reading.
     """
     request = {
-        "path": str(path.resolve() if private else path.absolute()), "sql": sql, "name": name,
+        "path": str(path.resolve()) if private else os.path.abspath(path), "sql": sql, "name": name,
         "max_rows": max_rows, "max_value_bytes": max_value_bytes,
         "memory_bytes": memory_bytes, "seconds": min(seconds, _LONGEST_SECONDS), "private": private,
     }  # fmt: skip
@@ -224,7 +224,10 @@ def _check_opened(request: dict[str, Any]) -> None:
     if not sys.platform.startswith("linux"):
         return
     known = {f"{request['path']}{end}".casefold() for end in ("", "-wal", "-shm", "-journal")}
-    for number in os.listdir("/proc/self/fd"):
+    numbers: list[str] = []
+    with contextlib.suppress(OSError):  # no /proc here
+        numbers = os.listdir("/proc/self/fd")
+    for number in numbers:
         with contextlib.suppress(OSError):  # the folder that was listed
             path = os.readlink(f"/proc/self/fd/{number}")
             regular = stat.S_ISREG(os.stat(f"/proc/self/fd/{number}").st_mode)

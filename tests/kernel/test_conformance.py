@@ -66,6 +66,10 @@ def made(kind, folders):
     """Give a kernel's factory as a context."""
     if kind == "off" and os.geteuid() == 0:
         pytest.skip("without a wall nothing is tried as root")
+    if kind == "namespaces":
+        with LocalKernel(next(folders), settings=KernelSettings(**QUICK)) as kernel:
+            if "sandbox: namespaces" in kernel.where:
+                pytest.skip("this is what `forked` is here")
     if kind in ("container", "gateway"):
         if os.name != "posix":
             pytest.skip("needs Unix sockets")

@@ -82,7 +82,12 @@ class Project:
         Args:
             roles: Those that take part.
         """
-        own = [name for name, folder in self.roles.items() if folder in map(self.resolve_role, roles)]
+        taking_part = list(map(self.resolve_role, roles))
+        own = [name for name, folder in self.roles.items() if folder in taking_part]
+        by_path = [Path(one) for one in taking_part if isinstance(one, str | Path) and os.sep in str(one)]
+        own += [
+            one.name for one in by_path if one not in self.roles.values() and one.resolve().is_relative_to(self.folder)
+        ]
         plugins = [spec.name for spec in self.plugins if spec.runs_in == "host"]
         kinds = {"roles": own, "plugins": plugins}
         return tuple(
