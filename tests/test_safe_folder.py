@@ -36,10 +36,10 @@ from tw_autogen.safe_folder import (
     KERNEL_USERS,
     SafeFolder,
     held_folder,
-    open_unlinked,
     read_unlinked,
     remove_folder,
 )
+from tw_autogen.safe_folder.safe_folder import open_unlinked
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import _picture
 from tw_autogen.session.event_journal import JOURNAL

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path
+from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path, walk_links
 
 Distrusted = Path | Sequence[Path] | None
-_MOST_LINKS = 40
 UNTRUSTED_FOLDERS: set[str] = set()
 """Current folders of this process in which paths were named while nobody had trusted them, without links."""
+TRUSTED_FOLDERS: set[str] = set()
+"""Current folders that were trusted, or named as the project, when the newest session was opened there."""
+
+
+def distrusted_now() -> tuple[Path, ...]:
+    """Return the folders that nobody has trusted: those known as such, and the current one, whenever it became that."""
+    return tuple(map(Path, sorted(UNTRUSTED_FOLDERS | ({os.getcwd()} - TRUSTED_FOLDERS))))
 
 
 def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:
@@ -24,8 +31,8 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     Args:
         path: Absolute, or relative to the current folder.
         writable: Folders that code can write to besides those of `KERNEL_FOLDERS`.
-        distrusted: A folder that somebody else may have made, or several, by their paths without links; None: there is
-            none.
+        distrusted: Folders that somebody else may have made, by their paths without links, besides those of
+            `UNTRUSTED_FOLDERS`; an empty tuple: links out of none of these matter.
 
     Raises:
         ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`, or a path below that
@@ -62,7 +69,8 @@ def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: 
             f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
             "mean, or remove the link"
         )
-    strangers = () if distrusted is None else (distrusted,) if isinstance(distrusted, Path) else tuple(distrusted)
+    named = () if distrusted is None else (distrusted,) if isinstance(distrusted, Path) else tuple(distrusted)
+    strangers = {*named, *(() if distrusted == () else map(Path, tuple(UNTRUSTED_FOLDERS)))}
     full = Path(os.path.abspath(path))
     for one in (full, *full.parents):
         if one in KERNEL_FOLDERS or str(one) in UNTRUSTED_FOLDERS or one in strangers:
@@ -71,7 +79,7 @@ def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: 
                 raise ConfigError(
                     f"{path}: {one} was moved, and leads to {real} now; start again where the {what} lies"
                 )
-    for folder in strangers:
+    for folder in sorted(strangers):
         if _link_out(target, links, [os.path.realpath(folder)]):
             raise ConfigError(f"{path}: {leads_out_reason(folder, target, what)}")
     return Path(target)
@@ -123,32 +131,17 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def _walked(path: Path | str) -> tuple[str, list[str]]:
-    """Return where a path leads, and the links on the way, each with its real folder.
+    """Return where a path leads, and the links on the way.
 
     Raises:
         ConfigError: there are more links than a system follows, as in a circle.
     """
-    drive, rest = os.path.splitdrive(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
-    here, left, links = drive + os.sep, rest.split(os.sep), list[str]()
-    while left:
-        name = left.pop(0)
-        step = os.path.join(here, name)
-        if name == os.pardir:
-            here = os.path.dirname(here)
-        elif name not in ("", os.curdir):
-            try:
-                target = os.readlink(step)
-            except OSError:  # no link, or nothing there
-                target = ""
-            if target:
-                links.append(step)
-                if len(links) > _MOST_LINKS:
-                    raise ConfigError(f"{path} leads over more than {_MOST_LINKS} links, or in a circle, at {step}")
-                here = drive + os.sep if os.path.isabs(target) else here
-                left = [*target.split(os.sep), *left]
-            else:
-                here = step
-    return here if os.name == "posix" else os.path.realpath(path), links
+    try:
+        return walk_links(path)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise ConfigError(f"{path}: {error.strerror}") from None
 
 
 def path_out_of(folder: Path, value: object) -> str:

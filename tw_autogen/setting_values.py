@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 else:
     pydantic = LazyModule("pydantic")  # slow to load, and a start with few settings needs none of it
     yaml = LazyModule("yaml")
+
+_NAMED_IN: ContextVar[Path | None] = ContextVar("named_in", default=None)
 
 
 @dataclass(frozen=True)
@@ -56,17 +60,23 @@ def given_setting(key: str, value: Any) -> Setting:
     return Setting(value, f"the keyword {key!r}", given=True)
 
 
-def keywords_from_here(keywords: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return keywords whose relative paths begin in what is the current folder now, also when they are read later.
+@contextlib.contextmanager
+def named_in(folder: Path) -> Iterator[None]:
+    """Take relative paths of keywords and of the environment as seen from a folder, in this block.
 
     Args:
-        keywords: As of `Settings`.
+        folder: What was the current one when they were named; absolute.
     """
-    here = Path.cwd()
-    return {
-        key: value if isinstance(value, Setting) else dataclasses.replace(given_setting(key, value), base=here)
-        for key, value in (keywords or {}).items()
-    }
+    token = _NAMED_IN.set(folder)
+    try:
+        yield
+    finally:
+        _NAMED_IN.reset(token)
+
+
+def naming_folder() -> Path | None:
+    """Return the folder in which relative paths of keywords begin here; None: the current one."""
+    return _NAMED_IN.get()
 
 
 def _parse_list(key: str, text: str, origin: str) -> list[Any]:

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.setting_values import Setting, fit_setting, given_setting
+from tw_autogen.setting_values import Setting, fit_setting, given_setting, naming_folder
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
@@ -157,12 +157,14 @@ class Settings:
         self._found: dict[str, Setting] = {}
         self._roles: dict[str, dict[str, Setting]] = {}
         self._environ = environ or {}
+        self._named_in = naming_folder()
         own = dict(self._user_file(user_file) if user_file else ())
         folder = list(dict(self._project(project) if project else ()).items())
         said = [
             *self._environment(environ or {}),
-            *((key, self._placed(key, given_setting(key, value))) for key, value in (keywords or {}).items()),
+            *((key, given_setting(key, value)) for key, value in (keywords or {}).items()),
         ]
+        said = [(key, self._placed(key, setting)) for key, setting in said]
         self.overridden = frozenset(key for key, _ in said)
         """Settings that hold whatever files say: the environment or the caller has them."""
         sources = [*own.items(), *folder, *said]
@@ -328,7 +330,7 @@ class Settings:
         for key in known:
             variable = _variable(f"{ROLE_ROOM}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
-                found[key] = Setting(self._environ[variable], variable)
+                found[key] = Setting(self._environ[variable], variable, base=self._named_in)
         return {**found, **self._misspelt(name, known)}
 
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
@@ -419,12 +421,16 @@ class Settings:
         return dataclasses.replace(setting, value=value, file=file, base=file.parent)
 
     def _placed(self, key: str, setting: Setting) -> Setting:
-        """Return a keyword with its relative paths as seen from the folder that they begin in, where it says which."""
-        if setting.base is None or key not in self._hints or key in _OF_CURRENT_FOLDER:
+        """Return what the user has said with relative paths as seen from the folder of `named_in`, if there is one."""
+        base = self._named_in
+        if base is None or setting.base is not None or setting.file is not None:
             return setting
-        value = self._beside(key, fit_setting(key, setting, self._hints[key]), setting.base)
+        setting = dataclasses.replace(setting, base=base)
+        if key not in self._hints or key in _OF_CURRENT_FOLDER:
+            return setting
+        value = self._beside(key, fit_setting(key, setting, self._hints[key]), base)
         is_file = key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
-        return dataclasses.replace(setting, value=_from(value, setting.base) if is_file else value)
+        return dataclasses.replace(setting, value=_from(value, base) if is_file else value)
 
     def _beside(self, key: str, value: Any, folder: Path) -> Any:
         """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
@@ -48,16 +46,6 @@ class FolderTrust:
             return bool(self.path) and (os.getcwd(), _identity()) == (self.path, self.identity)
         except OSError:  # it was removed
             return False
-
-
-def distrusted_later(folder: Path | None) -> Callable[[], Sequence[Path]]:
-    """Return what names the folders that nobody has trusted, whenever it is asked.
-
-    Args:
-        folder: The current one, if nobody has trusted it; else None. One to which the program goes later is another.
-    """
-    here, known = FolderTrust.of(trust=True), () if folder is None else (folder,)
-    return lambda: known if here.holds() else (*known, Path.cwd())
 
 
 def _identity() -> tuple[int, int]:

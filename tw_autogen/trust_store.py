@@ -24,7 +24,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.named_folders import UNTRUSTED_FOLDERS, named_file
+from tw_autogen.named_folders import named_file
 from tw_autogen.private_files import make_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.unlisted_folders import check_unlisted
@@ -315,8 +315,6 @@ def over_no_link() -> Iterator[None]:
 def _opened_over_no_link(path: Path) -> tuple[int, int]:
     try:
         real, folder = named_file(path)
-        for one in tuple(UNTRUSTED_FOLDERS):
-            named_file(path, distrusted=Path(one))
     except ConfigError as error:
         raise PermissionError(errno.EPERM, str(error), os.fspath(path)) from error
     if folder is None:

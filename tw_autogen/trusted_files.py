@@ -304,17 +304,20 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
 
     Args:
         folder: Of a role, or of plugins.
-        files: What is compared, also in the other folders of `files.imported`, until the last `ImportGuards` of these
-            files is closed; then what was compared before, for a session that is still open. None: nothing begins or
-            ends.
+        files: What is compared, also in the other folders of `files.imported`: as long as an `ImportGuards` of these
+            files is open, and after that until the folder's code is loaded again otherwise. None: nothing begins, and
+            what no session holds ends.
     """
+    names = {os.path.abspath(folder), os.path.realpath(folder)}
     if files is None:
+        _forget_unheld(names)
         return
-    names = {os.path.abspath(folder), os.path.realpath(folder), *files.imported}
-    if all(_GUARDED.get(one, [None])[-1] is files for one in names):
+    names.update(files.imported)
+    if all(_compared(one) is files for one in names):
         return
     for one in names:
-        _GUARDED[one] = [*(known for known in _GUARDED.get(one, ()) if known is not files), files]
+        held = [known for known in _GUARDED.get(one, ()) if known is not files and id(known) in _HOLDERS]
+        _GUARDED[one] = [*held, files]
     if _finder_of not in sys.path_hooks:
         sys.path_hooks.insert(0, _finder_of)
     _forget_finders(names)
@@ -333,22 +336,36 @@ class ImportGuards(Closing):
             _HOLDERS[id(files)] += 1
 
     def close(self) -> None:
-        """Import modules as usual again, unless another session that is open compares them."""
+        """Compare modules with what other open sessions do; if there is none, late imports are still compared."""
         files, self._files = self._files, None
         if files is None:
             return
         _HOLDERS[id(files)] -= 1
         if _HOLDERS[id(files)] <= 0:
             del _HOLDERS[id(files)]
-            names = {folder for folder, compared in list(_GUARDED.items()) if any(one is files for one in compared)}
-            for folder in names:
-                left = [one for one in _GUARDED[folder] if one is not files]
-                if left:
-                    _GUARDED[folder] = left
-                else:
-                    del _GUARDED[folder]
+            names = {folder for folder, known in list(_GUARDED.items()) if any(one is files for one in known)}
             if names:
                 _forget_finders(names)
+
+
+def _compared(folder: str) -> TrustedFiles | None:
+    """Return what modules of a folder are compared with: the newest that a session holds, else the newest."""
+    known = _GUARDED.get(folder, [])
+    held = [one for one in known if id(one) in _HOLDERS] or known
+    return held[-1] if held else None
+
+
+def _forget_unheld(names: Collection[str]) -> None:
+    """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
+    near = [one for one in _GUARDED if any(_is_below(one, name) or _is_below(name, one) for name in names)]
+    over = {id(files) for one in near for files in _GUARDED[one] if id(files) not in _HOLDERS}
+    ended = [folder for folder, known in _GUARDED.items() if over.intersection(map(id, known))] if over else []
+    for folder in ended:
+        left = [one for one in _GUARDED.pop(folder) if id(one) not in over]
+        if left:
+            _GUARDED[folder] = left
+    if ended:
+        _forget_finders(ended)
 
 
 def _forget_finders(names: Collection[str]) -> None:
@@ -372,11 +389,11 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     """Return what finds modules of a guarded folder, or refuses an archive's there; a hook of `sys.path_hooks`."""
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
     guarded = [folder for folder in _GUARDED if any(_is_below(one, folder) for one in names)]
-    if not guarded:
+    files = _compared(max(guarded, key=len, default=""))
+    if files is None:
         raise ImportError("no folder of which modules are compared", path=entry)
     if not os.path.isdir(entry):
         return _ArchiveFinder(zipimporter(entry))
-    files = _GUARDED[max(guarded, key=len)][-1]
     kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)
     loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)
     details = [(functools.partial(loader, files=files), kind) for loader, kind in zip(loaders, kinds, strict=True)]

@@ -17,8 +17,9 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_known
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.sandbox_levels import standing
-from tw_autogen.safe_folder import KeptFolder, SafeFolder, open_unlinked
+from tw_autogen.safe_folder import KeptFolder, SafeFolder
 from tw_autogen.safe_folder.kept_folder import kept_path
+from tw_autogen.safe_folder.safe_folder import open_unlinked
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.request_inputs import copy_in
 

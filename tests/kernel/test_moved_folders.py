@@ -13,6 +13,9 @@ from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.safe_folder import held_folder
+from tw_autogen.session.request_inputs import copy_in
+
+ARTIFACTS = {}
 
 
 @pytest.fixture(params=["closed", "open"])
@@ -25,6 +28,8 @@ def moved(request, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "elsewhere")  # else nothing below the current folder is reached over a link anyway
     kernel = LocalKernel(folder)
     (folder / "own.csv").write_text("own")
+    artifacts = SessionArtifacts(folder)  # a plugin's, from the time when it was loaded
+    monkeypatch.setitem(ARTIFACTS, folder, artifacts)
     if request.param == "closed":
         kernel.close()
     (tmp_path / "project" / "team").rename(tmp_path / "project" / "away")
@@ -34,11 +39,7 @@ def moved(request, tmp_path, monkeypatch):
 
 
 def write_artifact(folder):
-    artifacts = SessionArtifacts(folder)
-    try:
-        artifacts.create("new.csv").close()
-    finally:
-        artifacts.close()
+    ARTIFACTS[folder].create("new.csv").close()
 
 
 def make_exchange(folder):
@@ -107,7 +108,42 @@ def test_a_folder_that_was_removed_and_made_again_can_be_used(tmp_path):
     (tmp_path / "work").rmdir()
     (tmp_path / "work").mkdir()
 
-    write_artifact(tmp_path / "work")
+    make_file(tmp_path / "work")
     hold(tmp_path / "work" / "more")
 
     assert sorted(one.name for one in (tmp_path / "work").iterdir()) == ["more", "new.csv"]
+
+
+def test_a_link_of_the_users_that_leads_over_one_of_codes_is_not_followed(tmp_path, monkeypatch):
+    project, private = tmp_path / "project", tmp_path / "private"
+    (project / "team").mkdir(parents=True)
+    (private / "out").mkdir(parents=True)
+    (private / "pay.csv").write_text("secret")
+    (tmp_path / "short").symlink_to(project / "team")
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path / "own")
+    LocalKernel(tmp_path / "work", settings=KernelSettings(write=(str(project),))).close()
+    hold(tmp_path / "short" / "first")  # as long as it leads where the user means
+    (project / "team").rename(project / "away")
+    (project / "team").symlink_to(private)
+
+    with pytest.raises(PermissionError, match="project/team is a link, which code may have made"):
+        hold(tmp_path / "short" / "out")
+    with pytest.raises(ConfigError, match="it leads elsewhere since"):
+        copy_in(tmp_path / "short" / "pay.csv", tmp_path / "own")
+
+    assert list((private / "out").iterdir()) == []
+    assert (project / "away" / "first" / "new.csv").exists()
+
+
+def test_a_given_file_is_read_over_no_link_of_strangers_to_which_one_of_the_users_leads(tmp_path):
+    (tmp_path / "dl").mkdir()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "pay.csv").write_text("secret")
+    (tmp_path / "dl" / "pay.csv").symlink_to(tmp_path / "pay.csv")
+    (tmp_path / "short.csv").symlink_to(tmp_path / "dl" / "pay.csv")
+
+    with SafeFolder(tmp_path / "dl") as strangers, pytest.raises(ConfigError):
+        copy_in(tmp_path / "short.csv", tmp_path / "own", distrusted=[strangers])
+
+    assert list((tmp_path / "own").iterdir()) == []

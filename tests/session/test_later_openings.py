@@ -10,6 +10,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.kernel import LocalKernel
 from tw_autogen.named_folders import UNTRUSTED_FOLDERS
 from tw_autogen.session import checked_opening, read_settings, review_folder
 from tw_autogen.settings_trust import Trust
@@ -244,6 +245,48 @@ def test_an_interpreter_is_compared_also_where_settings_were_read_long_before(he
         open_session(ScriptedModel([]), settings=settings, folder=tmp_path / "s")
 
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("setting", ["plugin.mcp_servers", "kernel.python"])
+def test_settings_of_old_start_no_program_once_code_may_write_there(here, tmp_path, setting):
+    (here / "bin").mkdir()
+    (here / "bin" / "python").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (here / "bin" / "python").chmod(0o755)
+    write(here, {"mcp.json": {"mcpServers": {"m": {"command": "bin/python"}}}})
+    write(here, {SETTINGS: {setting: "bin/python" if setting == "kernel.python" else "mcp.json"}})
+    trust()
+    settings = read_settings()
+    LocalKernel(here).close()
+
+    with pytest.raises(TwAutogenError, match="the trust of .* has ended"):
+        open_session(ScriptedModel([]), settings=settings, folder=tmp_path / "s")
+
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("make", [agent, shared])
+def test_links_of_a_strangers_folder_stay_such_when_the_program_has_gone_elsewhere(here, tmp_path, monkeypatch, make):
+    write(tmp_path / "private", {"mcp.json": {"mcpServers": {"m": {"command": "true"}}}})
+    (tmp_path / "mine").mkdir()
+    (here / "mcp.json").symlink_to(tmp_path / "private" / "mcp.json")
+    opened = make(tmp_path, settings={"plugin.mcp_servers": "mcp.json"})
+    monkeypatch.chdir(tmp_path / "mine")
+
+    with pytest.raises(TwAutogenError, match=f"a link out of {here}, which is not trusted"):
+        opened()
+
+
+def test_relative_paths_in_the_environment_begin_where_an_agent_was_made(here, tmp_path, monkeypatch):
+    for folder, words in ((tmp_path / "mine", "good"), (here, "evil")):
+        write(folder / "crier", role(tmp_path, words))
+    monkeypatch.setenv("TW_AUTOGEN_SESSION_ROLES", "planner,./crier")
+    monkeypatch.chdir(tmp_path / "mine")
+    opened = agent(tmp_path)
+    monkeypatch.chdir(here)
+
+    opened().close()
+
+    assert (tmp_path / "ran").read_text() == "good "
 
 
 def test_a_project_below_home_is_read_from_there_and_not_from_a_folder_that_is_called_like_the_sign(here, tmp_path):

@@ -57,8 +57,8 @@ def workspace_of(options: Options, settings: Settings) -> Path:
 
 def _in_cache() -> Path:
     """Return the place in the user's cache for sessions of the current folder; those of others lie beside it."""
-    here = Path.cwd()
-    return cache_folder(os.environ) / "sessions" / hashlib.sha256(os.fsencode(here)).hexdigest()[:16]
+    here = os.fsencode(f"{Path.cwd()}\0{os.stat(os.curdir).st_ino}")
+    return cache_folder(os.environ) / "sessions" / hashlib.sha256(here).hexdigest()[:16]
 
 
 def _refused(folder: Path) -> str:

@@ -16,7 +16,7 @@ from tw_autogen.conversation import mentioned
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.kernel import Artifact
-from tw_autogen.named_folders import UNTRUSTED_FOLDERS, named_folder
+from tw_autogen.named_folders import distrusted_now, named_folder
 from tw_autogen.safe_folder import SafeFolder
 
 _HEAD_ROWS = 5
@@ -41,7 +41,7 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
     places: dict[str, Path] = {}
     for folder in folders:
         with contextlib.suppress(ConfigError):
-            real = named_folder(folder, distrusted=list(map(Path, UNTRUSTED_FOLDERS)))
+            real = named_folder(folder, distrusted=distrusted_now())
             places |= {os.path.abspath(folder): real, str(real): real}
     for found in _LINK.finditer(text):
         link = found[1]

@@ -55,7 +55,8 @@ class LiveKernel(Closing):
             weakref.finalize(self, remove_same, self.folder, self._made)
         else:
             confined = self._settings.sandbox != OFF
-            self.folder = named_folder(folder, writable=self._settings.write) if confined else real_path(folder)
+            where = named_folder(folder, writable=self._settings.write, distrusted=()) if confined else None
+            self.folder = where or real_path(folder)
         self._owns_folder = folder is None
         self._pinned = PinnedPaths(self.folder, self._settings)
         writable = [Path(one).expanduser().resolve() for one in self._settings.write]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,8 +62,12 @@ class Example:
         return "\n".join(one.user_query for one in self.conversation.rounds)
 
 
-def read_examples(where: Path | Iterable[Path]) -> tuple[Example, ...]:
+def read_examples(where: Path | Iterable[Path], only: Collection[Path] | None = None) -> tuple[Example, ...]:
     """Read a folder's examples in the order of their names, or files in theirs; without those that are not `enabled`.
+
+    Args:
+        where: The folder, or the files.
+        only: Of a folder's files those that count; None: all.
 
     Raises:
         ConfigError: there is no such folder, or code could have made a link on the way to it.
@@ -75,7 +79,7 @@ def read_examples(where: Path | Iterable[Path]) -> tuple[Example, ...]:
         where = named_folder(where)
         if not where.is_dir():
             raise ConfigError(f"{where}: there is no such folder of examples; make it, or take the setting out")
-        where = example_paths(where)
+        where = [one for one in example_paths(where) if only is None or one in only]
     found = []
     for path in where:
         with over_no_link():

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.safe_folder.directory_calls import KERNEL_USERS
 from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, KeptFolder, kept_path, real_path
+from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.open_without_links import held_folder
 from tw_autogen.safe_folder.protected_names import is_protected, protected_below
 from tw_autogen.safe_folder.safe_folder import (
     SafeFolder,
-    open_unlinked,
     read_unlinked,
     remove_folder,
 )
@@ -25,13 +25,13 @@ __all__ = [
     "is_protected",
     "kept_path",
     "used_elsewhere",
-    "open_unlinked",
     "private_folder",
     "protected_below",
     "read_unlinked",
     "real_path",
     "remove_folder",
     "temporary_folder",
+    "walk_links",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute

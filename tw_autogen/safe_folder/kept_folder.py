@@ -107,8 +107,8 @@ def as_of_code(at: At, path: str) -> At:
 
 
 def real_path(path: Path | str) -> Path:
-    """Return a path as an absolute one without links; in a kernel's folder, where none is followed, as it is."""
-    return Path(os.path.abspath(path)) if kept_path(path) or is_of_code(path) else Path(path).resolve()
+    """Return a path as an absolute one without links; in a kept folder, where links are never followed, as it is."""
+    return Path(os.path.abspath(path)) if kept_path(path) else Path(path).resolve()
 
 
 def kept_above(path: Path | str) -> tuple[int, str] | None:

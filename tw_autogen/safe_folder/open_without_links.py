@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, is_of_code, kept_path
+from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.safe_folder import SafeFolder
 
 
@@ -42,8 +43,12 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
     if not name:
         if full == base or full == full.parent:
             return SafeFolder(full)
-        full.parent.mkdir(parents=True, exist_ok=True)
-        name, base = full.name, full.parent.resolve()
+        real, links = walk_links(full.parent)
+        if link := next((one for one in links if is_of_code(os.path.dirname(one))), ""):
+            why = f"{link} is a link, which code may have made; name the folder that it leads to"
+            raise PermissionError(errno.EPERM, why, str(full))
+        base = Path(full.anchor)
+        name = (Path(real) / full.name).relative_to(base).as_posix()
     with SafeFolder(base) as folder:
         for depth, _ in enumerate(parts := name.split("/"), 1):
             part = "/".join(parts[:depth])

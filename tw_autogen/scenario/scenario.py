@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -23,6 +24,7 @@ from tw_autogen.yaml_files import read_mapping
 
 FILE = "scenario.yaml"
 REPLIES = "replies.yaml"
+_NAME = re.compile(r"[\w-]+")
 _WITH_PATHS = ("role.", "recall.", "session.", "embedding.")
 """How the keys of settings begin that may be paths and that a named scenario may set."""
 
@@ -233,7 +235,7 @@ def _placed(value: Any, folder: Path) -> Any:
 
 def _piece(key: str, name: str, folder: Path, path: Path) -> str:
     """Return a shipped piece by its name, one of the scenario's own by its whole path."""
-    if "/" not in name and not name.endswith((".yaml", ".yml")):
+    if _NAME.fullmatch(name):
         return name
     if not (folder / name).exists():
         raise ScenarioError(f"{key}: there is no {name!r} beside it", path=path)
@@ -303,6 +305,11 @@ def _check_trust(scenario: Scenario) -> None:
         for key, pieces in (("roles", scenario.roles), ("plugins", scenario.plugins))
         for one in pieces
         if os.sep in one and path_out_of(scenario.folder, one)
+    ]
+    wanted += [
+        f"variables.{name}"
+        for name, value in scenario.variables.items()
+        if any(_leads_out(scenario.folder, text) or name == "database" and "://" in text for text in texts_of(value))
     ]
     if path_out_of(scenario.folder.parent, str(scenario.folder / scenario.lessons)):  # another scenario's may be named
         wanted.append("lessons")

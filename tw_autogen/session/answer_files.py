@@ -19,7 +19,6 @@ from tw_autogen.safe_folder import (
     SafeFolder,
     held_folder,
     is_protected,
-    open_unlinked,
 )
 
 _Stamp = tuple[int, ...]
@@ -282,7 +281,7 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
     if any(part.startswith(".") or is_protected(part) for part in parts):
         return Saved(source, None, f"{place}: programs run or obey files of this name, so it is not copied")
     try:
-        with open_unlinked(source) as given:
+        with SafeFolder.without_links(source.parent) as beside, beside.open_file(source.name) as given:
             left = os.fstat(given.fileno()).st_size
             room.take(left)
             old = target.name_of(done.path) if done is not None else ""

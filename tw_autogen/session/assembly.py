@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +16,8 @@ from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
-from tw_autogen.model import ModelSettings, resolve_model
+from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
+from tw_autogen.named_folders import distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
@@ -26,7 +26,7 @@ from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
-from tw_autogen.session.named_places import program_found
+from tw_autogen.session.named_places import files_of_setting
 from tw_autogen.session.project import Project, project_folder, project_here, read_project
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
 from tw_autogen.session.role_seats import (
@@ -50,10 +50,11 @@ from tw_autogen.session.role_seats import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
-from tw_autogen.session.trust_review import distrusted_folder
+from tw_autogen.session.trust_review import distrusted_folder, still_remembered
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
+from tw_autogen.setting_values import named_in
 from tw_autogen.settings import Settings
-from tw_autogen.settings_trust import FolderTrust, distrusted_later
+from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.trusted_files import ImportGuards, compared_with
 
@@ -205,7 +206,7 @@ def open_team(
     approve = checked_approve(approve)
     read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
     distrusted = distrusted_folder(read, opening=True)
-    _compare_interpreter(read)
+    _compare_named(read)
     models = Models(read, examples, distrusted=distrusted)
     for seat in seats:
         if known(seat.role):
@@ -298,7 +299,7 @@ def open_kernel(
         SandboxError: no sandbox can stand around the code here.
     """
     distrusted = distrusted_folder(read, opening=True)
-    _compare_interpreter(read)
+    _compare_named(read)
     with ExitStack() as opened:
         held = [opened.enter_context(SafeFolder(distrusted))] if distrusted else []
         sources = checked_inputs(files, variables or {}, distrusted=held)
@@ -311,22 +312,27 @@ def open_kernel(
     return kernel
 
 
-def _compare_interpreter(read: Settings) -> None:
-    """Refuse an interpreter that a trusted folder names and that is not as it was then; settings may be kept for long.
+def _compare_named(read: Settings) -> None:
+    """Refuse an interpreter or a model that a trusted folder names and that is not as it was then.
+
+    Settings may have been read long before.
 
     Raises:
         ConfigError: names the file.
     """
-    folder = read.folder_of("kernel.python")
-    if read.files is None or folder is None:
-        return
-    named = read.read("kernel", KernelSettings).python
-    path = named if os.sep in named else program_found(named, folder.resolve())
-    if path:
-        try:
-            read.files.compare(path)
-        except OSError as error:
-            raise ConfigError(f"kernel.python of {folder}: {path}: {error.strerror or error}") from error
+    for key, value in (
+        ("kernel.python", read.read("kernel", KernelSettings).python),
+        ("embedding.folder", read.read("embedding", EmbeddingSettings).folder),
+    ):
+        folder = read.folder_of(key)
+        if read.files is not None and folder is not None and value:
+            if not still_remembered(read):
+                raise ConfigError(f"{key} of {folder}: the trust of this folder has ended; trust it again")
+            for path in files_of_setting(key, value, folder.resolve()):
+                try:
+                    read.files.compare(path)
+                except OSError as error:
+                    raise ConfigError(f"{key} of {folder}: {path}: {error.strerror or error}") from error
 
 
 def checked_opening(opening: functools.partial[Session], settings: Settings) -> functools.partial[Session]:
@@ -341,8 +347,8 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
 
     Returns:
         The same with `plugins`, `policy` and `approve` as they were found, and the paths of `folder`, `roles`,
-        `project` and `mcp_servers` absolute. Without a project `trust` is that of the folder which is the current one
-        now.
+        `project` and `mcp_servers` absolute. Relative paths in settings and commands begin in what is the current
+        folder now, and without a project `trust` is that of this folder.
 
     Raises:
         ConfigError: one is wrong; names it.
@@ -363,13 +369,18 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
     distrusted_folder(settings)  # noted: a policy there is read over no link out of it
     given["policy"] = checked_policy(given.get("policy"))
     given["approve"] = checked_approve(given.get("approve"))
-    if given.get("trust") and given.get("project") is None:
-        return functools.partial(_opened_if_here, opening.func, FolderTrust.of(trust=given.pop("trust")), **given)
-    return functools.partial(opening.func, **given)
+    trust = FolderTrust.of(trust=True) if given.get("trust") and given.get("project") is None else None
+    return functools.partial(_opened_as_made, opening.func, Path.cwd(), trust, **given)
 
 
-def _opened_if_here(opening: Callable[..., Session], trust: FolderTrust, /, **given: Any) -> Session:
-    return opening(**given, trust=trust.holds())
+def _opened_as_made(
+    opening: Callable[..., Session], folder: Path, trust: FolderTrust | None, /, **given: Any
+) -> Session:
+    """Open a session for an agent that was made in a folder, which may not be the current one any more."""
+    if trust is not None:
+        given["trust"] = trust.holds()
+    with named_in(folder):
+        return opening(**given)
 
 
 def _absolute_file(servers: McpWanted) -> McpWanted:
@@ -517,7 +528,7 @@ def _worker(
             name=name,
             approve=approve,
             keeps_definitions=alone,
-            distrusted=distrusted_later(distrusted_folder(read)),
+            distrusted=distrusted_now,
         )
     elif isinstance(seat.role, str | Path | type):
         spec = role_spec(seat.role)

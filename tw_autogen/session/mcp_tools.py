@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -19,11 +20,12 @@ from tw_autogen.private_files import make_private_folder
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.named_places import program_name, server_files
 from tw_autogen.session.role_seats import Seat, runs_code
-from tw_autogen.session.trust_review import distrusted_folder
+from tw_autogen.session.trust_review import distrusted_folder, still_remembered
+from tw_autogen.setting_values import naming_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.trust_store import state_folder
-from tw_autogen.trusted_files import TrustedFiles, compared_with
+from tw_autogen.trusted_files import compared_with
 
 if TYPE_CHECKING:
     from tw_autogen.plugin.mcp import McpServers
@@ -67,7 +69,7 @@ def start_mcp_servers(
     from_folder = folder is not None
     wanted = options.mcp_servers if wanted is None else wanted
     distrusted = None if from_folder else distrusted_folder(read)
-    if distrusted is not None and not isinstance(wanted, Mapping) and not str(wanted).lstrip().startswith("{"):
+    if not from_folder and not isinstance(wanted, Mapping) and not str(wanted).lstrip().startswith("{"):
         wanted = named_file(Path(wanted).expanduser(), distrusted=distrusted)[0] if str(wanted) else ""
     with compared_with(read.files if from_folder else None, only=True):
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
@@ -76,11 +78,13 @@ def start_mcp_servers(
     said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
     if not from_folder and (distrusted is not None or not said):  # trust of a project says nothing of another folder
         servers = tuple(_without_programs_of_here(_without_modules_of_here(one), undo) for one in servers)
-    start = Path.cwd() if folder is None else folder.resolve()
+    start = (naming_folder() or Path.cwd()) if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)
+    compare = None
     if from_folder:
         if read.files is not None:
-            _compare_programs(servers, read.files, start)
+            compare = functools.partial(_compare_programs, servers, read, start)
+            compare()
         caches = _own_caches(logs, start)
         servers = tuple(replace(one, env={"PYTHONPYCACHEPREFIX": str(caches), **one.env}) for one in servers)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
@@ -90,6 +94,7 @@ def start_mcp_servers(
         call_seconds=options.mcp_call_seconds,
         approval=_approval(read, from_folder=from_folder),
         approve=approve,
+        check=compare,
     )
     undo.callback(started.close)
     return started
@@ -180,15 +185,19 @@ def _runs_script(args: Sequence[str]) -> bool:
     return False
 
 
-def _compare_programs(servers: Sequence[McpServer], files: TrustedFiles, folder: Path) -> None:
-    """Refuse servers if a file that their commands name is not as it was when the folder was trusted.
+def _compare_programs(servers: Sequence[McpServer], read: Settings, folder: Path) -> None:
+    """Refuse servers if a file that their commands name is not as it was when the folder was trusted, or trust ended.
 
     Raises:
         ConfigError: names the file.
     """
+    if read.files is None:
+        return
+    if not still_remembered(read):
+        raise ConfigError(f"{servers[0].origin}: MCP servers: the trust of {read.project} has ended; trust it again")
     for path in server_files(servers, folder):
         try:
-            files.compare(path)
+            read.files.compare(path)
         except OSError as error:
             problem = error.strerror or error
             raise ConfigError(f"{servers[0].origin}: MCP servers: {path}: {problem}") from error

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
+from tw_autogen.setting_values import Setting
 from tw_autogen.settings import LeftOut, texts_of
 from tw_autogen.trust_store import (
     CODE_SUFFIXES,
@@ -241,6 +242,19 @@ def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
     for server in servers:
         places.add_server(server.started_in(folder), folder)
     return places.files()
+
+
+def files_of_setting(key: str, value: str, folder: Path) -> list[Path]:
+    """Return the files that a setting of a folder's file names, as they are hashed when the folder is trusted.
+
+    Args:
+        key: Dotted.
+        value: A path, or a program's name.
+        folder: Absolute, without links.
+    """
+    places = NamedPlaces()
+    places.add_setting(LeftOut(key, Setting(value, key)), folder)
+    return sorted(places.files())
 
 
 def program_found(text: str, folder: Path) -> str:

@@ -22,8 +22,8 @@ from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
-from tw_autogen.named_folders import leads_out_reason
-from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder
+from tw_autogen.named_folders import leads_out_reason, link_of_code
+from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.event_journal import JOURNAL
@@ -137,7 +137,10 @@ def _name_below(path: Path, distrusted: SafeFolder) -> str | None:
         return name
     here = os.path.samestat(os.stat(os.curdir), distrusted.info("."))  # what a relative path says then needs no look
     named = os.path.normpath(os.path.join(distrusted.path if here else os.getcwd(), path))
-    return "" if Path(named).is_relative_to(distrusted.path) or distrusted.name_of(path) else None
+    if Path(named).is_relative_to(distrusted.path) or distrusted.name_of(path):
+        return ""
+    _, links = walk_links(path)  # a link of the user's may lead to one there
+    return "" if any(Path(one).parent.is_relative_to(distrusted.path) for one in links) else None
 
 
 def _no_file(path: Path) -> str:
@@ -330,6 +333,8 @@ def _below_a_kernel(path: Path) -> Path | None:
         for folder in (one, one.resolve()):
             if folder in KERNEL_FOLDERS or (folder.parent / JOURNAL).is_file():
                 return folder
+    if link := link_of_code(path):  # on the way of a link of the user's, perhaps
+        return next((one for one in reversed(Path(link, "x").parents) if one in KERNEL_FOLDERS), None)
     return None
 
 

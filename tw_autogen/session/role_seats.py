@@ -32,6 +32,7 @@ from tw_autogen.safe_folder import is_protected
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
+from tw_autogen.settings_trust import Trust
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.taskweaver_config import PLUGIN_ONLY
 from tw_autogen.trusted_files import compared_with
@@ -227,10 +228,12 @@ class Models:
         own = self._read.read("recall", RecallSettings)
         if not (own.use_planner_examples if room == "planner" else own.use_code_examples):
             return Recall(own, (), self.ranker)
-        folder = self._folder("planner_examples" if room == "planner" else "code_examples")
+        key = "planner_examples" if room == "planner" else "code_examples"
+        folder = self._folder(key)
+        shown = self._read.trust is Trust.none and self._read.folder_of(f"recall.{key}") is not None
         mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
         own = replace(own, experience=str(self._folder("experience") or ""))
-        return Recall(own, read_examples(folder or mine), self.ranker)
+        return Recall(own, read_examples(folder or mine, self._read.examples if shown else None), self.ranker)
 
     def learner(self, seats: Sequence[Seat]) -> Learner:
         """Return who words lessons: the model of the first role that is always known."""
@@ -244,7 +247,7 @@ class Models:
             ConfigError: it is reached over a link that a stranger may have made; as files in it are when they are read.
         """
         named = getattr(self._read.read("recall", RecallSettings), key)
-        if named and self._distrusted and self._read.folder_of(f"recall.{key}") is None:
+        if named and self._read.folder_of(f"recall.{key}") is None:
             named_folder(named, distrusted=self._distrusted)
         return Path(os.path.abspath(named)) if named else None
 

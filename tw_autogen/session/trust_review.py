@@ -17,7 +17,7 @@ from typing import Any
 from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.named_folders import UNTRUSTED_FOLDERS, path_out_of
+from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
@@ -421,6 +421,16 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     return tuple(line for line in (*lines, problem, *about_values) if line)
 
 
+def still_remembered(settings: Settings) -> bool:
+    """Return whether the trust under which settings were read is remembered still: a kernel's start may have ended it.
+
+    Args:
+        settings: Read for a folder that is trusted by a hash.
+    """
+    folder = (settings.project or Path()).resolve()
+    return any(TrustStore.of_user(named=named).read(folder)[0] for named in (False, True))
+
+
 def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | None:
     """Return the current folder, if nobody has trusted it or named it as the project; else None.
 
@@ -434,8 +444,10 @@ def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | No
     if settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here:
         if opening:
             UNTRUSTED_FOLDERS.discard(str(here))
+            TRUSTED_FOLDERS.add(str(here))
         return None
     UNTRUSTED_FOLDERS.add(str(here))
+    TRUSTED_FOLDERS.discard(str(here))
     return here
 
 

@@ -70,10 +70,10 @@ def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
         return named_folder(named, writable=writable, distrusted=distrusted_folder(settings))
     workspace = Path(settings.read("session", SessionSettings).workspace)
     if settings.origin("session.workspace") == Settings.DEFAULT:
-        folder = named_folder(workspace, writable=writable)
+        folder = named_folder(workspace, writable=writable, distrusted=())
         refuse_link(settings, folder / "session")
         return folder
-    distrusted = None if workspace.is_absolute() else distrusted_folder(settings)
+    distrusted = () if workspace.is_absolute() else distrusted_folder(settings)
     return named_folder(workspace, writable=writable, distrusted=distrusted)
 
 

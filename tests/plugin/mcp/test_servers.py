@@ -93,6 +93,18 @@ def test_a_server_sees_the_environment_that_it_was_given_and_no_secret_of_ours(o
     assert tools["secret"]() == "theirs None"
 
 
+def test_a_server_that_must_not_be_started_again_stays_dead(opened):
+    def refuse():
+        raise ConfigError("its trust has ended")
+
+    _, tools, _ = opened({"weather": command(NORMAL)}, check=refuse)
+    with pytest.raises(ConnectionError, match="ended while 'die' ran"):
+        tools["die"]("out of memory")
+
+    with pytest.raises(ConnectionError, match="It is not started again: its trust has ended"):
+        tools["count"]()
+
+
 def test_a_server_that_dies_in_a_call_is_told_with_its_last_words_and_started_again_once(opened):
     _, tools, context = opened({"weather": command(NORMAL)})
     tools["count"]()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
+import os
 import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +44,6 @@ from tw_autogen.session import (
     read_settings,
     several,
 )
-from tw_autogen.setting_values import keywords_from_here
 
 _STATE = "TaskWeaverAgentState"
 
@@ -142,19 +142,18 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             name=name,
             description=description,
             model_client_stream=model_client_stream,
-            plugins=[str(one) for one in plugins],
-            roles=None if roles is None else [str(one) for one in roles],
+            plugins=[_whole(one) for one in plugins],
+            roles=None if roles is None else [_whole(one) for one in roles],
             files=[str(Path(one).absolute()) for one in files],
-            workspace=None if workspace is None else str(workspace),
+            workspace=None if workspace is None else str(Path(workspace).absolute()),
             settings=dict(settings or {}),
             project=None if project is None else str(Path(project).expanduser().absolute()),
             mcp_servers=file_of_servers,
-            policy=str(policy) if isinstance(policy, str | Path) else None,
+            policy=_whole(policy) if isinstance(policy, str | Path) else None,
             hand_on=hand_on,
             system_message=system_message,
         )
-        rules = {"planner.instructions": system_message} if system_message else {}
-        settings = keywords_from_here({**rules, **(settings or {})})
+        settings = {**({"planner.instructions": system_message} if system_message else {}), **(settings or {})}
         live: dict[str, object] = {"model": model, "kernel": kernel, "handlers": handlers or None, "approve": approve}
         live["policy, which is no name"] = None if isinstance(policy, str | Path) else policy
         live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
@@ -338,6 +337,13 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     def _from_config(cls, config: TaskWeaverAgentConfig) -> Self:
         client = ChatCompletionClient.load_component(config.model_client)
         return cls(model_client=client, **config.model_dump(exclude={"model_client"}))
+
+
+def _whole(one: object) -> str:
+    """Return the text of what is named; of a path the absolute one, which means the same wherever it is read again."""
+    text = str(one)
+    is_path = isinstance(one, Path) or os.sep in text or text.endswith((".py", ".yaml", ".yml"))
+    return str(Path(text).expanduser().absolute()) if is_path and isinstance(one, str | Path) else text
 
 
 def _file(mcp_servers: McpWanted | None) -> str | None:

@@ -108,7 +108,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             raise ConfigError(f"{name}: role_llm_config needs an llm_config too: calls are counted as this agent's")
         for role, config in self._role_llm_config.items():
             refuse_settings(f"{name}, role_llm_config of {role}", config)
-        self._settings = parts.keywords_from_here(settings)
+        self._settings = dict(settings or {})
         self._handlers = tuple(handlers)
         read = parts.read_settings(self._settings, project=project, trust=trust)
         given = parts.GivenFiles(files, read)

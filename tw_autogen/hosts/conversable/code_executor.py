@@ -19,6 +19,7 @@ from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import ChatModel, Completion, ModelRequest, RequestModel
+from tw_autogen.named_folders import distrusted_now
 from tw_autogen.role import Turn
 from tw_autogen.session import (
     FilesWanted,
@@ -26,13 +27,11 @@ from tw_autogen.session import (
     PolicyWanted,
     Seat,
     check_plugins,
-    distrusted_folder,
     open_kernel,
     policy_of,
     read_logged,
 )
 from tw_autogen.settings import Settings
-from tw_autogen.settings_trust import distrusted_later
 
 _coding: Any = import_autogen().coding
 _POLICY_KEYS = tuple(
@@ -104,7 +103,7 @@ class KernelCodeExecutor(Closing):
                 specs,
                 model or _NoModel(),
                 self._options,
-                distrusted=distrusted_later(distrusted_folder(read)),
+                distrusted=distrusted_now,
             )
             undo.pop_all()
         self._stack.callback(self._cells.close)

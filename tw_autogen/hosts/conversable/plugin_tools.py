@@ -26,10 +26,10 @@ from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.named_folders import distrusted_now
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import check_plugins, distrusted_folder, open_kernel, read_logged
-from tw_autogen.settings_trust import distrusted_later
+from tw_autogen.session import check_plugins, open_kernel, read_logged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,7 +196,7 @@ class PluginTools(Closing):
         self._guard = threading.Lock()
         self._running: threading.Event | None = None
         self._loaded: set[str] = set()
-        ask, distrusted = functools.partial(_ask, model), distrusted_later(distrusted_folder(read))
+        ask = functools.partial(_ask, model)
         self._host = {
             spec.name: self._stack.enter_context(
                 HostPlugin(
@@ -204,7 +204,7 @@ class PluginTools(Closing):
                     folder=self.folder,
                     session_variables=self._variables,
                     call_model=ask,
-                    distrusted=distrusted,
+                    distrusted=distrusted_now,
                     on_artifact=self._made.append,
                 )
             )

@@ -15,7 +15,6 @@ from tw_autogen.session import (
     read_settings,
     several,
 )
-from tw_autogen.setting_values import keywords_from_here
 
 __all__ = [
     "AGENT_DESCRIPTION",
@@ -30,7 +29,6 @@ __all__ = [
     "approval_by",
     "checked_opening",
     "idle_seconds",
-    "keywords_from_here",
     "open_session",
     "read_settings",
     "several",

@@ -30,7 +30,7 @@ from tw_autogen.session import (
     open_team,
     read_settings,
 )
-from tw_autogen.setting_values import keywords_from_here
+from tw_autogen.setting_values import named_in
 from tw_autogen.settings_trust import FolderTrust
 
 _ENDED = "the chat ended before an answer"
@@ -271,7 +271,7 @@ class SharedSession(Closing):
     ) -> None:
         self._trust = FolderTrust.of(trust=trust)
         self._workspace = None if workspace is None else Path(workspace).absolute()
-        self._settings = keywords_from_here(settings)
+        self._settings, self._made_in = dict(settings or {}), Path.cwd()
         self._handlers = tuple(handlers)
         self._members: dict[str, SessionMember] = {}
         self._lock = threading.RLock()
@@ -387,14 +387,15 @@ class SharedSession(Closing):
 
     def opened(self) -> Session:
         """Open a session with all members."""
-        return open_team(
-            [one.seat for one in self._members.values()],
-            folder=self._workspace,
-            handlers=self._handlers,
-            settings={"planner.instructions": self.house_rules, **self._settings},
-            approve=approval_by(self._members.values()),
-            trust=self._trust.holds(),
-        )
+        with named_in(self._made_in):
+            return open_team(
+                [one.seat for one in self._members.values()],
+                folder=self._workspace,
+                handlers=self._handlers,
+                settings={"planner.instructions": self.house_rules, **self._settings},
+                approve=approval_by(self._members.values()),
+                trust=self._trust.holds(),
+            )
 
     def _earlier(self, partner: Any) -> Any:
         """Return the manager of an earlier group with the same agents that has come to its end."""

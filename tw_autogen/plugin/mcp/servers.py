@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ class McpServers(Closing):
         call_seconds: How long one call of a tool may take.
         approval: See `PluginSettings.mcp_approval`.
         approve: Asked where `approval` says so; None: nobody can be asked.
+        check: Raises a ConfigError if a server that is gone must not be started again; None: each may.
 
     Raises:
         ConfigError: the SDK is missing, or a server does not start; the others are ended again.
@@ -62,6 +63,7 @@ class McpServers(Closing):
         call_seconds: float = 120.0,
         approval: McpApproval = "writes",
         approve: Approve | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         sdk()
         self._approval: McpApproval = approval
@@ -72,7 +74,12 @@ class McpServers(Closing):
         portal = self._closing.enter_context(from_thread.start_blocking_portal())
         self._kept = [
             _RestartingServer(
-                one, folder / f"{number}-{identifier(one.name, 'server')}.log", portal, start_seconds, call_seconds
+                one,
+                folder / f"{number}-{identifier(one.name, 'server')}.log",
+                portal,
+                start_seconds,
+                call_seconds,
+                check,
             )
             for number, one in enumerate(servers, 1)
         ]
@@ -130,8 +137,10 @@ class _RestartingServer:
         portal: from_thread.BlockingPortal,
         start_seconds: float,
         call_seconds: float,
+        check: Callable[[], None] | None,
     ) -> None:
         self.server = server
+        self._check = check
         self.tools: tuple[Mapping[str, Any], ...] = ()
         self.most_seconds = start_seconds + call_seconds + _MARGIN_SECONDS
         self._log = log
@@ -204,6 +213,11 @@ class _RestartingServer:
             next_time = self._count_failure(gone)
             if self._failures > 1:
                 raise McpServerError(f"{gone.describe('is gone')}\n{next_time}")
+            if self._check is not None:
+                try:
+                    self._check()
+                except ConfigError as error:
+                    raise McpServerError(f"{gone.describe('is gone')}\nIt is not started again: {error}") from error
             tell(f"MCP server {self.server.name!r} was gone and has been started again; what it remembered is lost")
             try:
                 self.wait(self.start())
