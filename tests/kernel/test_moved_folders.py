@@ -143,7 +143,8 @@ def test_a_given_file_is_read_over_no_link_of_strangers_to_which_one_of_the_user
     (tmp_path / "dl" / "pay.csv").symlink_to(tmp_path / "pay.csv")
     (tmp_path / "short.csv").symlink_to(tmp_path / "dl" / "pay.csv")
 
-    with SafeFolder(tmp_path / "dl") as strangers, pytest.raises(ConfigError):
+    why = f"a link out of {tmp_path}/dl, which is not trusted, to {tmp_path}/pay.csv"
+    with SafeFolder(tmp_path / "dl") as strangers, pytest.raises(ConfigError, match=why):
         copy_in(tmp_path / "short.csv", tmp_path / "own", distrusted=[strangers])
 
     assert list((tmp_path / "own").iterdir()) == []

@@ -121,7 +121,8 @@ def checked_inputs(
 def _leads_out(path: Path, distrusted: Sequence[SafeFolder]) -> str:
     for one in distrusted:
         if _name_below(path, one) == "":
-            if one.name_of(path):
+            below = Path(os.path.abspath(path)).is_relative_to(one.path)
+            if one.name_of(path) or not below and _leads_over_link_in(path, one.path):
                 return leads_out_reason(one.path, path.resolve(), "file")
             return f"{one.path} is another folder than at the start, which was moved; start again where the file lies"
     return ""
@@ -139,8 +140,13 @@ def _name_below(path: Path, distrusted: SafeFolder) -> str | None:
     named = os.path.normpath(os.path.join(distrusted.path if here else os.getcwd(), path))
     if Path(named).is_relative_to(distrusted.path) or distrusted.name_of(path):
         return ""
-    _, links = walk_links(path)  # a link of the user's may lead to one there
-    return "" if any(Path(one).parent.is_relative_to(distrusted.path) for one in links) else None
+    return "" if _leads_over_link_in(path, distrusted.path) else None
+
+
+def _leads_over_link_in(path: Path, folder: Path) -> bool:
+    """Return whether a link on a path's way lies in a folder; a link of the user's may lead to one there."""
+    _, links = walk_links(path)
+    return any(Path(one).parent.is_relative_to(folder) for one in links)
 
 
 def _no_file(path: Path) -> str:
