@@ -33,6 +33,7 @@ from zipimport import zipimporter
 
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
+from tw_autogen.named_folders import link_of_code
 from tw_autogen.python_source import python_lines
 from tw_autogen.trust_store import (
     MODEL_SUFFIXES,
@@ -275,8 +276,11 @@ def read_settings_file(path: Path) -> bytes:
     """Return what a settings file holds: a regular file of at most 100 kB, never a pipe or a device.
 
     Raises:
-        ConfigError: the file is too large, not regular, or unreadable; or not what was hashed.
+        ConfigError: the file is too large, not regular, or unreadable; not what was hashed; or reached over a link that
+            code of this process could have made.
     """
+    if link := link_of_code(path):
+        raise ConfigError(f"{path} leads over the link {link}, and code could make that link; remove it")
     try:
         return read_content(path, limit_bytes=MOST_SETTINGS_BYTES)
     except OSError as error:

@@ -525,12 +525,12 @@ def test_an_event_that_the_printer_does_not_know_is_shown_by_its_line_and_its_wa
 
 def test_a_line_that_grows_by_single_characters_takes_linear_time():
     lines = OutputLines(30, 10)
-    began = time.monotonic()
+    began = time.process_time()
     for _ in range(200_000):
         lines.feed("stdout", "a")
         lines.unfinished("stdout")
 
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 10
     assert lines.unfinished("stdout") == "a" * 4000
     assert lines.feed("stdout", "b\nc\rd") == ["a" * 200_000 + "b"]
     assert lines.unfinished("stdout") == "d"

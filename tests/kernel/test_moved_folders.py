@@ -8,14 +8,16 @@ import pytest
 from tw_autogen import SafeFolder
 from tw_autogen.code_interpreter.cell_runner import snapshot
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel import Artifact, KernelSettings, LocalKernel
+from tw_autogen.kernel import Artifact, KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.safe_folder import held_folder
+from tw_autogen.session import read_settings
 from tw_autogen.session.request_inputs import copy_in
 
 ARTIFACTS = {}
+PLUGIN = "from tw_autogen.plugin import register_plugin\n\n\n@register_plugin\ndef pp():\n    return 1\n"
 
 
 @pytest.fixture(params=["closed", "open"])
@@ -148,3 +150,28 @@ def test_a_given_file_is_read_over_no_link_of_strangers_to_which_one_of_the_user
         copy_in(tmp_path / "short.csv", tmp_path / "own", distrusted=[strangers])
 
     assert list((tmp_path / "own").iterdir()) == []
+
+
+def test_settings_are_read_over_no_link_that_code_left_in_its_folder(tmp_path):
+    (tmp_path / "s.yaml").write_text("planner.instructions: secret\n")
+    LocalKernel(tmp_path / "work").close()
+    (tmp_path / "work" / "tw_autogen.yaml").symlink_to(tmp_path / "s.yaml")
+
+    with pytest.raises(ConfigError, match=r"work/tw_autogen\.yaml, and code could make that link"):
+        read_settings(project=tmp_path / "work")
+
+
+def test_what_lies_beside_a_plugin_is_not_granted_where_code_of_another_kernel_has_put_a_link(tmp_path):
+    for name in ("private", "plug"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pp.py").write_text(PLUGIN)
+    (tmp_path / "private" / "secret.csv").write_text("secret")
+    LocalKernel(tmp_path / "other", settings=KernelSettings(write=(str(tmp_path / "plug"),))).close()
+    (tmp_path / "plug" / "pp.py").unlink()
+    (tmp_path / "plug" / "pp.py").symlink_to(tmp_path / "private" / "pp.py")
+
+    with LocalKernel(tmp_path / "work") as kernel:
+        kernel.load(Loadable("pp", PLUGIN, {}, tmp_path / "plug" / "pp.py"))
+        ran = kernel.execute(f"open({str(tmp_path / 'private' / 'secret.csv')!r}).read()", seconds=30)
+
+    assert not ran.ok

@@ -36,6 +36,7 @@ from tw_autogen.kernel.python_process import warn_of_importable
 from tw_autogen.kernel.recovery import Recovery, Rerun
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.named_folders import link_of_code
 from tw_autogen.python_source import expression_of
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
@@ -300,7 +301,7 @@ class LocalKernel(LiveKernel):
         if plugin.path is None or self._start is not None or self._settings.sandbox == OFF:
             return
         found = resolve(os.path.abspath(plugin.path), (str(self.folder), *self._pinned.granted().write))
-        if not found:
+        if not found or link_of_code(plugin.path):
             return
         path = Path(found)
         beside, settings = path.parent, self._settings

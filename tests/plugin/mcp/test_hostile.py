@@ -52,7 +52,7 @@ def test_a_value_is_taken_whatever_patterns_its_server_has_for_it(opened):
     began = time.monotonic()
 
     assert tools["pattern"]() == {"a": "a" * 28 + "!"}
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("name", ["long", "wide", "unreadable"])
