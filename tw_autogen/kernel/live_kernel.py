@@ -54,9 +54,10 @@ class LiveKernel(Closing):
             self._made = folder_identity(self.folder)
             weakref.finalize(self, remove_same, self.folder, self._made)
         else:
-            confined = self._settings.sandbox != OFF
-            where = named_folder(folder, writable=self._settings.write, distrusted=()) if confined else None
-            self.folder = where or real_path(folder)
+            if self._settings.sandbox == OFF:
+                self.folder = real_path(folder)
+            else:
+                self.folder = named_folder(folder, writable=self._settings.write, distrusted=())
         self._owns_folder = folder is None
         self._pinned = PinnedPaths(self.folder, self._settings)
         writable = [Path(one).expanduser().resolve() for one in self._settings.write]

@@ -128,8 +128,10 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
         ConfigError: names the folder, why, and what to do: it holds too much, or is reached over a link that code
             could have made.
     """
-    where = folder.resolve() if settings.sandbox == OFF else None
-    folder = where or named_folder(folder, writable=settings.write, distrusted=())
+    if settings.sandbox == OFF:
+        folder = folder.resolve()
+    else:
+        folder = named_folder(folder, writable=settings.write, distrusted=())
     if settings.sandbox != OFF and (why := too_broad_reason(folder)):
         raise ConfigError(
             f"{folder}: no kernel works here, because it is {why}, and code may read and write all of its kernel's "

@@ -81,8 +81,7 @@ class SafeFolder(Closing):
         kept = kept_above(path)
         if kept is None and of_code and (full := os.path.abspath(path)) != os.sep:
             try:
-                with SafeFolder(os.sep) as root:
-                    self._at = root.open_folder(full.lstrip(os.sep))._at
+                self._at = SafeFolder.without_links(full)._at
             except OSError as error:
                 raise directory_calls.explained(error, full) from None
             return

@@ -82,9 +82,8 @@ def start_mcp_servers(
     servers = tuple(one.started_in(start) for one in servers)
     compare = None
     if from_folder:
-        if read.files is not None:
-            compare = functools.partial(_compare_programs, servers, read, start)
-            compare()
+        compare = functools.partial(_compare_programs, servers, read, start)
+        compare()
         caches = _own_caches(logs, start)
         servers = tuple(replace(one, env={"PYTHONPYCACHEPREFIX": str(caches), **one.env}) for one in servers)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
@@ -187,6 +186,8 @@ def _runs_script(args: Sequence[str]) -> bool:
 
 def _compare_programs(servers: Sequence[McpServer], read: Settings, folder: Path) -> None:
     """Refuse servers if a file that their commands name is not as it was when the folder was trusted, or trust ended.
+
+    Where nothing was hashed, nothing is compared.
 
     Raises:
         ConfigError: names the file.
