@@ -132,6 +132,21 @@ def test_what_goes_wrong_is_told_in_words_and_the_session_goes_on(talk, tmp_path
     talk([plans("again")] * 40, conversation, "--max-posts", "2", folder=tmp_path / "data")
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_link_out_of_the_folder_is_followed_only_where_that_is_trusted(talk, tmp_path, trusted):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "pay.csv").write_text("name,pay\nAnn,9\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "notes.csv").symlink_to(tmp_path / "other" / "pay.csv")
+
+    async def conversation(client, call):
+        asked = await call("ask", request="What is in it?", files=["notes.csv"])
+        assert (asked.is_error, "a link out of" in text(asked)) == (not trusted, not trusted)
+
+    args = ["--set", f"kernel.read={tmp_path / 'other'}", *(["--trust"] if trusted else [])]
+    talk([plans("Names and pay.", to="User")], conversation, *args, folder=tmp_path / "data")
+
+
 def test_a_client_that_cancels_stops_the_work_and_the_kernel_remembers(talk):
     async def conversation(client, call):
         await call("run_code", code="x = 1")

@@ -291,13 +291,35 @@ def test_roles_and_plugins_of_a_scenario_that_is_not_trusted_lie_in_it(tw, greet
     assert "set only where you trust the scenario" in ran.stderr
 
 
-def test_lessons_of_a_scenario_that_is_not_trusted_lie_beside_it(tw, greeting):
+@pytest.mark.parametrize(
+    ("wants", "key"),
+    [
+        ("lessons: ../../private", "lessons"),
+        ("lessons: taught", "lessons"),
+        ("settings: {recall.planner_examples: ./taught}", "recall.planner_examples"),
+    ],
+)
+def test_lessons_and_examples_of_a_scenario_that_is_not_trusted_lie_beside_it(tw, greeting, tmp_path, wants, key):
+    (greeting / "taught").mkdir()
+    (greeting / "taught" / "exp_mine.yaml").symlink_to(tmp_path.parent / "exp_private.yaml")
     with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:
-        file.write("lessons: ../../private\n")
+        file.write(f"{wants}\n")
 
     ran = tw("run", "./greeting")
 
-    assert (ran.exit_code, "lessons: set only where you trust the scenario" in ran.stderr) == (2, True)
+    assert (ran.exit_code, f"{key}: set only where you trust the scenario" in ran.stderr) == (2, True), ran.stderr
+
+
+@pytest.mark.parametrize("database", ["/srv/x.db", "sub/../../srv/x.db", "~/x.db", "sqlite:///x.db", "./link.db"])
+def test_a_scenario_that_is_not_trusted_names_no_database_elsewhere(tw, greeting, tmp_path, database):
+    (greeting / "sub").mkdir()
+    (greeting / "link.db").symlink_to(tmp_path / "private.db")
+    with (greeting / "scenario.yaml").open("a", encoding="utf-8") as file:
+        file.write(f'variables: {{database: "{database}"}}\n')
+
+    ran = tw("run", "./greeting")
+
+    assert (ran.exit_code, "variables.database: set only where you trust" in ran.stderr) == (2, True), ran.stderr
 
 
 def test_trust_of_a_scenario_is_none_of_the_folder_in_which_it_is_run(tw, greeting, tmp_path):

@@ -314,7 +314,8 @@ def test_a_chat_asks_once_before_anything_and_a_new_session_in_it_does_not_ask_a
         seen = chat(command, environ, simple[0], tmp_path / "home", answers, base_url=server.base_url)
 
     assert seen.count(asked) == 1
-    assert "(not trusted): left out kernel.read, session.roles, roles (roles/crier)" in seen.replace("\n", "")
+    text = seen.replace("\n", "")
+    assert "(not trusted): left out session.roles, roles (roles/crier), plugins (plugins/mine.py)" in text
     assert list(simple[1].iterdir()) == []
 
 

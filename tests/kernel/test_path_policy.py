@@ -432,6 +432,16 @@ def place_of_trust(tmp_path, monkeypatch, variable):
     return project
 
 
+def test_code_writes_no_folder_in_which_this_program_keeps_caches(tmp_path, monkeypatch):
+    project = place_of_trust(tmp_path, monkeypatch, "XDG_CACHE_HOME")
+
+    for folder in (project, project / ".own", project / ".own" / "tw-autogen"):
+        (project / ".own" / "tw-autogen").mkdir(parents=True, exist_ok=True)
+        with pytest.raises(ConfigError, match="this program keeps caches in .*own/tw-autogen"):
+            LocalKernel.check_settings(KernelSettings(write=(str(folder),)), tmp_path / "session")
+    LocalKernel.check_settings(KernelSettings(write=(str(project / "in"),)), tmp_path / "session")
+
+
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CONFIG_HOME"])
 def test_code_reads_and_writes_nowhere_where_trust_and_the_users_settings_are_kept(tmp_path, monkeypatch, variable):
     project = place_of_trust(tmp_path, monkeypatch, variable)

@@ -14,6 +14,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.events import ApprovalAsked, ApprovalGiven
 from tw_autogen.session import read_settings, review_folder
 from tw_autogen.testing import ScriptedModel, codes, plans
+from tw_autogen.trust_store import TrustStore
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
@@ -244,6 +245,28 @@ def test_a_user_who_says_never_and_trusts_a_folder_that_showed_its_servers_lets_
     ):
         session.ask("Note it.")
 
+    assert path.read_text() == "paid\n"
+
+
+def test_a_user_s_never_ends_with_the_trust_of_the_folder_that_names_the_server(servers, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    settings = project(tmp_path, servers, own={"plugin.mcp_approval": "never"}, trust=False)
+    path = tmp_path / "notes"
+    replies = [
+        plans("note it", then="User"),
+        codes(noting(path, last="print('done')")),
+        plans("note it again", then="User"),
+        codes(f"try:\n    note({str(path)!r}, 'again')\nexcept Exception as error:\n    print(error)"),
+    ]
+    with (
+        ScriptedModel(replies) as model,
+        open_session(model, settings=settings, folder=tmp_path / "sessions") as session,
+    ):
+        session.ask("Note it.")
+        TrustStore.of_user().end(str(tmp_path))  # as a kernel does, whose code may write where the program lies
+        answer = session.ask("Note it again.")
+
+    assert "its server 'weather' is named by a project's file" in answer.text
     assert path.read_text() == "paid\n"
 
 

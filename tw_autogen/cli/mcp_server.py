@@ -201,7 +201,7 @@ class AgentServer:
         return came[0]
 
     def _file(self, name: str) -> Path:
-        """Return a file that a request may bring.
+        """Return a file that a request may bring, with the links on its way, which the session follows or refuses.
 
         Raises:
             FileNotFoundError: there is none, or it lies where code may not read.
@@ -212,7 +212,8 @@ class AgentServer:
             raise FileNotFoundError(f"{name!r} is {problem}")
         folders = ", ".join(map(str, self._readable)) or "none"
         try:
-            path = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).resolve()
+            named = Path(self._readable[0] if self._readable else ".", Path(name).expanduser()).absolute()
+            path = named.resolve()
         except (RuntimeError, ValueError):  # no such user's home, a loop of links, or a NUL in it
             raise FileNotFoundError(f"{name!r}: there is no such file") from None
         if not any(path.is_relative_to(folder) for folder in (*self._readable, self._session.folder)):
@@ -222,7 +223,7 @@ class AgentServer:
             )
         if not path.is_file():
             raise FileNotFoundError(f"{name!r}: there is no file {path}")
-        return path
+        return named
 
     def _answered(self, answer: Answer, structured: Mapping[str, Any], *, is_error: bool = False) -> Any:
         folder = self._session.folder

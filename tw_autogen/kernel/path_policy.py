@@ -17,6 +17,7 @@ from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import link_of_code, named_folder
+from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import is_protected
 from tw_autogen.trust_store import config_folder, state_folder
 
@@ -228,6 +229,7 @@ def check_granted(
     """
     kept: dict[str, Kept] = {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
+        held_off = key == "write" and settings.sandbox != OFF
         for one in paths:
             if not Path(one).expanduser().exists():
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
@@ -239,12 +241,14 @@ def check_granted(
             real = Path(one).expanduser().resolve()
             if settings.sandbox != OFF and (why := _trusted_place_reason(real)):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
+            if held_off and is_below(cache := os.path.realpath(cache_folder(os.environ)), str(real)):
+                raise ConfigError(f"kernel.write: {one} can't be granted: this program keeps caches in {cache}")
             if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
-            if key == "write" and settings.sandbox != OFF and _holds_temporary_files(real):
+            if held_off and _holds_temporary_files(real):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
-            if key == "write" and settings.sandbox != OFF:
+            if held_off:
                 others = sum(map(len, kept.values()))
                 why, kept[str(real)] = _protected(real, settings, folder, known, others)
                 if why:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -274,9 +275,25 @@ def find_named(names: Sequence[str], *, trust: bool = False) -> tuple[Scenario, 
 
 
 def _leads_out(folder: Path, text: str) -> bool:
-    """Return whether a setting is a path out of a scenario's folder; what begins with `./` has been placed."""
+    """Return whether a setting, or what lies in the folder that it names, is a path out of a scenario's folder.
+
+    What begins with `./` has been placed.
+    """
     seen_from_here = os.path.lexists(text) if text and "\0" not in text else False
-    return bool(path_out_of(folder, os.path.abspath(text) if seen_from_here else text))
+    named = os.path.abspath(text) if seen_from_here else text
+    return any(path_out_of(folder, one) for one in (named, *_links_in(folder, named)))
+
+
+def _elsewhere(database: str) -> bool:
+    """Return whether a database is a URL, or a path that begins in the folder of the plugin that opens it."""
+    return "://" in database or not os.path.isabs(database) and (os.sep in database or database.startswith("~"))
+
+
+def _links_in(folder: Path, text: str) -> list[str]:
+    """Return the links that lie in the folder that a text names, seen from a scenario's folder."""
+    with suppress(OSError, ValueError):  # what is wrong with it is told when it is used
+        return [str(one) for one in (folder / text).iterdir() if one.is_symlink()]
+    return []
 
 
 def _check_trust(scenario: Scenario) -> None:
@@ -309,9 +326,9 @@ def _check_trust(scenario: Scenario) -> None:
     wanted += [
         f"variables.{name}"
         for name, value in scenario.variables.items()
-        if any(_leads_out(scenario.folder, text) or name == "database" and "://" in text for text in texts_of(value))
+        if any(_leads_out(scenario.folder, text) or name == "database" and _elsewhere(text) for text in texts_of(value))
     ]
-    if path_out_of(scenario.folder.parent, str(scenario.folder / scenario.lessons)):  # another scenario's may be named
+    if _leads_out(scenario.folder.parent, str(scenario.folder / scenario.lessons)):  # another scenario's may be named
         wanted.append("lessons")
     if wanted:
         raise ScenarioError(

@@ -52,7 +52,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import distrusted_folder, still_remembered
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
-from tw_autogen.setting_values import named_in
+from tw_autogen.setting_values import named_in, naming_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.shipped_folders import shipped_folder
@@ -370,7 +370,7 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
     given["policy"] = checked_policy(given.get("policy"))
     given["approve"] = checked_approve(given.get("approve"))
     trust = FolderTrust.of(trust=True) if given.get("trust") and given.get("project") is None else None
-    return functools.partial(_opened_as_made, opening.func, Path.cwd(), trust, **given)
+    return functools.partial(_opened_as_made, opening.func, naming_folder() or Path.cwd(), trust, **given)
 
 
 def _opened_as_made(

@@ -93,6 +93,7 @@ def start_mcp_servers(
         call_seconds=options.mcp_call_seconds,
         approval=_approval(read, from_folder=from_folder),
         approve=approve,
+        still_trusted=functools.partial(still_remembered, read) if from_folder else lambda: True,
         check=compare,
     )
     undo.callback(started.close)

@@ -140,8 +140,7 @@ class Review:
         wants = self.wants if brings_code else self._settings_wanted
         if not wants:
             return ""
-        if len(wants) > _MOST_WANTS:  # what is left out of the line is the least
-            wants = tuple(sorted(wants, key=lambda one: not one.starts))
+        wants = tuple(sorted(wants, key=_rank))  # what is left out of the line is the least
         named = [f"{one.name} ({one.brief})" if one.brief else one.name for one in wants]
         listed = _listed(named, most_name_chars=_MOST_WANT_CHARS)
         return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}"
@@ -539,6 +538,11 @@ def _server_lines(value: Any) -> Iterator[str]:
 def _quoted(text: str) -> str:
     """Return a text as a word of a command line; a variable stays as it is written."""
     return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
+
+
+def _rank(want: Want) -> tuple[bool, bool, bool]:
+    """Return where a thing stands among others in a list that may be cut: what starts programs first."""
+    return (not want.starts, want.name not in _PROGRAMS, want.name not in _MEANS)
 
 
 def _listed(

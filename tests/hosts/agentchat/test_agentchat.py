@@ -510,6 +510,24 @@ def test_a_project_brings_settings_plugins_and_who_takes_part(worker, tmp_path):
     assert TaskWeaverAgent.load_component(agent.dump_component()).dump_component().config == written
 
 
+def test_relative_paths_in_settings_mean_the_same_where_the_agent_is_loaded_again(worker, tmp_path, monkeypatch):
+    for name in ("mine", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "own.yaml").write_text("base: strict\nmodules: {remove: [json]}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "mine")
+    settings = {"code_interpreter.policy": "own.yaml", "session.roles": ["code_interpreter"]}
+    written = worker(*[codes("import json")] * 3, settings=settings).dump_component()
+    monkeypatch.chdir(tmp_path / "other")
+
+    agent = TaskWeaverAgent.load_component(written)
+    result = run(closing(agent, agent.run(task="whose?")))
+
+    assert "import of 'json' is not allowed" in result.messages[-1].content
+    assert agent.dump_component().config == written.config
+    written.config["made_in"] = str(tmp_path / "gone")
+    assert TaskWeaverAgent.load_component(written).dump_component().config["made_in"] == str(tmp_path / "other")
+
+
 def test_a_role_that_the_folders_settings_name_and_nobody_has_is_told_at_once(worker, tmp_path, monkeypatch):
     (tmp_path / "taskweaver_config.json").write_text('{"session.roles": ["planner", "weather"]}', encoding="utf-8")
     monkeypatch.chdir(tmp_path)

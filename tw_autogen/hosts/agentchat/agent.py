@@ -44,12 +44,16 @@ from tw_autogen.session import (
     read_settings,
     several,
 )
+from tw_autogen.setting_values import named_in, naming_folder
 
 _STATE = "TaskWeaverAgentState"
 
 
 class TaskWeaverAgentConfig(BaseModel):
-    """What a `TaskWeaverAgent` is made of, as the host writes it down."""
+    """What a `TaskWeaverAgent` is made of, as the host writes it down.
+
+    Relative paths in `settings` begin in `made_in`, where there is such a folder when the agent is loaded.
+    """
 
     name: str
     description: str
@@ -65,6 +69,7 @@ class TaskWeaverAgentConfig(BaseModel):
     policy: str | None = None
     hand_on: str | None = None
     system_message: str | None = None
+    made_in: str = ""
 
 
 class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type: ignore[misc]  # the host is untyped here
@@ -152,6 +157,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             policy=_whole(policy) if isinstance(policy, str | Path) else None,
             hand_on=hand_on,
             system_message=system_message,
+            made_in=str(naming_folder() or Path.cwd()),
         )
         settings = {**({"planner.instructions": system_message} if system_message else {}), **(settings or {})}
         live: dict[str, object] = {"model": model, "kernel": kernel, "handlers": handlers or None, "approve": approve}
@@ -336,7 +342,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     @classmethod
     def _from_config(cls, config: TaskWeaverAgentConfig) -> Self:
         client = ChatCompletionClient.load_component(config.model_client)
-        return cls(model_client=client, **config.model_dump(exclude={"model_client"}))
+        made_in = Path(config.made_in)
+        with named_in(made_in if made_in.is_absolute() and made_in.is_dir() else Path.cwd()):
+            return cls(model_client=client, **config.model_dump(exclude={"model_client", "made_in"}))
 
 
 def _whole(one: object) -> str:

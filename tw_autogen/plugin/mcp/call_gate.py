@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,8 @@ class Gate:
             tool without them is one that writes.
         approval: See `PluginSettings.mcp_approval`.
         approve: Asked where `approval` says so; None: nobody can be asked.
+        still_trusted: Asked before a call for which `approval` is `never`: where it returns False, that counts as
+            `writes` from then on.
         asking: Held while a person is asked, so that two calls don't ask at once.
     """
 
@@ -43,6 +45,7 @@ class Gate:
         approval: McpApproval,
         approve: Approve | None,
         asking: threading.Lock,
+        still_trusted: Callable[[], bool] = lambda: True,
     ) -> None:
         marks = tool.get("annotations")
         marks = marks if isinstance(marks, Mapping) else {}
@@ -53,6 +56,7 @@ class Gate:
         self._approval = approval
         self._approve = approve
         self._asking = asking
+        self._still_trusted = still_trusted
         self._always = False
 
     def allow(self, name: str, arguments: Mapping[str, Any], *, lost: bool = False) -> None:
@@ -66,6 +70,8 @@ class Gate:
         Raises:
             ToolCallRefusedError: it may not be made.
         """
+        if self._approval == "never" and not self._still_trusted():
+            self._approval = "writes"
         if lost and (self._approve is None or self._approval == "never"):
             raise ToolCallRefusedError(
                 f"{name}: this very call was sent before for this request, and its answer never came, or was too large "

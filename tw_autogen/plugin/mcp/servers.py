@@ -41,6 +41,7 @@ class McpServers(Closing):
         call_seconds: How long one call of a tool may take.
         approval: See `PluginSettings.mcp_approval`.
         approve: Asked where `approval` says so; None: nobody can be asked.
+        still_trusted: Whether an `approval` of `never` still counts; asked before each call that it is about.
         check: Raises a ConfigError if a server that is gone must not be started again; None: each may.
 
     Raises:
@@ -63,11 +64,13 @@ class McpServers(Closing):
         call_seconds: float = 120.0,
         approval: McpApproval = "writes",
         approve: Approve | None = None,
+        still_trusted: Callable[[], bool] = lambda: True,
         check: Callable[[], None] | None = None,
     ) -> None:
         sdk()
         self._approval: McpApproval = approval
         self._approve = approve
+        self._still_trusted = still_trusted
         self._asking = threading.Lock()
         make_private_folder(folder)
         self._closing = contextlib.ExitStack()
@@ -103,7 +106,7 @@ class McpServers(Closing):
         """
         tools = {(kept.server.name, str(tool["name"])): (kept, tool) for kept in self._kept for tool in kept.tools}
         names = tool_names(tools, taken)
-        wait = ASK_SECONDS if self._approve is not None and self._approval != "never" else 0.0
+        wait = ASK_SECONDS if self._approve is not None else 0.0
         return tuple(
             tool_spec(
                 tool,
@@ -111,7 +114,14 @@ class McpServers(Closing):
                 name=names[server, own],
                 call=kept.caller(own),
                 seconds=kept.most_seconds + wait,
-                gate=Gate(kept.server, tool, approval=self._approval, approve=self._approve, asking=self._asking),
+                gate=Gate(
+                    kept.server,
+                    tool,
+                    approval=self._approval,
+                    approve=self._approve,
+                    asking=self._asking,
+                    still_trusted=self._still_trusted,
+                ),
             )
             for (server, own), (kept, tool) in tools.items()
         )
