@@ -18,7 +18,7 @@ LAYERS = [
     {"picture_files"},
     {"settings_trust", "trust_store"},
     {"trusted_files", "owner_marks", "code_folders"},
-    {"yaml_files"},
+    {"yaml_files", "autogen_config_list"},
     {"conversation", "settings"},
     {"events", "number_sources"},
     {"approval"},

@@ -25,6 +25,8 @@ class SessionSettings:
     max_posts: int = 10
     roles: tuple[str, ...] = ()
     sandbox: bool = True
+    folder: str = field(default="", metadata={"path": True})
+    read: tuple[str, ...] = field(default=(), metadata={"path": True})
 
 
 ROOMS = {"model": ModelSettings, "session": SessionSettings}
@@ -82,6 +84,16 @@ def test_a_list_may_be_written_as_in_yaml_json_and_python(text):
 def test_a_list_that_cannot_be_read_is_an_error_and_no_name(text):
     with pytest.raises(SettingsError, match=r"the keyword 'session\.roles': session\.roles: no list: .*; write a,b or"):
         Settings(ROOMS, {"session.roles": text})
+
+
+def test_a_path_that_begins_with_a_tilde_lies_in_the_users_home_whoever_says_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = Settings(ROOMS, {"session.folder": "~/a"}, environ={"TW_AUTOGEN_SESSION_READ": "~/b,c,./~"})
+
+    assert said.read("session", SessionSettings).folder == f"{tmp_path}/a"
+    assert said.read("session", SessionSettings).read == (f"{tmp_path}/b", "c", "./~")
+    with pytest.raises(SettingsError, match=r"the keyword 'session.folder': session.folder: Could not determine home"):
+        Settings(ROOMS, {"session.folder": "~no-such-user/a"})
 
 
 def test_a_list_inside_a_list_is_an_error():

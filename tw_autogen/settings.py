@@ -31,7 +31,6 @@ import dataclasses
 import difflib
 import functools
 import itertools
-import json
 import os
 import re
 import reprlib
@@ -40,6 +39,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
+from tw_autogen.autogen_config_list import read_config_list
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.setting_values import Setting, fit_setting, given_setting, naming_folder
@@ -367,7 +367,7 @@ class Settings:
 
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown(environ)
-        yield from _config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._content)
+        yield from read_config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._content)
         for room, cls in self._rooms.items():
             for one in dataclasses.fields(cls):
                 for name in reversed((_variable(f"{room}.{one.name}"), *one.metadata.get("env", ()))):
@@ -406,34 +406,45 @@ class Settings:
         Raises:
             SettingsError: the value is of the wrong type.
         """
-        value = fit_setting(key, setting, self._hints[key]) if key in self._hints else setting.value
+        value = self._located(key, setting, file.parent)
         try:
-            value = self._beside(key, value, file.parent)
             if key in self._grants:
                 value = _real(value)
             if key in ("session.role_folder", "plugin.folder"):
                 if not value:
                     raise OSError("it names no folder; leave it out")
-                _check_path(Path(value))
-        except (RuntimeError, OSError) as error:  # RuntimeError: `~name` of no user
+                with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                    Path(value).lstat()  # one that is too long, which no system takes
+        except OSError as error:
             words = f"{setting.origin}: {key}: {getattr(error, 'strerror', '') or error}"
             raise SettingsError(words, key=key, origin=setting.origin) from error
         return dataclasses.replace(setting, value=value, file=file, base=file.parent)
 
     def _placed(self, key: str, setting: Setting) -> Setting:
-        """Return what the user has said with relative paths as seen from the folder of `named_in`, if there is one."""
-        base = self._named_in
-        if base is None or setting.base is not None or setting.file is not None:
+        """Return what the user has said with `~` replaced, and relative paths as seen from the folder of `named_in`."""
+        if setting.base is not None or setting.file is not None:
             return setting
-        setting = dataclasses.replace(setting, base=base)
-        if key not in self._hints or key in _OF_CURRENT_FOLDER:
+        setting = dataclasses.replace(setting, base=self._named_in)
+        base = None if key in _OF_CURRENT_FOLDER else self._named_in
+        if key not in self._hints or base is None and "~" not in str(setting.value):
             return setting
-        value = self._beside(key, fit_setting(key, setting, self._hints[key]), base)
-        is_file = key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
+        value = self._located(key, setting, base)
+        is_file = base and key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
         return dataclasses.replace(setting, value=_from(value, base) if is_file else value)
 
-    def _beside(self, key: str, value: Any, folder: Path) -> Any:
-        """Return a value of a project's file: where it is a path, or several, as seen from that file's folder."""
+    def _located(self, key: str, setting: Setting, folder: Path | None) -> Any:
+        """Return a value in its field's type: a path, or several, as seen from a folder; None: as it is, but for `~`.
+
+        Raises:
+            SettingsError: the value is of the wrong type, or begins with `~name` of no user.
+        """
+        value = fit_setting(key, setting, self._hints[key]) if key in self._hints else setting.value
+        try:
+            return self._beside(key, value, folder)
+        except RuntimeError as error:
+            raise SettingsError(f"{setting.origin}: {key}: {error}", key=key, origin=setting.origin) from error
+
+    def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
         if key == "session.roles" and isinstance(value, list | tuple):
             return [_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
@@ -493,11 +504,12 @@ def _variable(key: str) -> str:
     return _PREFIX + key.replace(".", "_").upper()
 
 
-def _from(value: Any, folder: Path) -> Any:
+def _from(value: Any, folder: Path | None) -> Any:
     """Return a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
     if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
         return value
-    return str(Path.cwd() / folder / Path(value).expanduser())
+    value = str(Path(value).expanduser()) if value.startswith("~") else value
+    return value if folder is None else str(Path.cwd() / folder / value)
 
 
 def _real(value: Any) -> Any:
@@ -535,12 +547,6 @@ def _held_in(value: Any, folder: Path | None, others: tuple[Path, ...]) -> tuple
     return held if inside and sum(map(_size, together)) <= MOST_EXAMPLE_BYTES else None
 
 
-def _check_path(path: Path) -> None:
-    """Raise an OSError if the system takes no such path, such as one that is too long; nothing need be there."""
-    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        path.lstat()
-
-
 def texts_of(value: Any) -> Iterator[str]:
     """Return all texts of a value, those in its lists and mappings included."""
     if isinstance(value, str):
@@ -570,29 +576,6 @@ def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in _flat(plain, depth=1):
         of_role = key.startswith(f"{ROLE_ROOM}.") and key.count(".") == 1 and isinstance(value, Mapping)
         yield from ((f"{key}.{inner}", one) for inner, one in value.items()) if of_role else [(key, value)]
-
-
-def _config_list(text: str, known: list[str], read: Callable[[Path], bytes | None]) -> Iterator[tuple[str, Setting]]:
-    """Read the first entry of AutoGen's `OAI_CONFIG_LIST`: JSON text, or the path of a file that holds it."""
-    if not text.strip() or "model.name" not in known:
-        return
-    origin = "OAI_CONFIG_LIST"
-    path, file = Path(text.strip()), None
-    if not text.lstrip().startswith(("[", "{")):
-        if (content := read(path)) is None:
-            raise ConfigError(f"OAI_CONFIG_LIST: {text!r} is neither JSON nor a file that exists")
-        text, origin = decode_settings(path, content), f"OAI_CONFIG_LIST ({path})"
-        file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder
-    try:
-        listed = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{origin}: not JSON: {error}") from error
-    first = listed[0] if isinstance(listed, list) and listed else listed
-    if not isinstance(first, Mapping):
-        raise ConfigError(f"{origin}: expected a list of objects with `model` and `api_key`")
-    for theirs, ours in (("api_key", "model.api_key"), ("base_url", "model.base_url"), ("model", "model.name")):
-        if first.get(theirs):
-            yield ours, Setting(first[theirs], origin, file=file)
 
 
 def _default(one: dataclasses.Field[Any]) -> Any:

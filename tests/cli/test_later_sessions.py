@@ -305,6 +305,20 @@ def test_what_code_alone_has_named_is_not_brought_when_its_cells_run_again(asked
     assert not [one for one in tmp_path.rglob("*") if one.is_file() and b"canary" in one.read_bytes()]
 
 
+@pytest.mark.parametrize("how", ["--set", "environment"])
+def test_a_user_folder_over_a_strangers_link_is_none_when_cells_run_again(asked, tmp_path, monkeypatch, how):
+    (tmp_path / "data").symlink_to(tmp_path.parent)
+    with ScriptedModel([]) as model, open_session(model, roles="code_interpreter", folder=".tw/sessions") as session:
+        session.run_code("1")
+    if how == "environment":
+        monkeypatch.setenv("TW_AUTOGEN_SESSION_USER_FOLDER", "data")
+
+    said = ["--set", "session.user_folder=data"] if how == "--set" else []
+    ran = CliRunner().invoke(main, ["rerun", session.id, *said])
+
+    assert (ran.exit_code, "session.user_folder: data: a link out of" in ran.output) == (2, True), ran.output
+
+
 def link_to_another(folder, asked):
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "events.jsonl").touch()

@@ -147,6 +147,21 @@ def test_a_link_out_of_the_folder_is_followed_only_where_that_is_trusted(talk, t
     talk([plans("Names and pay.", to="User")], conversation, *args, folder=tmp_path / "data")
 
 
+def test_a_link_that_code_made_in_its_folder_is_not_followed_for_a_client(talk, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "pay.csv").write_text("name,pay\n")
+    (tmp_path / "data" / "pay.csv").chmod(0o600)
+
+    async def conversation(client, call):
+        target = str(tmp_path / "data" / "pay.csv")
+        code = f"from pathlib import Path\nPath('link.csv').symlink_to({target!r})\nprint(Path.cwd())"
+        made = await call("run_code", code=code)
+        asked = await call("ask", request="What is in it?", files=[f"{text(made).splitlines()[0]}/link.csv"])
+        assert (asked.is_error, "a link" in text(asked)) == (True, True), text(asked)
+
+    talk([], conversation, "--set", "kernel.allow_symlinks=true", folder=tmp_path / "data")
+
+
 def test_a_client_that_cancels_stops_the_work_and_the_kernel_remembers(talk):
     async def conversation(client, call):
         await call("run_code", code="x = 1")

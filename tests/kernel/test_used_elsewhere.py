@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import tracemalloc
 
 import pytest
@@ -205,7 +206,7 @@ said"""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is of Linux")
-@pytest.mark.parametrize("variable", ["", "PATH", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX"])
+@pytest.mark.parametrize("variable", ["", "PATH", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX", "MPLCONFIGDIR"])
 def test_what_this_programs_processes_load_is_kept_wherever_it_lies(own_python, monkeypatch, variable):
     place = own_python / "vendored/site-packages"
     place.mkdir(parents=True)
@@ -218,6 +219,66 @@ def test_what_this_programs_processes_load_is_kept_wherever_it_lies(own_python, 
     with LocalKernel(own_python, settings=KernelSettings(sandbox="namespaces", warm=0)) as kernel:
         ran = kernel.execute(f"open({str(place / 'evil.pth')!r}, 'w')", seconds=SECONDS)
     assert "Read-only file system" in ran.error
+
+
+@linux
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+def test_code_can_not_write_where_this_program_keeps_caches(own_python, monkeypatch, level):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_python / "cache"))
+    with LocalKernel(own_python, settings=KernelSettings(sandbox=level, warm=0)) as kernel:
+        ran = run(kernel, f"open({str(own_python / 'cache/tw-autogen/matplotlib/fontlist-v1.json')!r}, 'w')")
+    assert "Read-only file system" in ran.error
+
+
+@linux
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap", "landlock"])
+@pytest.mark.parametrize(
+    "how",
+    ["PATH", "sys.prefix", "-packages", "kernel.python", "a way through it", "TMPDIR"]
+    + ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"],
+)
+def test_no_code_runs_where_it_could_lead_elsewhere_what_this_program_uses(
+    own_python, tmp_path, monkeypatch, level, how
+):
+    python, link = "", own_python / "linked"
+    (tmp_path / "elsewhere/site-packages").mkdir(parents=True)
+    link.symlink_to(tmp_path / "elsewhere")
+    if how in ("PATH", "a way through it"):
+        (tmp_path / "way").symlink_to(link)
+        place = link if how == "PATH" else tmp_path / "way"
+        monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
+    elif how == "sys.prefix":
+        monkeypatch.setattr(sys, "prefix", str(link))
+    elif how == "-packages":
+        monkeypatch.setattr(sys, "path", [*sys.path, str(link / "site-packages")])
+    elif how != "kernel.python":
+        monkeypatch.setenv(how, str(link))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+    else:
+        link.unlink()
+        link.symlink_to(sys.executable)
+        python = str(link)
+    settings = KernelSettings(sandbox=level, warm=0, python=python or sys.executable)
+    with (
+        LocalKernel(own_python, settings=settings) as kernel,
+        pytest.raises(
+            KernelStartError, match=r"project/linked: .*, which this program uses, is reached over this link"
+        ) as said,
+    ):
+        kernel.execute("1", seconds=SECONDS)
+    assert f"name {tmp_path / 'elsewhere'} instead" in str(said.value) or how == "kernel.python"
+
+
+@linux
+def test_links_in_an_environment_that_stays_read_only_are_no_reason(own_python, monkeypatch):
+    environment = own_python / ".venv"
+    (environment / "lib64").symlink_to("lib")
+    (environment / "bin").mkdir(exist_ok=True)
+    (environment / "bin/python").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(environment / "lib64/python3/site-packages")])
+    monkeypatch.setenv("PATH", f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    with LocalKernel(own_python, settings=KernelSettings(warm=0)) as kernel:
+        assert run(kernel).ok
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is of Linux")

@@ -29,6 +29,7 @@ from tw_autogen.session import (
     Parameter,
     Program,
     Session,
+    SessionSettings,
     distrusted_folder,
     open_session,
     read_settings,
@@ -81,7 +82,8 @@ def command(
         raise ConfigError(f"{folder.name}: no cell of this session ran to its end")
     brought = ctx.with_resource(_files_of(folder))
     chosen = _chosen([*program.parameters, *_unnamed_files(program, brought, say)], brought, files, values)
-    if readable := readable_folders(options):
+    said = settings.read("session", SessionSettings).user_folder  # stays as it was said, with its links
+    if not said and (readable := readable_folders(options)):
         keywords = {**options.keywords, "session.user_folder": str(readable[0])}
         settings = read_settings(keywords, project=options.project, trust=options.trust)
     events: list[Event] = []

@@ -245,9 +245,9 @@ def project_of(options: Options, settings: Settings) -> Project | None:
 def readable_folders(options: Options) -> tuple[Path, ...]:
     """Return the folders that code may read besides the session's own, the user's own first."""
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
-    own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
-    granted = settings.read("kernel", KernelSettings).read
-    return (*(() if _unreadable(own, options, settings) else (own,)), *(Path(one).resolve() for one in granted))
+    own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").expanduser().resolve()
+    granted = (Path(one).expanduser().resolve() for one in settings.read("kernel", KernelSettings).read)
+    return (*(() if _unreadable(own, options, settings) else (own,)), *granted)
 
 
 def _unreadable(folder: Path, options: Options, settings: Settings) -> str:

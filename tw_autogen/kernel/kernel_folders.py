@@ -8,7 +8,8 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +26,8 @@ from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.private_files import cache_folder
-from tw_autogen.safe_folder import protected_below, used_elsewhere
+from tw_autogen.safe_folder import protected_below, used_elsewhere, walk_links
+from tw_autogen.trust_store import config_folder, state_folder
 
 _MOST_KEPT = 500
 
@@ -107,9 +109,14 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     if settings.sandbox != OFF:
         if standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
             kept |= _sessions_in(place.folder)
-        used = _used_outside((str(place.folder), *write))
+        real_by_name = {one: os.path.realpath(one) for one in _used_by_name()}
+        used = _used_outside((str(place.folder), *write), set(real_by_name.values()))
         elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MOST_KEPT - len(kept))
         kept |= {**used, **elsewhere}
+        linked = [one for one, path in real_by_name.items() if one != path]
+        _refuse_links(
+            (str(place.folder), *write), [*linked, *([settings.python] if os.sep in settings.python else [])], kept
+        )
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),
@@ -136,22 +143,56 @@ def _sessions_in(folder: Path) -> Kept:
     return {str(path): {str(folder): (above.st_dev, above.st_ino), str(path): (found.st_dev, found.st_ino)}}
 
 
-def _used_outside(folders: Sequence[str]) -> Kept:
+def _used_outside(folders: Sequence[str], used: Iterable[str]) -> Kept:
     """Return what lies in folders that code may write to and is used outside: the interpreter, packages, programs.
 
     Args:
         folders: Without links.
+        used: Paths without links.
     """
     found: dict[str, Mapping[str, tuple[int, int]]] = {}
-    packages = [one for one in sys.path if one.endswith("-packages")]
-    searched = [one for name in SEARCHED for one in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(one)]
-    for path in {os.path.realpath(one) for one in (sys.prefix, sys.base_prefix, *packages, *searched)}:
+    for path in used:
         for folder in folders:
             if path != folder and is_below(path, folder):
                 way = [one for one in (path, *map(str, Path(path).parents)) if is_below(one, folder)]
                 infos = [(one, os.lstat(one)) for one in way if os.path.lexists(one)]
                 found[path] = {one: (about.st_dev, about.st_ino) for one, about in infos}
     return found
+
+
+def _used_by_name() -> dict[str, None]:
+    """Return what this program uses by its path.
+
+    These are Python, packages, programs, and the folders of the user's settings, trust, caches and temporary files.
+    """
+    packages = [one for one in sys.path if one.endswith("-packages")]
+    searched = [one for name in SEARCHED for one in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(one)]
+    own = (config_folder(), state_folder(), cache_folder(os.environ), tempfile.gettempdir())
+    own += (os.environ.get("MPLCONFIGDIR"),)  # matplotlib reads it where it is imported for all kernels
+    return dict.fromkeys((sys.prefix, sys.base_prefix, *packages, *searched, *map(str, filter(None, own))))
+
+
+def _refuse_links(folders: Sequence[str], used: Iterable[str], kept: Iterable[str]) -> None:
+    """Refuse a start if what this program uses by its path is reached over a link that code could lead elsewhere.
+
+    Args:
+        folders: What code may write to, without links.
+        used: The paths.
+        kept: What stays read-only there.
+
+    Raises:
+        KernelStartError: names the link, and where it leads.
+    """
+    for one in used:
+        for link in walk_links(one)[1]:
+            folder = next((folder for folder in folders if is_below(link, folder)), "")
+            if folder and not any(is_below(link, path) for path in kept):
+                text = (
+                    f"{link}: {one}, which this program uses, is reached over this link, and code could lead it "
+                    f"elsewhere, so no code is run; name {os.path.realpath(link)} instead, or let code work in another "
+                    "folder"
+                )
+                raise KernelStartError(text, folder=Path(folder))
 
 
 def _named_elsewhere_in(place: KernelFolders, apart: Sequence[str], used: Sequence[str], most: int) -> Kept:

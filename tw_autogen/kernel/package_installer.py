@@ -107,7 +107,8 @@ class Installer:
 
     def _run(self, names: Sequence[str]) -> dict[str, Any]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        more: dict[str, Any] = {"env": isolated(environment), **({"umask": 0o022} if os.name == "posix" else {})}
+        environment = {**isolated(environment), "PYTHONSAFEPATH": "1"}
+        more: dict[str, Any] = {"env": environment, **({"umask": 0o022} if os.name == "posix" else {})}
         with private_folder("tw-pip-") as nowhere, private_folder("tw-pip-") as made:
             command = [self._settings.python, "-m", "pip", "install", "--target", str(made), "--upgrade"]
             command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
