@@ -12,7 +12,8 @@ import pytest
 from tw_autogen.errors import ConfigError, ModelError, NoModelError
 from tw_autogen.model import EmbeddingSettings, LexicalRanker, ModelSettings, Ranker, resolve_ranker
 from tw_autogen.model.embedding import Embedder, EmbeddingRanker, FolderEmbedder, OpenAIEmbedder
-from tw_autogen.model.embedding_cache import VectorCache, cache_folder
+from tw_autogen.model.embedding_cache import VectorCache
+from tw_autogen.private_files import cache_folder
 from tw_autogen.session import read_settings
 
 from .scripted_server import Reply, refused, scripted_server
@@ -309,10 +310,10 @@ def test_threads_may_share_a_cache(tmp_path):
 
 def test_the_cache_lies_where_the_system_keeps_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / "tw-autogen"
+    assert cache_folder(os.environ) == tmp_path / "tw-autogen"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "tw-autogen"
+    assert cache_folder(os.environ) == tmp_path / ".cache" / "tw-autogen"
 
 
 def test_a_server_is_asked_in_plain_numbers_and_its_order_is_put_right():

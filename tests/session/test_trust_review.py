@@ -403,6 +403,20 @@ def test_a_key_that_is_withheld_is_missing_and_the_line_says_why(here, monkeypat
     assert "model.api_key of OPENAI_API_KEY is not sent to the server that" in caplog.text
 
 
+def test_roles_and_plugins_that_lie_elsewhere_are_shown_with_where_their_links_lead(here, tmp_path):
+    code = "from tw_autogen.plugin import plugin\n@plugin(runs_in='host')\ndef helper() -> int:\n    'Help.'\n"
+    write(tmp_path, **{"other/pl/helper.py": code, "other/r/role.yaml": "alias: Guide\nintro: guides\nmodule: guide\n"})
+    write(here, **{"roles/.keep": "", HOSTILE: {"session.roles": ["planner", "guide"]}})
+    (here / "plugins").symlink_to(tmp_path / "other/pl")
+    (here / "roles/guide").symlink_to(tmp_path / "other/r")
+
+    shown = "\n".join(one.does for one in review_folder().wants)
+
+    assert f"Python in roles/guide -> {tmp_path / 'other/r'}, runs with all" in shown
+    assert f"Python in plugins/helper.py -> {tmp_path / 'other/pl/helper.py'}" in shown
+    assert f"helper: Python in plugins/helper.py -> {tmp_path / 'other/pl/helper.py'}, runs with all" in shown
+
+
 def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_folder_alone(here, tmp_path, monkeypatch):
     post = {"message": "hello", "send_from": "User", "send_to": "Planner", "attachment_list": []}
     example = {"enabled": True, "rounds": [{"user_query": "hello", "state": "finished", "post_list": [post]}]}
@@ -415,7 +429,7 @@ def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_fold
     assert len(trust_lines(found, "--trust")) == 2
     (more,) = Review(found).wants  # counts with trust: it says where the link leads
     assert more.does.startswith("1 more of its texts become part of prompts: examples/planner_examples/two.yaml")
-    assert more.does.endswith(f", which lead to {tmp_path / 'secret/key.yaml'}")
+    assert more.does.endswith(f" -> {tmp_path / 'secret/key.yaml'}")
     project = read_project(here, found, named=False)
     assert [path.name for path in project.examples] == ["one.yaml"]
     assert (project.plugins, dict(project.roles), project.plugin_folder) == ((), {}, None)

@@ -167,8 +167,8 @@ def _used_by_name() -> dict[str, None]:
     """
     packages = [one for one in sys.path if one.endswith("-packages")]
     searched = [one for name in SEARCHED for one in os.environ.get(name, "").split(os.pathsep) if os.path.isdir(one)]
-    own = (config_folder(), state_folder(), cache_folder(os.environ), tempfile.gettempdir())
-    own += (os.environ.get("MPLCONFIGDIR"),)  # matplotlib reads it where it is imported for all kernels
+    drawing = os.environ.get("MPLCONFIGDIR")  # matplotlib reads it where it is imported for all kernels
+    own = (config_folder(), state_folder(), cache_folder(os.environ), tempfile.gettempdir(), drawing)
     return dict.fromkeys((sys.prefix, sys.base_prefix, *packages, *searched, *map(str, filter(None, own))))
 
 

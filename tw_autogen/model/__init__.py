@@ -64,7 +64,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         {
             "tw_autogen.errors": ("Unreadable",),
             "tw_autogen.model.embedding": ("Embedder", "EmbeddingRanker", "FolderEmbedder", "OpenAIEmbedder"),
-            "tw_autogen.model.embedding_cache": ("cache_folder", "VectorCache"),
+            "tw_autogen.model.embedding_cache": ("VectorCache",),
             "tw_autogen.model.openai_model": ("is_loopback",),
             "tw_autogen.model.settings": ("Price",),
             "tw_autogen.model.token_estimate": ("TOKEN_CHARS", "token_chars"),

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 else:
     np = LazyModule("numpy")  # only a choice among many needs it
 import hashlib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, NoModelError
-from tw_autogen.model.embedding_cache import cache_folder
 from tw_autogen.model.openai_model import OpenAIModel, is_loopback
 from tw_autogen.model.settings import ModelSettings
 from tw_autogen.model.text_ranking import LexicalRanker, Ranker
+from tw_autogen.private_files import cache_folder
 from tw_autogen.settings_trust import NAMED
 
 Key = TypeVar("Key")
@@ -276,7 +277,8 @@ def resolve_ranker(settings: EmbeddingSettings, model: ModelSettings, *, distrus
         raise ConfigError("embedding: both `embedding.name` and `embedding.folder` are set; take one of them out")
     if not settings.name and not settings.folder:
         return LexicalRanker()
-    cache = VectorCache(Path(settings.cache).expanduser() if settings.cache else cache_folder(), distrusted=distrusted)
+    folder = Path(settings.cache).expanduser() if settings.cache else cache_folder(os.environ)
+    cache = VectorCache(folder, distrusted=distrusted)
     if settings.folder:
         return EmbeddingRanker(FolderEmbedder(settings.folder), cache, min_score=settings.min_score)
     url = settings.base_url or model.base_url

@@ -30,12 +30,6 @@ _MOST_FILES = 16
 _MOST_READ = 64
 
 
-def cache_folder() -> Path:
-    """Return the cache folder: `$XDG_CACHE_HOME/tw-autogen`, else `~/.cache/tw-autogen`."""
-    given = os.environ.get("XDG_CACHE_HOME", "")  # a relative one would lie in whatever folder is the current one
-    return Path(given if os.path.isabs(given) else Path.home() / ".cache", "tw-autogen")
-
-
 class VectorCache:
     """Vectors by model and text, in files that several processes may use at the same time.
 

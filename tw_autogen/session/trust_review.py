@@ -299,21 +299,15 @@ class Review:
         mine = set(own_examples(self.folder))
         if more := [path for path in example_files(self.folder) if path not in mine]:
             named = [_relative(path, self.folder) for path in more[:_MOST_EXAMPLES_NAMED]]
-            outside = [out for path in more[:_MOST_EXAMPLES_NAMED] if (out := path_out_of(self.folder, str(path)))]
-            listed = _listed(named, most_chars=_MOST_WANT_CHARS // 3)
-            words = f"{len(more)} more of its texts become part of prompts: {listed}"
-            if outside:
-                words += (
-                    f", which lead to {_listed(list(map(visible_line, outside)), most_chars=_MOST_WANT_CHARS // 3)}"
-                )
-            yield Want("examples", words)
+            listed = _listed(named, most_chars=_MOST_WANT_CHARS // 2, most_name_chars=_MOST_WANT_CHARS // 2)
+            yield Want("examples", f"{len(more)} more of its texts become part of prompts: {listed}")
         for name, folder in self._roles.items():
             place = _relative(folder, self.folder)
             yield Want("roles", f"{visible_line(name)}: Python in {place}, {_HERE}", place, starts=True)
         read, specs = self._plugins
         if python := [_relative(path, self.folder) for path in sorted(read.files) if path.name.endswith(".py")]:
             where = "run in the sandbox, or outside it where they say `runs_in: host`"
-            names = _listed(python, most_chars=_MOST_WANT_CHARS // 2)
+            names = _listed(python, most_chars=_MOST_WANT_CHARS // 2, most_name_chars=_MOST_WANT_CHARS // 2)
             yield Want("plugins", f"Python in {names}: {where}", names, starts=True)
         for spec in specs:
             if spec.runs_in == "host":
@@ -582,4 +576,8 @@ def _shortened(name: str, most_chars: int) -> str:
 
 
 def _relative(path: Path, folder: Path) -> str:
-    return visible_line(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
+    """Return a path as seen from a folder; one that links lead out of it, with where they lead."""
+    if not path.is_relative_to(folder):
+        return visible_line(str(path))
+    out = path_out_of(folder, str(path))
+    return visible_line(f"{path.relative_to(folder)}{f' -> {out}' if out else ''}")
