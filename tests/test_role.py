@@ -183,6 +183,24 @@ def test_settings_come_from_the_yaml_the_project_the_environment_and_keywords_in
     assert said_by(folder, tmp_path, given) == "A 9 white"
 
 
+@pytest.mark.parametrize("how", ["keyword", "environment"])
+def test_a_program_that_begins_with_a_tilde_lies_in_the_users_home(folder, tmp_path, monkeypatch, how):
+    (folder / "role.yaml").write_text(YAML, encoding="utf-8")
+    declared = 'shelf: str = field(default="", metadata={"path": True})'
+    typed = TYPED.replace("    shelf: str\n", f"    {declared}\n").replace("import dataclass", "import dataclass, field")
+    (folder / "reader.py").write_text(typed, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "~").mkdir()
+    (tmp_path / "~/chrome").touch()
+    if how == "environment":
+        monkeypatch.setenv("TW_AUTOGEN_ROLE_READER_SHELF", "~/chrome")
+
+    said = said_by(folder, tmp_path, {"role.reader.shelf": "~/chrome"} if how == "keyword" else {})
+
+    assert said == f"{tmp_path}/home/chrome 2 "
+
+
 def test_a_misspelt_variable_of_a_role_is_an_error_and_one_of_another_role_is_not(folder, tmp_path, monkeypatch):
     (folder / "role.yaml").write_text(YAML + "settings: {shelf: A, page: 1, colours: [red]}\n", encoding="utf-8")
     (folder / "reader.py").write_text(TYPED, encoding="utf-8")

@@ -184,7 +184,7 @@ class RoleSpec:
         here = distrusted is not None and Path(os.path.abspath(path)).is_relative_to(distrusted)
         if here or of_folder is not None or real.is_dir():  # a program keeps its name: it may go by that
             return dataclasses.replace(setting, value=str(real))
-        return setting
+        return dataclasses.replace(setting, value=os.path.expanduser(setting.value))
 
     def _withhold(self, given: dict[str, Setting], key: str, server: str) -> None:
         """Leave out what goes to a server, unless both stand in the same file, or the user has said both.
