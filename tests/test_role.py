@@ -187,7 +187,9 @@ def test_settings_come_from_the_yaml_the_project_the_environment_and_keywords_in
 def test_a_program_that_begins_with_a_tilde_lies_in_the_users_home(folder, tmp_path, monkeypatch, how):
     (folder / "role.yaml").write_text(YAML, encoding="utf-8")
     declared = 'shelf: str = field(default="", metadata={"path": True})'
-    typed = TYPED.replace("    shelf: str\n", f"    {declared}\n").replace("import dataclass", "import dataclass, field")
+    typed = TYPED.replace("    shelf: str\n", f"    {declared}\n").replace(
+        "import dataclass", "import dataclass, field"
+    )
     (folder / "reader.py").write_text(typed, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from tw_autogen import Post, Role
+from tw_autogen.errors import ConfigError
 from tw_autogen.testing import ScriptedModel
 
 pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -31,6 +32,18 @@ def worker(tmp_path):
         model=ScriptedModel([]), llm_config=False, roles=[lambda: Counts()], workspace=tmp_path
     ) as worker:
         yield worker
+
+
+@pytest.mark.parametrize("serve", ["a2a_server", "ag_ui_stream"])
+@pytest.mark.parametrize("key", ["session.user_folder", "kernel.read", "kernel.write"])
+def test_an_agent_whose_code_could_read_other_clients_sessions_is_not_served(tmp_path, serve, key):
+    settings = {key: str(tmp_path) if key == "session.user_folder" else [str(tmp_path)]}
+    agent = conversable.TaskWeaverAgent(
+        model=ScriptedModel([]), llm_config=False, workspace=tmp_path / "sessions", settings=settings
+    )
+
+    with pytest.raises(ConfigError, match=rf"{key} .* holds the workspace .*sessions, so code of one client could"):
+        getattr(conversable, serve)(agent)
 
 
 def test_requests_of_one_a2a_context_share_a_session_and_others_do_not(worker):

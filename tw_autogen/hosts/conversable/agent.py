@@ -200,6 +200,27 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
     def _conversations_of(self) -> Conversations[Conversation]:
         return self._talks
 
+    def check_clients_apart(self) -> None:
+        """Check that code of one client of a service can't read what another one has asked and made.
+
+        Raises:
+            ConfigError: the workspace lies in a folder that code may read.
+        """
+        session, kernel = self._read.read("session", parts.SessionSettings), self._read.read("kernel", parts.KernelSettings)
+        workspace = Path(self._open.keywords["folder"] or session.workspace).resolve()
+        granted = {
+            "session.user_folder": [session.user_folder],
+            "kernel.read": kernel.read,
+            "kernel.write": kernel.write,
+        }
+        for key, folders in granted.items():
+            for folder in filter(None, folders):
+                if self._open.keywords["kernel"] is None and workspace.is_relative_to(Path(folder).resolve()):
+                    raise ConfigError(
+                        f"{self.name}: {key} ({folder}) holds the workspace {workspace}, so code of one client could "
+                        "read what another has asked and made; name a workspace elsewhere (workspace=…)"
+                    )
+
     def _answer(self, conversation: Conversation, messages: Messages, sender: Any) -> str | None:
         chat = lines_of(messages, sender, (self.name,))
         goes_on = hasattr(sender, "groupchat")

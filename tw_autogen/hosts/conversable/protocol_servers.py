@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Hashable
 from typing import Any
 
+from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
+
 
 class _Served:
     """An agent as one request of a service sees it: the same, with the conversation's key in each call."""
@@ -21,6 +23,11 @@ class _Served:
         return await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
 
 
+def _check_clients_apart(agent: Any) -> None:
+    if isinstance(agent, TaskWeaverAgent):
+        agent.check_clients_apart()
+
+
 def a2a_server(agent: Any, **how: Any) -> Any:
     """Return the host's `A2aAgentServer` for an agent of ours; requests of one context id share a kernel.
 
@@ -28,9 +35,13 @@ def a2a_server(agent: Any, **how: Any) -> Any:
         agent: A `TaskWeaverAgent` or a member.
         **how: As for `A2aAgentServer`.
 
+    Raises:
+        ConfigError: code of one client could read another's session.
+
     The key is the context id together with the name of the user that the server has authenticated. The host's own
     server works too, but hands no id over: there each request has a fresh kernel and knows what was said.
     """
+    _check_clients_apart(agent)
     host, executor = importlib.import_module("autogen.a2a"), importlib.import_module("autogen.a2a.agent_executor")
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
@@ -54,8 +65,12 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
         agent: A `TaskWeaverAgent` or a member.
         **how: As for `AGUIStream`.
 
+    Raises:
+        ConfigError: code of one client could read another's session.
+
     Whoever serves it decides who may use a thread id, as with anything that is kept by one.
     """
+    _check_clients_apart(agent)
     host = importlib.import_module("autogen.ag_ui")
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above

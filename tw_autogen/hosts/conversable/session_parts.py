@@ -6,6 +6,7 @@ from tw_autogen.hosts.conversable.inner_messages import InnerTalk
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles
+from tw_autogen.kernel import KernelSettings
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
@@ -24,6 +25,7 @@ __all__ = [
     "GivenFiles",
     "HostModel",
     "InnerTalk",
+    "KernelSettings",
     "Planner",
     "SessionSettings",
     "approval_by",
