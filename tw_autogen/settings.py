@@ -220,7 +220,7 @@ class Settings:
         value = fit_setting(key, setting, hint)
         if not may_set(rule, value, base, own=own is not None, trust=trust):
             return False
-        if rule == "prompt" and trust is Trust.none:
+        if rule in ("prompt", "narrower", "longer") and trust is Trust.none:
             if key in self._paths:
                 held = _held_in(value, self.project, self.examples)
                 if held is None:

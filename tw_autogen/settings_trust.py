@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
 """Of the examples in a folder that is not trusted: how many count (each is named), and how large they are together."""
+
+_NAME = re.compile(r"[\w.*]{1,64}")
+_MOST_NAMES_CHARS = 2000
+"""Of the modules and functions that a folder which is not trusted allows or refuses."""
 
 
 class Trust(IntEnum):
@@ -92,9 +98,15 @@ def may_set(rule: str, value: Any, base: Any, *, own: bool, trust: Trust) -> boo
     if rule == "lower":
         return bool(0 < value <= base)
     if rule == "narrower":
-        return value is not None and (base is None or set(value) <= set(base))
+        return value is not None and (base is None or set(value) <= set(base)) and _are_names(value, base or ())
     if rule == "longer":
-        return set(value) >= set(base)
+        return set(value) >= set(base) and _are_names(value, base)
     if rule in ("on", "off"):
         return bool(value) is (rule == "on") or value == base
     return rule == "prompt" and not own
+
+
+def _are_names(values: Iterable[str], known: Iterable[str]) -> bool:
+    """Return whether a list adds nothing to what is known but names with dots, few and short: models are told them."""
+    added = set(values) - set(known)
+    return all(map(_NAME.fullmatch, added)) and sum(map(len, added)) <= _MOST_NAMES_CHARS

@@ -1,4 +1,6 @@
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +26,25 @@ def test_help_names_the_options_and_the_commands(run):
     assert "tw-autogen [OPTIONS] [FILES]..." in result.output.replace("main", "tw-autogen")
     for word in ("--prompt", "--base-url", "--timeout", "chat", "demo", "doctor"):
         assert word in result.output
+
+
+@pytest.mark.parametrize("parts", ["{0}:", ":{0}", "{0}::/nowhere", ".:{0}"])
+def test_no_module_comes_from_the_current_folder_whatever_the_path_says(environ, tmp_path, parts):
+    program = shutil.which("tw-autogen", path=os.path.dirname(sys.executable))
+    for name in ("click", "yaml", "numpy"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w')\nraise SystemExit('a stranger')\n", encoding="utf-8")
+    environ["PYTHONPATH"] = parts.format(tmp_path / "lib")
+
+    ran = subprocess.run([program, "--version"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
+
+    assert (ran.returncode, (tmp_path / "ran").exists()) == (0, False), ran.stderr
+    assert "of which a part means the current folder" in ran.stderr
+
+
+def test_nothing_is_said_where_the_path_has_no_empty_part(command, environ, tmp_path):
+    ran = subprocess.run([*command, "--version"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def options_without_help(group):

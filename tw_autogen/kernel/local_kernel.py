@@ -40,6 +40,8 @@ from tw_autogen.named_folders import link_of_code
 from tw_autogen.python_source import expression_of
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
+_FEWEST_OPEN_FILES = 64
+"""A kernel that does nothing has some 55 open."""
 _SETTING = "kernel.write="
 _REFUSED = (" would let it write there.", " would let code write there.")
 """Parts of the line of `guest.sandbox_hints` about a place where code may not write."""
@@ -201,13 +203,16 @@ class LocalKernel(LiveKernel):
         """Refuse settings with which no kernel starts, before one is needed.
 
         Args:
-            settings: `sandbox`, `read` and `write` are looked at.
+            settings: `sandbox`, `read`, `write` and `open_files` are looked at.
             folder: Where the kernel is to work; None: not known yet.
 
         Raises:
             SandboxError: no sandbox can stand here.
-            ConfigError: a folder can't be granted; names the setting, the path, and what to do.
+            ConfigError: a folder can't be granted, or a limit is too low; names the setting, and what to do.
         """
+        if settings.open_files < _FEWEST_OPEN_FILES:
+            few = f"kernel.open_files: {settings.open_files} is less than a kernel needs itself"
+            raise ConfigError(f"{few}; allow {_FEWEST_OPEN_FILES}")
         standing(settings)
         check_granted(settings, folder)
 

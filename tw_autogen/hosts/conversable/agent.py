@@ -206,7 +206,8 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         Raises:
             ConfigError: the workspace lies in a folder that code may read.
         """
-        session, kernel = self._read.read("session", parts.SessionSettings), self._read.read("kernel", parts.KernelSettings)
+        session = self._read.read("session", parts.SessionSettings)
+        kernel = self._read.read("kernel", parts.KernelSettings)
         workspace = Path(self._open.keywords["folder"] or session.workspace).resolve()
         granted = {
             "session.user_folder": [session.user_folder],
