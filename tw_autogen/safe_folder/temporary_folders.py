@@ -114,7 +114,7 @@ def _own_record(place: str) -> _Record:
 
 
 def _clean_up(place: str) -> None:
-    """Remove the folders of processes that have ended, and their records."""
+    """Remove the folders of processes that have ended, and their records, but where one of the folders stays."""
     with os.scandir(place) as found:
         records = [one.path for one in found if one.name.startswith(_RECORD)]
     for path in records:
@@ -131,6 +131,7 @@ def _clean_up_after(file: int, path: str) -> None:
     if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
         return
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    stays = False
     for line in os.read(file, _MOST_BYTES).decode("utf-8", "replace").splitlines():
         with contextlib.suppress(ValueError, OSError, RecursionError):  # cut off, not ours, or removed by its maker
             name, device, number = json.loads(line)
@@ -140,4 +141,6 @@ def _clean_up_after(file: int, path: str) -> None:
             there = os.lstat(folder)
             if stat.S_ISDIR(there.st_mode) and (there.st_dev, there.st_ino) == (device, number):
                 remove_folder(folder)
-    os.unlink(path)
+                stays = stays or os.path.lexists(folder)  # a kernel that is being ended may write there still
+    if not stays:
+        os.unlink(path)
