@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+import tempfile
 
 import pytest
 
@@ -430,6 +431,18 @@ def place_of_trust(tmp_path, monkeypatch, variable):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv(variable, str(project / ".own"))
     return project
+
+
+def test_code_reads_no_folder_in_which_kernels_keep_keys(tmp_path, monkeypatch):
+    project = place_of_trust(tmp_path, monkeypatch, "TMPDIR")
+    (project / ".own").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+    for folder in (str(project), str(project / ".own"), "/tmp"):
+        with pytest.raises(ConfigError, match=f"kernel.read: {folder} can't be granted: a folder for temporary files"):
+            LocalKernel.check_settings(KernelSettings(read=(folder,)), tmp_path / "session")
+    assert f"above {project / '.own'}, where programs keep temporary files" in too_broad_reason(project)
+    LocalKernel.check_settings(KernelSettings(read=(str(project / "in"),)), tmp_path / "session")
 
 
 def test_code_writes_no_folder_in_which_this_program_keeps_caches(tmp_path, monkeypatch):

@@ -53,8 +53,8 @@ _KEYS = (
 )  # fmt: skip
 _HOLD_KEYS = (".cache", ".local", ".local/share", ".local/state")
 _TEMPORARY = (
-    "a folder for temporary files, in which programs trust what they have written, lies in it or is it; choose a "
-    "folder without one, or set TMPDIR to another place"
+    "a folder for temporary files, in which programs keep keys and trust what they have written, lies in it or is it; "
+    "name what you mean in it, choose a folder without one, or set TMPDIR to another place"
 )
 _OWN = "where this program keeps your settings and what you trust"
 _CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc")
@@ -79,8 +79,11 @@ def too_broad_reason(folder: Path) -> str:
     if os.path.dirname(asked) in ("/home", "/Users"):
         return "another user's home folder"
     system = asked in _SYSTEM or any(is_below(asked, one) for one in _CLOSED_BELOW)
-    if system or asked == os.path.realpath(tempfile.gettempdir()):
+    if system:
         return "one of the system's folders"
+    if is_below(temporary := os.path.realpath(tempfile.gettempdir()), asked):
+        where = "" if temporary == asked else "above "
+        return f"{where}{temporary}, where programs keep temporary files, and kernels their keys"
     if own := _own_folder_at(folder):
         where = "" if asked == own else "above " if is_below(own, asked) else "in "
         return f"{where}{own}, {_OWN}"
@@ -246,8 +249,8 @@ def check_granted(
             if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
-            if held_off and _holds_temporary_files(real):
-                raise ConfigError(f"kernel.write: {one} can't be granted: {_TEMPORARY}")
+            if settings.sandbox != OFF and _holds_temporary_files(real):
+                raise ConfigError(f"kernel.{key}: {one} can't be granted: {_TEMPORARY}")
             if held_off:
                 others = sum(map(len, kept.values()))
                 why, kept[str(real)] = _protected(real, settings, folder, known, others)
