@@ -438,7 +438,7 @@ def test_code_reads_no_folder_in_which_kernels_keep_keys(tmp_path, monkeypatch):
     (project / ".own").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", None)
 
-    for folder in (str(project), str(project / ".own"), "/tmp"):
+    for folder in (str(project), str(project / ".own"), "/var/tmp"):
         with pytest.raises(ConfigError, match=f"kernel.read: {folder} can't be granted: a folder for temporary files"):
             LocalKernel.check_settings(KernelSettings(read=(folder,)), tmp_path / "session")
     assert f"above {project / '.own'}, where programs keep temporary files" in too_broad_reason(project)
