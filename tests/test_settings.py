@@ -7,7 +7,10 @@ from typing import Literal
 
 import pytest
 
+import tw_autogen.model
+from tw_autogen import autogen_config_list
 from tw_autogen.errors import ConfigError, SettingsError
+from tw_autogen.session import read_settings
 from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
@@ -161,6 +164,59 @@ def test_autogens_config_list_is_read_as_text_and_as_file(tmp_path, as_file):
     found = Settings(ROOMS, environ={"OAI_CONFIG_LIST": text}).read("model", ModelSettings)
 
     assert found == ModelSettings(api_key="k1", base_url="http://one", name="m1")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"api_type": "anthropic"},
+        {"api_type": "qwen", "base_url": ""},
+        {"azure_endpoint": "https://x"},
+        {"api_type": "azure"},
+    ],
+)
+def test_a_key_of_a_config_list_goes_to_no_server_that_its_entry_does_not_mean(caplog, entry):
+    autogen_config_list._warn_once.cache_clear()
+    entries = [{"model": "m1", "api_key": "k1", **entry}]
+
+    def read():
+        found = Settings(ROOMS, environ={"OAI_CONFIG_LIST": json.dumps(entries)})
+        return found.read("model", ModelSettings)
+
+    assert read() == ModelSettings()
+    assert "no entry names a server that is known here, so no key is taken from it" in caplog.text
+    entries.append({"model": "m2", "api_key": "k2", "api_type": "openai"})
+    assert read() == ModelSettings(api_key="k2", name="m2")
+    entries[0]["base_url"] = "http://one"
+    assert read() == ModelSettings(api_key="k1", base_url="http://one", name="m1")
+
+
+def test_the_server_of_a_config_list_in_a_folder_that_is_named_goes_with_its_key(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.json").write_text(json.dumps([{"model": "m", "api_key": "k", "base_url": "http://one"}]))
+    for trust in (Trust.named, Trust.full):
+        found = read_settings(project=".", environ={"OAI_CONFIG_LIST": "list.json"}, trust=trust is Trust.full)
+        model = found.read("model", tw_autogen.model.ModelSettings)
+        assert (model.api_key, model.base_url) == ("k", "http://one")
+
+
+def test_a_key_of_a_folder_whose_server_does_not_count_is_sent_nowhere(tmp_path):
+    (tmp_path / "tw_autogen.yaml").write_text('model: {api_key: "", base_url: "http://one"}\n', encoding="utf-8")
+    (tmp_path / "taskweaver_config.json").write_text('{"llm.api_key": "k", "llm.api_type": "qwen"}', encoding="utf-8")
+    found = read_settings(project=tmp_path, environ={})
+    assert found.read("model", tw_autogen.model.ModelSettings).api_key is None
+
+
+@pytest.mark.parametrize("base", [{}, {"llm.api_base": "http://qwen"}])
+def test_a_key_of_a_taskweaver_project_goes_to_no_server_that_its_type_does_not_mean(tmp_path, base):
+    config = {"llm.api_type": "qwen", "llm.model": "qwen-max", "llm.api_key": "k", **base}
+    (tmp_path / "taskweaver_config.json").write_text(json.dumps(config), encoding="utf-8")
+
+    found = read_settings(project=tmp_path, environ={}, trust=True)
+
+    model = found.read("model", tw_autogen.model.ModelSettings)
+    assert (model.api_key, model.base_url) == (("k", "http://qwen") if base else (None, None))
+    assert found.ignored == (("llm.api_type",) if base else ("llm.api_key", "llm.api_type"))
 
 
 def test_a_config_list_that_is_neither_json_nor_a_file_is_an_error():

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.setting_values import Setting
 from tw_autogen.trusted_files import decode_settings
 
+_log = logging.getLogger(__name__)
+_MEANS = {
+    "api_key": "model.api_key",
+    "api_base": "model.base_url",  # as AutoGen called it before 0.2
+    "base_url": "model.base_url",
+    "model": "model.name",
+}
+
 
 def read_config_list(
     text: str, known: Collection[str], read: Callable[[Path], bytes | None]
 ) -> Iterator[tuple[str, Setting]]:
-    """Read the first entry of AutoGen's `OAI_CONFIG_LIST`.
+    """Read the first entry of AutoGen's `OAI_CONFIG_LIST` whose server is known: a key goes to no other one.
+
+    That is one with a `base_url`, or of OpenAI itself: an entry for another `api_type` is for a client that knows its
+    server.
 
     Args:
         text: JSON, or the path of a file that holds it.
@@ -40,9 +54,26 @@ def read_config_list(
         listed = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{origin}: not JSON: {error}") from error
-    first = listed[0] if isinstance(listed, list) and listed else listed
-    if not isinstance(first, Mapping):
+    entries = listed if isinstance(listed, list) else [listed]
+    if not all(isinstance(one, Mapping) for one in entries) or not entries:
         raise ConfigError(f"{origin}: expected a list of objects with `model` and `api_key`")
-    for theirs, ours in (("api_key", "model.api_key"), ("base_url", "model.base_url"), ("model", "model.name")):
+    first = next((one for one in entries if _names_server(one)), None)
+    if first is None:
+        _warn_once(
+            f"{origin}: no entry names a server that is known here, so no key is taken from it: an entry with an "
+            "`api_type` of its own, or with `azure_endpoint`, needs the `base_url` of an OpenAI-compatible server"
+        )
+        return
+    for theirs, ours in _MEANS.items():
         if first.get(theirs):
             yield ours, Setting(first[theirs], origin, file=file)
+
+
+def _names_server(entry: Mapping[str, Any]) -> bool:
+    openai = str(entry.get("api_type") or "openai").lower().replace("_", "") == "openai"
+    return bool(entry.get("base_url") or entry.get("api_base") or openai and not entry.get("azure_endpoint"))
+
+
+@functools.lru_cache(maxsize=8)
+def _warn_once(words: str) -> None:
+    _log.warning("%s", words)

@@ -168,7 +168,7 @@ class Settings:
         self.overridden = frozenset(key for key, _ in said)
         """Settings that hold whatever files say: the environment or the caller has them."""
         sources = [*own.items(), *folder, *said]
-        paired = {one.file for key, one in folder if key == "model.api_key" and one.value}
+        paired = {one.file for key, one in (*folder, *said) if key == "model.api_key" and one.value}
         senders: dict[str, list[Setting]] = {}
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
             of_role = key.startswith(f"{ROLE_ROOM}.")
@@ -207,9 +207,9 @@ class Settings:
         if of_role:
             return trust is Trust.full or trust is Trust.named and self._rule_of(key) == "named"
         rule = str(self._fields[key].metadata.get("folder", ""))
-        if trust is Trust.named and (key in self._paths or key == "session.roles"):
-            paths = [one for one in texts_of(setting.value) if key in self._paths or os.sep in one]
-            if any(_leads_out(one, self.project) for one in paths):
+        if trust is Trust.named and (key in self._paths or key in ("session.roles", "plugin.folder")):
+            paths = [one for one in texts_of(setting.value) if key != "session.roles" or os.sep in one]
+            if any(_leads_out(str((self.project or Path()) / one), self.project) for one in paths):
                 return False
         if rule == "paired" and setting.file in paired:
             rule = "named"
@@ -220,8 +220,8 @@ class Settings:
         value = fit_setting(key, setting, hint)
         if not may_set(rule, value, base, own=own is not None, trust=trust):
             return False
-        if rule in ("prompt", "narrower", "longer") and trust is Trust.none:
-            if key in self._paths:
+        if rule in ("prompt", "narrower", "longer"):
+            if key in self._paths and trust is Trust.none:
                 held = _held_in(value, self.project, self.examples)
                 if held is None:
                     return False
@@ -270,9 +270,12 @@ class Settings:
         for key, one in self._fields.items():
             servers = [self._found[server] for server in one.metadata.get("server", ()) if server in self._found]
             server = next((found for found in servers if found.value or found.file is not None), None)
+            said, forced = self._found.get(key), "withheld" in one.metadata
+            if server is None and said is not None and said.file in self._servers_left_out(one):
+                del self._found[key]
+                self.withheld += (f"{key} of {said.origin} is sent nowhere: the server beside it does not count",)
             if server is None or server.file is None:
                 continue
-            said, forced = self._found.get(key), "withheld" in one.metadata
             if said is not None and said.file == server.file and not forced:
                 continue
             same = not forced and [found for found in senders.get(key, ()) if found.file == server.file and found.value]
@@ -285,6 +288,11 @@ class Settings:
             if said is not None and said.value:
                 where = f"the server that {server.origin} names"
                 self.withheld += (f"{key} of {said.origin} is not sent to {where}; name key and server in one place",)
+
+    def _servers_left_out(self, one: dataclasses.Field[Any]) -> set[Path]:
+        """Return the folders' files of which the server doesn't count that a setting would be sent to."""
+        servers = [left.setting for left in self.left_out if left.key in one.metadata.get("server", ())]
+        return {setting.file for setting in servers if setting.file is not None and setting.value}
 
     def read(self, room: str, kind: type[T]) -> T:
         """Fill one room's dataclass.

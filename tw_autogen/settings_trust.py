@@ -89,7 +89,7 @@ def may_set(rule: str, value: Any, base: Any, *, own: bool, trust: Trust) -> boo
         own: The user's file sets `base`.
         trust: How far the folder is trusted.
     """
-    if trust is Trust.full or (trust is Trust.named and rule in ("named", "prompt", "count")):
+    if trust is Trust.full or (trust is Trust.named and rule in ("named", "count")):
         return True
     if rule == "count":
         return bool(0 <= value <= base)

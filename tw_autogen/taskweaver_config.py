@@ -73,6 +73,7 @@ _REMEDIES: Mapping[str, str] = {
     "execution_service.kernel_mode": (f"code runs in a sandbox here in any case; {_CONTAINER}"),
     "execution_service.custom_image": f"{_CONTAINER}, with that image",
     "execution_service.env_dir": "`kernel.python` names the interpreter that runs the code",
+    "llm.api_key": "a key goes to the server that `llm.api_base` names beside it",
     "llm.api_type": _SERVER,
     "planner.llm_alias": f"`planner.model` names the Planner's model; {_SERVER}",
     "code_generator.llm_alias": f"`code_interpreter.model` names the CodeInterpreter's model; {_SERVER}",
@@ -200,6 +201,8 @@ def _has_meaning(key: str, found: Mapping[str, Any]) -> bool:
         return found.get(_VERIFIED) is True
     if key == "llm.embedding_model":  # another kind is a library's, whose names mean nothing to a server
         return bool(found.get(_EMBEDDING) == "openai")
+    if key == "llm.api_key":  # of another kind of server, whose address TaskWeaver knows, it goes to no other one
+        return bool(found.get("llm.api_base")) or "llm.api_type" not in found
     return not (isinstance(found[key], str) and "${ModuleBaseDir}" in found[key])  # TaskWeaver's own files
 
 

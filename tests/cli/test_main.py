@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tw_autogen.cli import main
+from tw_autogen.cli.user_path import UserPath
 
 
 @pytest.fixture
@@ -39,6 +40,28 @@ def test_no_module_comes_from_the_current_folder_whatever_the_path_says(environ,
 
     assert (ran.returncode, (tmp_path / "ran").exists()) == (0, False), ran.stderr
     assert "of which a part means the current folder" in ran.stderr
+
+
+def test_a_path_that_the_shell_has_left_alone_lies_in_the_home(run, tmp_path):
+    (tmp_path / "~").mkdir()
+    (tmp_path / "~" / "mcp.json").write_text("{}", encoding="utf-8")
+
+    ran = run("-p", "hi", "--mcp-config=~/mcp.json")
+
+    assert (ran.exit_code, f"'{tmp_path}/mcp.json' does not exist" in ran.output) == (2, True), ran.output
+
+
+def test_no_option_takes_a_path_in_another_way():
+    def paths(command):
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                yield from paths(command.get_command(context, name))
+        yield from (one for one in command.params if isinstance(one.type, click.Path))
+
+    found = list(paths(main))
+    assert len(found) > 10
+    assert [one.name for one in found if not isinstance(one.type, UserPath)] == []
 
 
 def test_nothing_is_said_where_the_path_has_no_empty_part(command, environ, tmp_path):
@@ -132,6 +155,7 @@ def test_what_forks_kernels_is_begun_before_the_rest_of_the_command_line_is_impo
 COMPLETING = """
 from click.shell_completion import BashComplete
 from tw_autogen.cli import main
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.kernel.first_server import _first
 found = BashComplete(main, {}, "tw-autogen", "_TW_AUTOGEN_COMPLETE").get_completions(["--quiet"], "--out")
 print(*(one.value for one in found), len(_first))

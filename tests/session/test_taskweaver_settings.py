@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.code_interpreter import CodeInterpreterSettings, Policy, verify
+from tw_autogen.code_interpreter import CodeInterpreterSettings, Policy, find_policy, verify
 from tw_autogen.errors import SettingsError
 from tw_autogen.kernel import Execution, KernelSettings
 from tw_autogen.model import EmbeddingSettings
@@ -85,6 +85,25 @@ def test_a_policy_that_is_given_in_code_beats_the_one_of_the_settings(read, sett
 
     lists = read({}, **setting, **{"code_interpreter.allowed_modules": ["pandas"]})
     assert policy_of(Seat("code_interpreter", policy=given), lists) == given.of_modules(["pandas"])
+
+
+@pytest.mark.parametrize("role", ["code_interpreter", "code_interpreter_plugin_only"])
+def test_plugins_only_of_a_folder_that_nobody_trusts_leaves_the_users_policy_in_force(tmp_path, monkeypatch, role):
+    monkeypatch.chdir(tmp_path)
+    named = role.endswith("_only")
+    says = {"session.roles": ["planner", role]} if named else {"code_interpreter": {"plugin_only": True}}
+    (tmp_path / "tw_autogen.yaml").write_text(json.dumps(says), encoding="utf-8")
+    cells = ["f(path='/etc/x')", "f(1)", "1 + 1"]
+
+    def refused(*, policy=None, **how):
+        read = read_settings({"code_interpreter.policy": "strict"}, environ={}, **how)
+        found = policy_of(Seat(role, policy=policy and find_policy(policy)), read)
+        return [bool(verify(cell, found, plugins=["f"])) for cell in cells]
+
+    assert refused(project=tmp_path) == [True, False, True]
+    assert refused(project=tmp_path, policy="strict") == [True, False, named]
+    assert refused(project=tmp_path, trust=True) == [False, False, True]
+    assert named or refused() == [True, False, True]
 
 
 def test_a_cell_that_breaks_them_is_sent_back_in_a_session(read, tmp_path):

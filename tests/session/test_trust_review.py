@@ -26,7 +26,7 @@ from tw_autogen.session.role_seats import Seat, policy_of
 from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
-from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 from tw_autogen.trust_store import TrustStore, user_key
 
 HOSTILE = "tw_autogen.yaml"
@@ -416,6 +416,39 @@ def test_a_key_that_is_withheld_is_missing_and_the_line_says_why(here, monkeypat
     with pytest.raises(NoModelError, match=r"no key for http://model\.example/v1"):
         open_session(folder=tmp_path / "s", trust=True)
     assert "model.api_key of OPENAI_API_KEY is not sent to the server that" in caplog.text
+
+
+@pytest.mark.parametrize("folder", ["../other/pl", "linked", "pl"])
+def test_plugins_of_a_folder_that_is_named_lie_in_it(here, tmp_path, folder):
+    write(tmp_path, **{"other/pl/one.py": ""})
+    write(here, **{"pl/one.py": "", HOSTILE: {"plugin.folder": folder}})
+    (here / "linked").symlink_to(tmp_path / "other/pl")
+
+    found = read_settings(project=here)
+
+    assert [one.key for one in found.left_out] == ([] if folder == "pl" else ["plugin.folder"])
+
+
+def test_examples_of_a_folder_that_is_named_lie_in_it_and_have_no_server_asked(here, tmp_path):
+    pictures = ["https://x.example/seen", "file:///etc/hostname", "data:image/png;base64,QUJD"]
+    seen = [{"type": "image_url", "content": one} for one in pictures]
+    asks = {"message": "hello", "send_from": "User", "send_to": "Planner", "attachment_list": seen}
+    plan = [{"type": "init_plan", "content": "1. greet"}, {"type": "plan", "content": "1. greet"}]
+    plan.append({"type": "current_plan_step", "content": "1. greet"})
+    says = {"message": "hi", "send_from": "Planner", "send_to": "User", "attachment_list": plan}
+    example = {"enabled": True, "rounds": [{"user_query": "hello", "state": "finished", "post_list": [asks, says]}]}
+    write(tmp_path, **{"other/mine.yaml": example})
+    write(here, **{"planner_examples/own.yaml": example})
+    (here / "planner_examples" / "linked.yaml").symlink_to(tmp_path / "other/mine.yaml")
+
+    assert [path.name for path in read_project(here, read_settings(project=here)).examples] == ["own.yaml"]
+    with (
+        ScriptedModel([plans("hello!", to="User")]) as model,
+        open_session(model, project=here, kernel=FakeKernel(), folder=tmp_path / "s") as session,
+    ):
+        session.ask("hello")
+    sent = json.dumps(model.calls)
+    assert [one in sent for one in pictures] == [False, False, True]
 
 
 def test_roles_and_plugins_that_lie_elsewhere_are_shown_with_where_their_links_lead(here, tmp_path):

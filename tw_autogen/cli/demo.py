@@ -14,6 +14,7 @@ from rich.text import Text
 from tw_autogen.cli.event_printer import EventPrinter
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.terminal import link, marks, stdout_console
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
@@ -39,7 +40,7 @@ _OWN = (
 @click.command("demo")
 @click.option(
     "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=UserPath(file_okay=False, path_type=Path),
     default=_FOLDER,
     show_default=True,
     help="Where chart, table and notebook go.",

@@ -8,6 +8,7 @@ import click
 
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.trust_prompt import HOW
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError
 from tw_autogen.recall import keep_example
@@ -24,9 +25,7 @@ def command() -> None:
 @click.option(
     "--role", default="Planner", show_default=True, help="Whose prompt it is for: Planner or CodeInterpreter."
 )
-@click.option(
-    "--out", "out_path", type=click.Path(path_type=Path), help="The file; default: <session>-<role>.yaml here."
-)
+@click.option("--out", "out_path", type=UserPath(path_type=Path), help="The file; default: <session>-<role>.yaml here.")
 def from_session(session: str, role: str, out_path: Path | None) -> None:
     """Write a cleaned example from SESSION: its name, how that begins, or its folder.
 

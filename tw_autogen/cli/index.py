@@ -10,6 +10,7 @@ import click
 
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_ranker
 from tw_autogen.recall import DocumentIndex
@@ -20,8 +21,8 @@ _GLOBS = " ".join(DocumentIndex.GLOBS)
 
 @with_options(MODEL_OPTIONS)
 @click.command("index")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file; default: FOLDER/tw-index.json.")
+@click.argument("folder", type=UserPath(path_type=Path))
+@click.option("--out", type=UserPath(dir_okay=False, path_type=Path), help="The file; default: FOLDER/tw-index.json.")
 @click.option("--glob", "globs", multiple=True, metavar="GLOB", help=f"Which files; default: {_GLOBS}.")
 @click.option("--chars", default=1000, show_default=True, type=click.IntRange(100), help="How long a passage may be.")
 def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, **shared: Any) -> None:

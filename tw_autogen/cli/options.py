@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import click
 
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.setting_values import Setting
 
 MODEL_OPTIONS: tuple[click.Option, ...] = (
@@ -17,7 +18,7 @@ MODEL_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--api-key"], metavar="KEY", help="Default: OPENAI_API_KEY; none is needed for a local server."),
     click.Option(
         ["-C", "--project"],
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        type=UserPath(exists=True, file_okay=False, path_type=Path),
         metavar="DIR",
         help="Your folder, which code can read; settings and plugins lie there, TaskWeaver's too; default: here.",
     ),
@@ -41,9 +42,9 @@ SESSION_OPTIONS: tuple[click.Option, ...] = (
     click.Option(
         ["--roles"], multiple=True, metavar="NAME|PATH", help="A role beside the Planner and the CodeInterpreter."
     ),
-    click.Option(["--mcp-config"], type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    click.Option(["--mcp-config"], type=UserPath(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
                  help="JSON with mcpServers; their tools are plugins."),
-    click.Option(["--workspace"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    click.Option(["--workspace"], type=UserPath(file_okay=False, path_type=Path), metavar="DIR",
                  help="Where sessions keep their folders; default: .tw/sessions."),
     click.Option(["--max-posts"], type=click.IntRange(min=2), metavar="N", help="Most posts a request may take."),
     click.Option(["--timeout"], type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
@@ -71,7 +72,7 @@ ASK_OPTIONS: tuple[click.Option, ...] = (
     click.Option(["--output-format"], type=click.Choice(["text", "json", "stream-json"]), default="text",
                  show_default=True, help="With -p: the answer alone, one JSON object, or a line of JSON per event."),
     click.Option(["--quiet"], is_flag=True, help="With -p: nothing but the answer, and errors."),
-    click.Option(["--out"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    click.Option(["--out"], type=UserPath(file_okay=False, path_type=Path), metavar="DIR",
                  help="Save all files of an answer there; default: those that the question names, in this folder."),
     *RESUME_OPTIONS,
     *ATTACH_OPTIONS,

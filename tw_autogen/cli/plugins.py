@@ -19,6 +19,7 @@ from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean, link, marks, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.kernel import KernelSettings, LocalKernel
@@ -46,7 +47,7 @@ _TEST_SECONDS = 120.0
 _PROJECT = click.option(
     "-C",
     "--project",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=UserPath(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
     help="The project; default: here.",
 )
@@ -60,7 +61,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=UserPath(path_type=Path))
 @_PROJECT
 @_JSON
 def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -> None:
@@ -132,7 +133,7 @@ def check(
 @click.option("--from", "origin", required=True, metavar="MODULE:FUNCTION", help="Or FILE.py:FUNCTION.")
 @click.option(
     "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=UserPath(file_okay=False, path_type=Path),
     default=Path("plugins"),
     show_default=True,
     help="Where the plugin's files go.",

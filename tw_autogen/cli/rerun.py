@@ -20,6 +20,7 @@ from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.session_opening import copy_files_of_answers, project_of, readable_folders
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
@@ -57,7 +58,7 @@ _MOST_COMPARED = 500
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=UserPath(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Save all files that the cells make there; default: they stay in the new session's folder.",
 )

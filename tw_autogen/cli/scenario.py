@@ -18,6 +18,7 @@ from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenar
 from tw_autogen.cli.scenario_table import costs_table, put_table
 from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ScenarioError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
@@ -40,14 +41,14 @@ from tw_autogen.scenario import (
 _NAMES = click.argument("names", nargs=-1, metavar="[NAME|FOLDER]...")
 _WORKSPACE = click.option(
     "--workspace",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=UserPath(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Keep all files here.",
 )
 _SECONDS = click.option(
     "--seconds", default=PATIENCE, show_default=True, metavar="S", help="How long a live reply, and a round, may take."
 )
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE = UserPath(dir_okay=False, path_type=Path)
 _MOST_README_BYTES = 4 << 20
 _TRUST = click.Option(
     ["--trust"], is_flag=True, help="Let each scenario set all that it wants; says nothing of the folder (here, or -C)."

@@ -9,6 +9,7 @@ import click
 
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import clean
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.escaped_text import shortened, visible, visible_line
 from tw_autogen.events import CellRan
@@ -33,9 +34,9 @@ from tw_autogen.session import (
 _QUESTION_CHARS = 60
 _READ_CHARS = 4000
 _PLACE = (
-    click.Option(["-C", "--project"], type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+    click.Option(["-C", "--project"], type=UserPath(exists=True, file_okay=False, path_type=Path), metavar="DIR",
                  help="The folder whose settings say where sessions are; default: here."),
-    click.Option(["--workspace"], type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    click.Option(["--workspace"], type=UserPath(file_okay=False, path_type=Path), metavar="DIR",
                  help="Where the sessions are; default: .tw/sessions."),
 )  # fmt: skip
 
@@ -103,7 +104,7 @@ def show_command(session_id: str, **place: Any) -> None:
 
 @command.command("export")
 @click.argument("session_id", metavar="ID")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.argument("file", type=UserPath(dir_okay=False, path_type=Path), required=False)
 @click.option("--to", type=click.Choice(FORMATS), help="The format, where no FILE is named; default: ipynb.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def export_command(session_id: str, file: Path | None, to: str | None, force: bool, **place: Any) -> None:

@@ -58,6 +58,7 @@ class Policy:
         dynamic: Allow what only shows when it runs: dunder attributes, private parts of modules, methods and names
             taken by computed text or handed around, modules inside other objects.
         only_plugins: Allow nothing but calls of plugins, literals and variables, whatever else is said here.
+        besides: A policy that a cell must keep as well; None: no other.
         install: What `%pip install` comes to, as the kernel's setting of that name says: `never`, `ask` or `allow`.
 
     Example:
@@ -74,6 +75,7 @@ class Policy:
     shell: bool = False
     dynamic: bool = True
     only_plugins: bool = False
+    besides: Policy | None = None
     install: Literal["never", "ask", "allow"] = "never"
 
     def of_modules(self, names: Iterable[str]) -> Policy:

@@ -108,6 +108,8 @@ def verify(code: str, policy: Policy, *, plugins: Collection[str] = ()) -> list[
         return [_syntax(TypeError(f"a cell is text, not {type(code).__name__}"), 1)]
     try:
         found = _Check(rules_of(policy), plugins).cell(code, 1)
+        if policy.besides is not None and not found:
+            found = _Check(rules_of(policy.besides), plugins).cell(code, 1)
     except RecursionError as error:  # nested deeper than Python's stack
         return [_syntax(error, 1)]
     return sorted(dict.fromkeys(found), key=lambda one: one.line)

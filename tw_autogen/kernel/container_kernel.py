@@ -22,7 +22,7 @@ from tw_autogen.kernel.guest_bundle import boot_text
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import CommandProcess, Launch
 from tw_autogen.kernel.kernel_start import start_by
-from tw_autogen.kernel.launcher.seccomp import no_symlinks
+from tw_autogen.kernel.launcher.seccomp import container_filter
 from tw_autogen.kernel.launcher.system_calls import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.settings import KernelSettings
@@ -56,12 +56,12 @@ while kernel:
 for one in passed:
     signal.signal(one, before[one])
 """
-_NO_SYMLINKS = (
-    "import ctypes, struct, sys\nlines = bytes.fromhex({!r})\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+_FILTER = (
+    "import ctypes, struct, sys\nlines = bytes.fromhex({0!r})\nlibc = ctypes.CDLL(None, use_errno=True)\n"
     "head = struct.pack('HP', len(lines) // 8, ctypes.cast(lines, ctypes.c_void_p).value)\n"
     f"if libc.prctl({PR_SET_NO_NEW_PRIVS}, *map(ctypes.c_ulong, (1, 0, 0, 0))) or "
     f"libc.prctl({PR_SET_SECCOMP}, ctypes.c_ulong(2), head):\n"
-    "    sys.exit(f'no filter of system calls can be set here (error {{ctypes.get_errno()}}): pass "
+    "    {1} or sys.exit(f'no filter of system calls can be set here (error {{ctypes.get_errno()}}): pass "
     "KernelSettings(allow_symlinks=True)')\n"
 )
 
@@ -235,8 +235,9 @@ class ContainerKernel(LiveKernel):
         rootless = "podman" in Path(self._engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
         user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
         mounts = (launch.folder, launch.connection_file.parent)
-        linkless = "" if self._settings.allow_symlinks else _NO_SYMLINKS.format(no_symlinks(platform.machine()).hex())
-        first = (_SAME_FOLDER.format(mark), linkless, _FIRST_PROCESS, _LIFELINE, boot_text())
+        links = self._settings.allow_symlinks
+        filtered = _FILTER.format(container_filter(platform.machine(), links=links).hex(), links)
+        first = (_SAME_FOLDER.format(mark), filtered, _FIRST_PROCESS, _LIFELINE, boot_text())
         run = [
             "--label=tw-autogen", "--log-driver=none", *self._limits, *user,
             *(f"--mount=type=bind,source={one},target={one}" for one in mounts),

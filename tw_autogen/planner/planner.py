@@ -289,7 +289,8 @@ class Planner(Role):
             elif new.send_from == self.name:
                 mine.history.append_assistant(_as_json(new, then=bool(self._coder[0])))
             else:
-                images = tuple(one.content for one in new.attachments if one.type is AttachmentType.image_url)
+                seen = (one.content for one in new.attachments if one.type is AttachmentType.image_url)
+                images = tuple(one for one in seen if turn or one.startswith("data:"))  # no example has a server asked
                 offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 date = _date_where_new(mine) if now and turn else ""

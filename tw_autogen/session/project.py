@@ -150,7 +150,10 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     python = settings.read("kernel", KernelSettings).python
     plugins, left_out, notes = project_plugins(place, python) if brings_code and options.load else ([], [], [])
     examples: list[Path] = []
-    for path in example_files(folder) if brings_code else own_examples(folder):
+    found = example_files(folder) if brings_code else own_examples(folder)
+    if settings.trust is not Trust.full:
+        found = [path for path in found if path.resolve().is_relative_to(folder.resolve())]
+    for path in found:
         try:
             conversation = read_conversation(path)
             if conversation.enabled and not conversation.rounds:

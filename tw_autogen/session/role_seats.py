@@ -130,7 +130,8 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
     """Return what a seat's code may do: what was given, else what the settings say; a role's name that says it holds.
 
     A policy that was given beats the settings `policy` and `plugin_only`; `allowed_modules` and `blocked_functions`
-    narrow that one too.
+    narrow that one too. Where a folder's file says plugins only, and nobody trusts it, the policy that would hold
+    without it holds besides.
 
     Args:
         seat: The role; its own policy counts first.
@@ -150,7 +151,9 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
         return policy
     plugins_only = find_policy("plugins-only")
     blocked = plugins_only.blocked_functions | frozenset(own.blocked_functions)
-    return replace(plugins_only, install=policy.install, blocked_functions=blocked)
+    of_files = [read.folder_of(key) for key in ("code_interpreter.plugin_only", "session.roles")]
+    besides = policy if read.trust is not Trust.full and any(of_files) else None
+    return replace(plugins_only, install=policy.install, blocked_functions=blocked, besides=besides)
 
 
 def narrowed(policy: Policy, own: CodeInterpreterSettings) -> Policy:

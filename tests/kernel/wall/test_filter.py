@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.kernel.launcher.seccomp import ALLOWED, no_symlinks, program
+from tw_autogen.kernel.launcher.seccomp import ALLOWED, container_filter, program
 
 COLUMNS = {"x86_64": 0, "aarch64": 1}
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -150,6 +150,11 @@ STREAM, DATAGRAM, RAW, SEQUENCED, CLOEXEC = 1, 2, 3, 5, 0o2000000
         ("landlock", "fsetxattr", (5, 4096), PASSED_OVER),
         ("landlock", "fremovexattr", (5, 4096), PASSED_OVER),
         ("namespaces", "fchmod", (5, 0o777), ALLOW),
+        ("namespaces", "fchmod", (5, 0o2775), ALLOW),
+        ("namespaces", "fchmod", (5, 0o4755), "EPERM"),
+        ("namespaces", "fchmodat", (-100 & 0xFFFFFFFF, 4096, 0o6755), "EPERM"),
+        ("namespaces", "fchmodat2", (-100 & 0xFFFFFFFF, 4096, 0o4000, 0), "EPERM"),
+        ("network", "fchmod", (5, 0o4755), "EPERM"),
         ("landlock", "utimensat", (-100 & 0xFFFFFFFF, 4096), PASSED_OVER),
         ("landlock", "fchmodat", (5, 4096), PASSED_OVER),
         ("old landlock", "truncate", (4096,), "EPERM"),
@@ -192,18 +197,23 @@ def test_without_a_limit_memory_is_not_judged(machine):
     assert asked(machine, "namespaces", {"x86_64": 319, "aarch64": 279}[machine], shared_bytes=0) == ALLOW
 
 
+@pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize(("machine", "column"), COLUMNS.items())
-def test_the_filter_for_walls_of_others_refuses_links_and_what_could_make_them_otherwise(machine, column):
-    code, audit = no_symlinks(machine), AUDIT[machine]
-    links = {ALLOWED[name][column] for name in ("symlink", "symlinkat")} - {-1}
+def test_the_filter_for_walls_of_others_refuses_what_leads_programs_outside_elsewhere(machine, column, allowed):
+    code, audit = container_filter(machine, links=allowed), AUDIT[machine]
+    links = set() if allowed else {ALLOWED[name][column] for name in ("symlink", "symlinkat")} - {-1}
     found = {number: answer(code, number, audit=audit) for number in range(1200)}
 
     assert {number for number, one in found.items() if one != ALLOW} == {*links, 425}  # io_uring_setup
-    assert {found[number] for number in links} == {"EPERM"}
+    assert {found[number] for number in links} == ({"EPERM"} if links else set())
     assert found[425] == "ENOSYS"
+    for name, at in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2)):
+        for mode, expected in ((0o755, ALLOW), (0o4755, "EPERM"), (0o2755, ALLOW)):
+            number = ALLOWED[name][column]
+            assert number < 0 or answer(code, number, *[0] * at, mode, audit=audit) == expected
     assert answer(code, 0x40000000 + ALLOWED["symlinkat"][column], audit=audit) == "ENOSYS"  # x32
-    assert answer(code, min(links), audit=0x40000003) == "ENOSYS"  # i386
+    assert answer(code, ALLOWED["symlinkat"][column], audit=0x40000003) == "ENOSYS"  # i386
 
 
 def test_where_the_numbers_of_a_machine_are_not_known_nothing_is_refused():
-    assert answer(no_symlinks("riscv64"), ALLOWED["symlinkat"][0], audit=0xC00000F3) == ALLOW
+    assert answer(container_filter("riscv64", links=False), ALLOWED["symlinkat"][0], audit=0xC00000F3) == ALLOW

@@ -120,8 +120,10 @@ _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 _LINKS = ("symlink", "symlinkat")
 _IO_URING_SETUP, _OTHER_NUMBERING = 425, 0x40000000  # makes links without a call; from here on, x32
 _MEMFD_CREATE, _CLONE3 = (319, 279), (435, 435)
+_MODE_AT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
+_SET_USER_ID = 0o4000
 _MARKS = (
-    "chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat",
+    *_MODE_AT, "chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat",
     "utimensat", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
 )  # fmt: skip
 """What is written about a file: mode, owner, times, extended attributes."""
@@ -151,9 +153,11 @@ def refuse(*, network: bool, links: bool, signals: bool, truncates: bool, others
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
-            priority can't be set. Otherwise mode, owner, times and extended attributes of a file stay as they are,
-            of one that is open for reading too, without an error, because much code sets them for good measure;
-            and so do the processors of a process that is not this one; its limits and priority can't be set.
+            priority can't be set; and no file gets a mode with which it runs as its owner (set-user-ID): whoever else
+            may run what code leaves would become this user. Otherwise mode, owner, times and extended attributes of a
+            file stay as they are, of one that is open for reading too, without an error, because much code sets them
+            for good measure; and so do the processors of a process that is not this one; its limits and priority can't
+            be set.
         shared_bytes: How large one piece of shared memory may be, below 4 GB, and no files in memory outside a file
             system that counts them (`memfd_create`); 0 for no limit.
 
@@ -204,18 +208,23 @@ def program(
     return _program(machine, ours, network, links, signals, truncates, others, shared_bytes)
 
 
-def no_symlinks(machine: str) -> bytes:
-    """Return a filter that refuses to make symbolic links and allows the rest, for where others keep the rest out.
+def container_filter(machine: str, *, links: bool) -> bytes:
+    """Return a filter for where others keep the rest out: it refuses what code could leave for programs outside.
+
+    These are symbolic links, and files that run as their owner (set-user-ID).
 
     Args:
         machine: As `platform.machine` names it; where numbers of calls are not known for it, nothing is refused.
+        links: As of `refuse`.
     """
     if machine not in _MACHINES:
         return _line(_RETURN, _ALLOW)
+    answers = _no_set_user_id() if links else {**_no_set_user_id(), **dict.fromkeys(_LINKS, _NO)}
     column = list(_MACHINES).index(machine)
-    links = (_line(_JUMP_EQUAL, ALLOWED[name][column], 0, 1) + _NO for name in _LINKS if ALLOWED[name][column] >= 0)
+    numbered = {ALLOWED[name][column]: answer for name, answer in answers.items() if ALLOWED[name][column] >= 0}
+    rules = (_line(_JUMP_EQUAL, one, 0, len(answer) // _LINE) + answer for one, answer in numbered.items())
     otherwise = _line(_JUMP_FROM, _OTHER_NUMBERING, 0, 1) + _NONE + _line(_JUMP_EQUAL, _IO_URING_SETUP, 0, 1) + _NONE
-    return _known(machine) + otherwise + b"".join(links) + _YES
+    return _known(machine) + otherwise + b"".join(rules) + _YES
 
 
 @functools.lru_cache(maxsize=4)
@@ -279,7 +288,13 @@ def _all_but_supervisor() -> dict[str, bytes]:
             for name, kind in _THIS_PROCESS.items()
         },
         **dict.fromkeys((*_OF_PROCESS, "prlimit64"), _if_one_of(0, (1,), _NO) + _YES),
+        **_no_set_user_id(),
     }
+
+
+def _no_set_user_id() -> dict[str, bytes]:
+    """Return rules that refuse a mode with which a file runs as its owner."""
+    return {name: _if_argument(at, _JUMP_ANY, _SET_USER_ID, _NO) + _YES for name, at in _MODE_AT.items()}
 
 
 def _own_files_and_processes(ours: int) -> dict[str, bytes]:

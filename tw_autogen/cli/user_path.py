@@ -1,0 +1,22 @@
+"""`UserPath`: a path in an option or argument; `~` is the home, also where the shell has left it (`--out=~/x`)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+
+class UserPath(click.Path):
+    """As `click.Path`, with `~` replaced before anything is looked at."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; raises as `click.Path` does.
+
+        Args:
+            value: As it was typed, or the default.
+            param: Which option or argument it is of; None: not known.
+            ctx: The command's; None: not known.
+        """
+        return super().convert(os.path.expanduser(value), param, ctx)
