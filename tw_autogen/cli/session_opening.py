@@ -245,8 +245,8 @@ def project_of(options: Options, settings: Settings) -> Project | None:
 def readable_folders(options: Options) -> tuple[Path, ...]:
     """Return the folders that code may read besides the session's own, the user's own first."""
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
-    own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").expanduser().resolve()
-    granted = (Path(one).expanduser().resolve() for one in settings.read("kernel", KernelSettings).read)
+    own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
+    granted = (Path(one).resolve() for one in settings.read("kernel", KernelSettings).read)
     return (*(() if _unreadable(own, options, settings) else (own,)), *granted)
 
 

@@ -114,9 +114,8 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MOST_KEPT - len(kept))
         kept |= {**used, **elsewhere}
         linked = [one for one, path in real_by_name.items() if one != path]
-        _refuse_links(
-            (str(place.folder), *write), [*linked, *([settings.python] if os.sep in settings.python else [])], kept
-        )
+        linked += [settings.python] if os.sep in settings.python else []
+        _refuse_links((str(place.folder), *write), linked, kept)
     known = {path: found for one in kept.values() for path, found in one.items()}
     return {
         "folder": str(place.folder),

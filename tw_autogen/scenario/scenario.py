@@ -284,7 +284,7 @@ def _leads_out(folder: Path, text: str) -> bool:
     return any(path_out_of(folder, one) for one in (named, *_links_in(folder, named)))
 
 
-def _elsewhere(database: str) -> bool:
+def _begins_elsewhere(database: str) -> bool:
     """Return whether a database is a URL, or a path that begins in the folder of the plugin that opens it."""
     return "://" in database or not os.path.isabs(database) and (os.sep in database or database.startswith("~"))
 
@@ -326,7 +326,10 @@ def _check_trust(scenario: Scenario) -> None:
     wanted += [
         f"variables.{name}"
         for name, value in scenario.variables.items()
-        if any(_leads_out(scenario.folder, text) or name == "database" and _elsewhere(text) for text in texts_of(value))
+        if any(
+            _leads_out(scenario.folder, text) or name == "database" and _begins_elsewhere(text)
+            for text in texts_of(value)
+        )
     ]
     if _leads_out(scenario.folder.parent, str(scenario.folder / scenario.lessons)):  # another scenario's may be named
         wanted.append("lessons")
