@@ -18,7 +18,8 @@ counts unasked, and a field without it needs the user's trust. What does not cou
 that a relative `OAI_CONFIG_LIST` names lies in the current folder, and is treated as a file of that folder.
 
 A field with the metadata `server` goes to a server: it is withheld from one that a folder's file names, unless it
-stands in the same file (`Settings.withheld`).
+stands in the same file (`Settings.withheld`). One with the metadata `measures` counts from a folder that is only named
+where the user has not set the limits which it measures.
 
 A role's settings, `role.<role>.<key>`, come from the same places; they are declared by the role, and checked when it is
 loaded. There, too, a field's metadata says what it is: `path`, `server`, the name of the field that it goes to, and
@@ -167,6 +168,7 @@ class Settings:
         said = [(key, self._placed(key, setting)) for key, setting in said]
         self.overridden = frozenset(key for key, _ in said)
         """Settings that hold whatever files say: the environment or the caller has them."""
+        self._by_user = self.overridden | own.keys()
         sources = [*own.items(), *folder, *said]
         paired = {one.file for key, one in (*folder, *said) if key == "model.api_key" and one.value}
         senders: dict[str, list[Setting]] = {}
@@ -207,6 +209,8 @@ class Settings:
         if of_role:
             return trust is Trust.full or trust is Trust.named and self._rule_of(key) == "named"
         rule = str(self._fields[key].metadata.get("folder", ""))
+        if trust is Trust.named and self._by_user.intersection(self._fields[key].metadata.get("measures", ())):
+            return False
         if trust is Trust.named and (key in self._paths or key in ("session.roles", "plugin.folder")):
             paths = [one for one in texts_of(setting.value) if key != "session.roles" or os.sep in one]
             if any(_leads_out(str((self.project or Path()) / one), self.project) for one in paths):

@@ -49,6 +49,8 @@ NOT_NAMED = [
     ("conftest.py", "write conftest.py"),
     ("package.json", "write package.json"),
     ("CLAUDE.md", "write CLAUDE.md"),
+    ("mcp.json", "write mcp.json"),
+    ("deno.json", "write deno.json"),
     ("x.pkl", "write x.pkl"),
 ]
 

@@ -112,6 +112,32 @@ def test_the_prices_that_are_shown_are_read_as_they_stand(tmp_path):
     assert found.price("gpt-5.4-mini") == Price(0.4, 1.6, 0.1)
 
 
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize("limited_by", ["settings", "file", "environment", "the folder"])
+def test_what_a_users_limit_of_money_counts_with_is_not_said_by_a_folder_that_is_only_named(
+    tmp_path, limited_by, trust
+):
+    limit, free = "session:\n  max_dollars: 2\n", "model:\n  prices: {large: {prompt: 0, completion: 0}}\n"
+    said, own = tmp_path / "said", tmp_path / "tw-autogen"
+    said.mkdir()
+    own.mkdir()
+    (said / "tw_autogen.yaml").write_text(free + limit * (limited_by == "the folder"), encoding="utf-8")
+    (own / "config.yaml").write_text(limit * (limited_by == "file"), encoding="utf-8")
+    read = read_settings(
+        {"session.max_dollars": 2} if limited_by == "settings" else {},
+        environ={
+            "XDG_CONFIG_HOME": str(tmp_path),
+            **({"TW_AUTOGEN_SESSION_MAX_DOLLARS": "2"} if limited_by == "environment" else {}),
+        },
+        project=said,
+        trust=trust,
+    )
+
+    counts = trust or limited_by == "the folder"
+    assert (read.read("model", ModelSettings).price("large") == Price(0, 0)) is counts
+    assert [one.key for one in read.left_out] == ([] if counts else ["model.prices"])
+
+
 @pytest.mark.parametrize(
     "wanted", ["local-7b", {"": "local-7b"}, {"Planner": "local-7b", "CodeInterpreter": "local-7b"}]
 )

@@ -54,7 +54,7 @@ class ModelSettings:
             remembers what the server took; any other word starts the same ladder at its own rung.
         prices: What models cost, by name: `{"gpt-5.4-mini": {"prompt": 0.4, "completion": 1.6, "cached": 0.1}}`, in
             dollars for a million tokens. A name stands for dated ones too (`gpt-5.4-mini-2026-03-17`). Without a
-            price no money is shown.
+            price no money is shown. A folder that is named sets none where you limit dollars yourself.
         environment_headers: Send the headers that OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and OPENAI_PROJECT_ID say; never
             to a server that a folder's file names.
         extra: More fields for each request's body, as they are: `{"reasoning_effort": "low"}`.
@@ -71,7 +71,9 @@ class ModelSettings:
     seconds: float = field(default=300.0, metadata=LOWER)
     max_tries: int = field(default=4, metadata=LOWER)
     response_format: ResponseFormat = field(default="auto", metadata=NAMED)
-    prices: Mapping[str, Price] = field(default_factory=dict, metadata=NAMED)
+    prices: Mapping[str, Price] = field(
+        default_factory=dict, metadata={**NAMED, "measures": ("session.max_dollars", "session.max_session_dollars")}
+    )
     environment_headers: bool = field(default=True, metadata={"server": ("model.base_url",), "withheld": False})
     extra: Mapping[str, Any] = field(default_factory=dict, metadata={"server": ("model.base_url",)})
 

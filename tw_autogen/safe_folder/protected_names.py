@@ -19,13 +19,14 @@ _NAMES = frozenset({
     # version control, editors, shells, agents
     ".git", ".gitattributes", ".gitmodules", ".gitignore", ".hg", ".hgrc", ".svn", ".githooks", ".husky", ".github",
     ".gitlab-ci.yml", ".pre-commit-config.yaml", ".vscode", ".idea", ".devcontainer", ".editorconfig", ".envrc",
-    ".env", ".env.local", ".venv", "venv", ".mcp.json", ".claude", ".cursor", ".codex", ".gemini", "claude.md",
-    "agents.md", "gemini.md", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv",
+    ".env", ".env.local", ".venv", "venv", ".mcp.json", "mcp.json", ".claude", ".cursor", ".codex", ".gemini",
+    "claude.md", "agents.md", "gemini.md", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv",
     ".zprofile", ".zlogin", ".gdbinit", ".inputrc", ".vimrc", ".exrc", ".ssh", ".npmrc",
     # Python
     "conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "setup.cfg", "pyproject.toml", "pyvenv.cfg",
     "tox.ini", "noxfile.py", "tasks.py", "dodo.py", ".pdbrc", "pylintrc", ".pylintrc", "mypy.ini", ".flake8",
     "pytest.ini", ".pytest.ini", "requirements.txt", "constraints.txt", "manage.py", "matplotlibrc", "uv.toml",
+    "pipfile", "pip.conf", "fabfile.py", "snakefile",
     # builds
     "makefile", "gnumakefile", "justfile", ".justfile", "taskfile.yml", "taskfile.yaml", "containerfile",
     "rakefile", "gemfile", "dockerfile", "compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml",
@@ -33,6 +34,9 @@ _NAMES = frozenset({
     ".circleci", ".rprofile", "lefthook.yml", "package.json", "composer.json", "cmakelists.txt", "build.gradle",
     "build.gradle.kts", "settings.gradle", "flake.nix", "shell.nix", "bunfig.toml", "pom.xml", "build.rs",
     "cargo.toml", ".cargo", ".yarnrc.yml", ".yarnrc", ".pnp.cjs", "mise.toml", ".mise.toml", ".mise.local.toml",
+    "procfile", "vagrantfile", "jenkinsfile", "sconstruct", "wscript", "meson.build", "gulpfile.js", "gruntfile.js",
+    "vite.config.js", "vite.config.ts", "vite.config.mjs", "webpack.config.js", "rollup.config.js", "deno.json",
+    "babel.config.js", "jest.config.js", "eslint.config.js", "eslint.config.mjs",
 })  # fmt: skip
 _SUFFIXES = (".pth", ".code-workspace", ".desktop")
 _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
