@@ -52,7 +52,9 @@ _MOMENT_SECONDS = 0.25
 _LOOK_SECONDS = 10.0
 """How often an idle line is tried; after three tries without a sound it counts as broken."""
 _SOCKET_SECONDS = 10.0
-"""How long half a message may be under way."""
+"""How long half a message may be under way, or a line that broke take to open anew."""
+_OPEN_SECONDS = 30.0
+"""How long the first line may take to open: a gateway that is just starting kernels answers late."""
 _RECONNECT_SECONDS = 5.0
 """How long a gateway may be away before its kernel counts as lost."""
 _MOST_CUTS, _SHORT_SECONDS, _LONGEST_REST_SECONDS = 12, 5.0, 2.0
@@ -316,7 +318,7 @@ class WebsocketWire:
         self._asked: dict[str, Any] = {}
         self._unheard: tuple[str, dict[str, Any]] = ("", {})
         try:
-            self._line = self._connect()
+            self._line = self._connect(_OPEN_SECONDS)
         except BaseException as error:
             self._release()
             if not isinstance(error, OSError | websocket.WebSocketException):
@@ -408,7 +410,7 @@ class WebsocketWire:
 
     # On the thread that serves the socket.
 
-    def _connect(self) -> Any:
+    def _connect(self, seconds: float = _SOCKET_SECONDS) -> Any:
         line = self._websocket.WebSocket(
             skip_utf8_validation=True,  # half a second for each megabyte; `json` finds what is wrong
             sslopt={"context": self._gateway.tls} if self._gateway.tls else None,
@@ -417,13 +419,13 @@ class WebsocketWire:
         def connect() -> None:
             line.connect(
                 self._address,
-                timeout=_SOCKET_SECONDS,
+                timeout=seconds,
                 header=[f"{name}: {value}" for name, value in self._gateway.headers().items()],
                 suppress_origin=True,
                 redirect_limit=0,  # the token is for this gateway alone
             )
 
-        finish_within(_SOCKET_SECONDS, connect, lambda: shut_down(line.sock) if line.sock else None)
+        finish_within(seconds, connect, lambda: shut_down(line.sock) if line.sock else None)
         line.settimeout(_SOCKET_SECONDS)
         frames = line.frame_buffer
         receive, self._message_bytes = frames.recv, 0
