@@ -366,13 +366,36 @@ def test_a_link_above_out_is_followed_once(made, target, monkeypatch):
 
 
 def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
-    names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "Report.desktop", "uv.toml", "note.txt", "clean.py")
+    names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "Report.desktop", "uv.toml", "note.txt", "clean.py",
+             "jupyter_server_config.py", "jupyter_config.json", "Pipfile")  # fmt: skip
 
     paths = answer(made(*names)).save_files(target / "new" / "folder")
 
     assert [one.name for one in paths] == ["note.txt", "clean.py"]
     assert "conftest.py: programs run or obey files of this name" in caplog.text
     assert all(map(is_protected, names[:6]))
+
+
+@pytest.mark.parametrize("way", ["current", "on the path", "elsewhere", "out", "grant"])
+def test_a_python_module_is_saved_nowhere_that_python_imports_from(made, target, monkeypatch, way):
+    (target / "sub").mkdir()
+    monkeypatch.chdir(target if way != "on the path" else target / "sub")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(target)] if way == "on the path" else sys.path)
+    files = made("pandas.py", "markdown_it.pyc", "json.cpython-311-x86_64-linux-gnu.so", "run.sh")
+
+    if way in ("out", "grant"):
+        landing = AnswerFiles(target, out=Path("sub/..") if way == "out" else None)
+        landing.grant(always=True)
+        saved = landing.land(files, "make a module")
+    else:
+        saved = save_files(
+            [Artifact(one.name, "file", one.path) for one in files],
+            target / "sub" / ".." if way != "elsewhere" else target / "sub",
+        )
+
+    kept = [one.path.name for one in saved if one.path]
+    assert kept == ([one.name for one in files] if way == "elsewhere" else ["run.sh"])
+    assert way == "elsewhere" or "pandas.py: Python imports modules from" in saved[0].problem
 
 
 def test_out_and_a_grant_take_all_files_and_an_unchanged_one_is_copied_once(made, target, tmp_path):

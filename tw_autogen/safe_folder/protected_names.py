@@ -37,6 +37,11 @@ _NAMES = frozenset({
     "procfile", "vagrantfile", "jenkinsfile", "sconstruct", "wscript", "meson.build", "gulpfile.js", "gruntfile.js",
     "vite.config.js", "vite.config.ts", "vite.config.mjs", "webpack.config.js", "rollup.config.js", "deno.json",
     "babel.config.js", "jest.config.js", "eslint.config.js", "eslint.config.mjs",
+    # Jupyter and IPython, which look for them in the current folder
+    *(f"{app}_config.{kind}" for kind in ("py", "json", "d") for app in (
+        "jupyter", "jupyter_server", "jupyter_lab", "jupyter_notebook", "jupyter_nbconvert", "ipython",
+        "ipython_kernel",
+    )),
 })  # fmt: skip
 _SUFFIXES = (".pth", ".code-workspace", ".desktop")
 _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})

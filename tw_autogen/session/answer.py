@@ -81,7 +81,8 @@ class Answer:
 
         Returns:
             The copies, in the order of `artifacts`. Left out, and named in the log: dotfiles, names that programs run
-            or obey (`conftest.py`, `Makefile`), what is no plain file any more, and what exceeds `limit_mb`.
+            or obey (`conftest.py`, `Makefile`), Python modules where the folder is the current one or another that
+            this process imports from, what is no plain file any more, and what exceeds `limit_mb`.
 
         Raises:
             OSError: the folder can't be made or opened.

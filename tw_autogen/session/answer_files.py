@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -23,6 +24,7 @@ from tw_autogen.safe_folder import (
 
 _Stamp = tuple[int, ...]
 _MOST_OF_A_NAME = 1000
+_MODULES = (".py", ".pyc", ".pyd", ".so")
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
 
     Args:
         artifacts: Whose files are copied. Dotfiles and names that programs run or obey, such as `conftest.py` and
-            `Makefile`, are not; nor is what has become a link.
+            `Makefile`, are not; nor is what has become a link, nor a Python module to the current folder, or to another
+            one that this process imports from.
         folder: Where to; it is made if it is missing, and no link, as `held_folder` says. Copies have mode 0644, less
             the umask.
         limit_mb: How large the files may be together, by their length: holes in them take room in the copies. What
@@ -280,6 +283,9 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
     parts = PurePosixPath(place).parts
     if any(part.startswith(".") or is_protected(part) for part in parts):
         return Saved(source, None, f"{place}: programs run or obey files of this name, so it is not copied")
+    if name.casefold().endswith(_MODULES) and _imports_from(target):
+        why = f"Python imports modules from {target.path}, so it is not copied there; name another folder"
+        return Saved(source, None, f"{place}: {why}")
     try:
         with SafeFolder.without_links(source.parent) as beside, beside.open_file(source.name) as given:
             left = os.fstat(given.fileno()).st_size
@@ -300,6 +306,16 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
             raise FileExistsError(errno.EEXIST, f"{_MOST_OF_A_NAME - 1} files have this name already", name)
     except OSError as error:
         return Saved(source, None, f"{name}: {error.strerror or error}")
+
+
+def _imports_from(target: SafeFolder) -> bool:
+    """Return whether this process, or a script or notebook in the current folder, imports modules from a folder."""
+    here = target.info(".")
+    for one in (os.curdir, *sys.path):
+        with contextlib.suppress(OSError, ValueError):
+            if os.path.samestat(os.stat(one or os.curdir), here):
+                return True
+    return False
 
 
 def _copy(given: BinaryIO, target: SafeFolder, name: str, size: int) -> None:
