@@ -1,5 +1,6 @@
 """What of a project's folder code may read: Python files and packages with their data, never a dotfile."""
 
+import ast
 import os
 import sys
 from types import SimpleNamespace
@@ -7,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tw_autogen.errors import SandboxError
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.launcher.readable_files import LISTED, editable_paths, environment_paths, readable_pieces
 from tw_autogen.kernel.pool import KernelPool
 
@@ -73,6 +74,24 @@ def test_of_a_plugins_folder_all_but_dotfiles_is_granted(tmp_path):
     assert f"{tmp_path}{LISTED}" in granted
 
 
+def test_code_sees_no_other_sessions_that_lie_beside_a_plugin(tmp_path):
+    for one in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        one.chmod(0o755)  # as root, code is another user, who must be able to pass
+    make(tmp_path, "thrice.py", "prices.csv", "sessions/one/files/salary.csv", "sessions/two/files/own.csv")
+    text = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef thrice(x):\n    return 3 * x\n"
+    look = (
+        "import glob; "
+        f"print(sorted(p.split('/')[-1] for p in glob.glob({str(tmp_path)!r} + '/**/*.*', recursive=True)))"
+    )
+
+    with LocalKernel(tmp_path / "sessions/two/files") as kernel:
+        kernel.load(Loadable("thrice", text, path=tmp_path / "thrice.py"))
+        found = kernel.execute(look, seconds=60).stdout
+
+    assert "salary.csv" not in found, found
+    assert {"prices.csv", "own.csv"} <= set(ast.literal_eval(found)), found
+
+
 @pytest.mark.parametrize("package", [True, False])
 def test_a_folder_of_nothing_else_is_granted_as_one(tmp_path, package):
     make(tmp_path, "a.py", "pkg/__init__.py", "pkg/data.csv", "__pycache__/a.pyc")
@@ -136,6 +155,7 @@ def test_code_imports_from_a_project_on_the_path_and_reads_no_secret_beside(tmp_
         one.chmod(0o755)
     monkeypatch.setenv("PYTHONPATH", str(project))
     code = f"""
+import ast
 import os
 import helper, pkg, space.mod
 found = []

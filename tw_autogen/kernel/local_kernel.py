@@ -298,7 +298,7 @@ class LocalKernel(LiveKernel):
         self._installer.close()
 
     def _before_plugin(self, plugin: Loadable) -> None:
-        """Allow reading what lies beside a plugin, but for dotfiles; a fresh kernel is replaced by one that may.
+        """Allow reading what lies beside a plugin, but for dotfiles and sessions; a fresh kernel is replaced by one that may.
 
         Where that is too much, such as the home folder, or would not help, because the kernel's user can't pass it, it
         may read the plugin's file alone. Nothing is granted over a link that code may have made.
@@ -315,7 +315,7 @@ class LocalKernel(LiveKernel):
             or impassable_reason(beside, settings)
             or shut_off_reason(self.folder, beside, settings)
         )
-        granted = () if alone else readable_pieces(str(beside), package=True)
+        granted = () if alone else readable_pieces(str(beside), package=True, session=str(self.folder))
         more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
         more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
         more = [one for one in more if self._pinned.real((one,)) == (one,)]

@@ -66,12 +66,14 @@ def environment_paths(
     return list(dict.fromkeys(kept))
 
 
-def readable_pieces(folder: str, *, package: bool = False) -> list[str]:
+def readable_pieces(folder: str, *, package: bool = False, session: str = "") -> list[str]:
     """Return what of a folder code may read.
 
     Args:
         folder: Absolute.
         package: All its files are a package's data; otherwise only Python files and packages count.
+        session: Where a session's code works, absolute: what holds that in `folder` is left out, since other sessions
+            may lie there. Empty: nowhere.
 
     Returns:
         The folder itself if nothing in it is to be kept back; else the pieces, and folders that may be listed. The
@@ -81,7 +83,8 @@ def readable_pieces(folder: str, *, package: bool = False) -> list[str]:
         changed = os.stat(folder).st_mtime_ns
     except OSError:
         return []
-    return list(_pieces(folder, package, changed))
+    inside = session[len(folder) + 1 :].split(os.sep)[0] if is_below(session, folder) else ""
+    return list(_pieces(folder, package, changed, inside))
 
 
 def editable_paths(modules: Mapping[str, Any]) -> list[str]:
@@ -108,8 +111,8 @@ def listed_and_read(paths: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 @lru_cache(maxsize=64)
-def _pieces(folder: str, package: bool, changed: int) -> tuple[str, ...]:
-    look = _Look(folder)
+def _pieces(folder: str, package: bool, changed: int, but: str) -> tuple[str, ...]:
+    look = _Look(folder, but)
     if not package and look.installed():
         return (folder,)
     found, whole = look.at(folder, package=package, depth=0)
@@ -119,10 +122,11 @@ def _pieces(folder: str, package: bool, changed: int) -> tuple[str, ...]:
 
 
 class _Look:
-    """One look at a folder, bounded in all."""
+    """One look at a folder, bounded in all; `but` is the name of an entry that is left out."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, but: str) -> None:
         self.listed: list[str] = []
+        self._but = but
         self._root = os.path.realpath(root)
         self._left = _MOST_ENTRIES
 
@@ -155,7 +159,8 @@ class _Look:
         listed = len(self.listed)
         self.listed.append(folder)
         for one in sorted(first, key=_order):
-            if one.name.startswith(".") and not (package and one.name in _LIBRARIES):
+            left_out = one.name == self._but and depth == 0
+            if left_out or one.name.startswith(".") and not (package and one.name in _LIBRARIES):
                 whole = False
             elif one.is_symlink():
                 kept += [one.path] if self._stays(one.path) else []
