@@ -341,10 +341,45 @@ def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
         ("![c](data: x", r"!\[c](data: x"),
         ("[![c][zz]](y)", r"[!\[c][zz]](y)"),
         ("`![a][b]`", "`![a][b]`"),
+        ("costs 5 $, `a<b`", "costs 5 $, `a&lt;b`"),
+        ("$a < b$ and $$x^2$$", "$a < b$ and $$x^2$$"),
     ],
 )
 def test_html_and_addresses_of_images_in_words_are_shown_as_text(text, shown):
     assert without_html(text) == shown
+
+
+FORMULAS = [("$", "$"), ("$$", "$$"), (r"\\(", r"\\)"), (r"\\[", r"\\]"), (r"\begin{a}", r"\end{a}"), ("$", "\n$")]
+AROUND_FORMULAS = [
+    "{a}`{b} {tag} `",
+    "{a}\n```\n{b}\n{tag}\n```",
+    "`{a}` {b}`{tag}`",
+    "```\n{a}\n```\n{b}\n```\n{tag}\n```",
+    "~~~\n{a}\n{b}~~~\n{tag}\n~~~",
+    "    {a}\n\n{b} `{tag}`",
+]
+
+
+@pytest.mark.parametrize("tag", ["<script>alert(1)</script>", "![p](http://127.0.0.1/x.png)"])
+@pytest.mark.parametrize("form", AROUND_FORMULAS)
+def test_a_formula_opens_no_code_for_the_programs_that_show_notebooks(form, tag):
+    filters = pytest.importorskip("nbconvert.filters.markdown_mistune")
+    for begin, end in FORMULAS:
+        text = form.format(a=begin, b=end, tag=tag)
+
+        page = filters.markdown2html_mistune(f"## Answer\n\n{without_html(text)}")
+
+        assert "<script" not in page, text
+        assert "<img" not in page, text
+
+
+def test_a_request_and_the_names_of_its_files_make_no_formula_together():
+    filters = pytest.importorskip("nbconvert.filters.markdown_mistune")
+    opened = RoundOpened("r", "what costs 5 $?", ["`$ <img src=x>.csv"])
+
+    (cell,) = notebook([opened]).cells
+
+    assert "<img" not in filters.markdown2html_mistune(cell.source)
 
 
 TAG = "<img src=x onerror=alert(1)>"

@@ -20,6 +20,8 @@ else:
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _READINGS: tuple[tuple[str, ...], ...] = ((), ("table", "strikethrough"))
 """Rules beside CommonMark's with which text is read: programs differ, and cells of a table end spans of code."""
+_MATHEMATICS = re.compile(r"\$|\\\\[(\[]|\\begin")
+"""What formulas begin with: programs for notebooks look for them before, and in, spans and blocks of code."""
 _BEHIND = "behind"
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
 """Signs of Markdown that code has printed on purpose."""
@@ -86,7 +88,8 @@ def code_span(text: str) -> str:
 def without_html(markdown: str) -> str:
     r"""Return Markdown whose HTML is shown as text, outside of its blocks of code too, and which ends all its blocks.
 
-    So are images by address, which whoever looks at them would load; those that bring their data stay.
+    So are images by address, which whoever looks at them would load; those that bring their data stay. Where formulas
+    could begin (`$`), tags in code are shown as entities, and no image stays: a formula takes the mark of code away.
 
     Args:
         markdown: Written by a user or a model. What is longer than 20 000 characters, has tables with more cells than
@@ -100,7 +103,7 @@ def without_html(markdown: str) -> str:
     """
     text = _lines(markdown)
     if not is_quickly_rendered(text):
-        return fenced(text)
+        return _apart_from_formulas(fenced(text))
     for rules in _READINGS:
         lines = text.split("\n")
         for token in _parsed(text, rules):
@@ -114,7 +117,14 @@ def without_html(markdown: str) -> str:
                 for at in range(*token.map or ()):
                     lines[at] = lines[at].replace("![", r"!\[")
         text = "\n".join(lines)
-    return text if all(_is_plain(text, rules) for rules in _READINGS) else fenced(text)
+    return _apart_from_formulas(text if all(_is_plain(text, rules) for rules in _READINGS) else fenced(text))
+
+
+def _apart_from_formulas(markdown: str) -> str:
+    """Return text in which tags are no tags in code either, if a formula could begin: then readers differ on code."""
+    if not _MATHEMATICS.search(markdown):
+        return markdown
+    return _TAG.sub("&lt;", markdown).replace("![", r"!\[")
 
 
 def _is_plain(markdown: str, rules: tuple[str, ...]) -> bool:

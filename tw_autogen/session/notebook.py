@@ -147,7 +147,7 @@ class _Notebook:
         files = f"\n\nFiles: {', '.join(map(code_span, event.files))}" if event.files else ""
         self._plan = ""
         self._rounds.append(Round(event.user_query, event.round_id))
-        self._say(f"## Request\n\n{without_html(event.user_query)}{files}")
+        self._say(f"## Request\n\n{without_html(event.user_query + files)}")
 
     @take.register(PostClosed)
     def _post_closed(self, event: PostClosed) -> None:
