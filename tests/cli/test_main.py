@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tw_autogen.cli import main
+from tw_autogen.cli.search_path import leave_out_current_folder
 from tw_autogen.cli.user_path import UserPath
 
 
@@ -29,17 +30,29 @@ def test_help_names_the_options_and_the_commands(run):
         assert word in result.output
 
 
-@pytest.mark.parametrize("parts", ["{0}:", ":{0}", "{0}::/nowhere", ".:{0}"])
+@pytest.mark.parametrize("parts", ["{0}:", ":{0}", "{0}::/nowhere", ".:{0}", "./:{0}", "lib/..:{0}"])
 def test_no_module_comes_from_the_current_folder_whatever_the_path_says(environ, tmp_path, parts):
     program = shutil.which("tw-autogen", path=os.path.dirname(sys.executable))
     for name in ("click", "yaml", "numpy"):
         (tmp_path / f"{name}.py").write_text("open('ran', 'w')\nraise SystemExit('a stranger')\n", encoding="utf-8")
+    (tmp_path / "lib").mkdir()
     environ["PYTHONPATH"] = parts.format(tmp_path / "lib")
 
     ran = subprocess.run([program, "--version"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
 
     assert (ran.returncode, (tmp_path / "ran").exists()) == (0, False), ran.stderr
     assert "of which a part means the current folder" in ran.stderr
+
+
+@pytest.mark.parametrize(("below", "stays"), [("", True), (".venv/lib/python3.11/site-packages", False)])
+def test_an_environment_in_the_current_folder_is_no_reason_to_import_from_there(tmp_path, monkeypatch, below, stays):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+
+    leave_out_current_folder(str(tmp_path / below / "tw_autogen" / "cli" / "__init__.py"))
+
+    assert (str(tmp_path) in sys.path) is stays
 
 
 def test_a_path_that_the_shell_has_left_alone_lies_in_the_home(run, tmp_path):

@@ -56,6 +56,34 @@ def test_a_variable_that_would_hide_a_name_of_pythons_is_an_error_with_another_n
         checked_inputs([], {name: 1})
 
 
+PRIVATE = [".ssh/id_rsa", ".config/x/y.json", "work/.env", "keys/credentials.json"]
+SHOWN = ["data/sales-2024.csv", "repo/.git/annex/objects/x/y.csv", "repo/.dvc/cache/files/x.csv"]
+
+
+@pytest.mark.parametrize("start", ["", "Downloads", "Downloads/sales", "elsewhere"])
+@pytest.mark.parametrize("target", [*PRIVATE, *SHOWN])
+def test_a_link_to_what_is_hidden_is_not_taken_for_the_file_that_its_name_says(tmp_path, monkeypatch, target, start):
+    home = tmp_path.resolve() / ".homes" / "me"  # which hidden folder the home lies in says nothing
+    for one in (home / target, home / "Downloads/sales/x", home / "elsewhere/x"):
+        one.parent.mkdir(parents=True, exist_ok=True)
+        one.touch()
+    link = home / "Downloads" / "sales" / "data.csv"
+    link.symlink_to(os.path.relpath(home / target, link.parent))
+    (tmp_path / "me").symlink_to(home)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home / start)
+
+    for named in (tmp_path / "me" / "Downloads" / "sales" / "data.csv", Path(os.path.relpath(link, home / start))):
+        if target in SHOWN:
+            assert checked_inputs([named], {}) == [named]
+        else:
+            with pytest.raises(
+                ConfigError, match=rf"a link to {home / target}, which is hidden or named like a secret"
+            ):
+                checked_inputs([named], {})
+    assert checked_inputs([home / target], {}) == [home / target]
+
+
 def test_a_url_is_no_file_and_says_so():
     with pytest.raises(ConfigError, match=r"https://x\.org/a\.csv: a URL; download it, and name the file"):
         checked_inputs("https://x.org/a.csv", {})
@@ -69,7 +97,7 @@ def test_a_folder_is_an_error_with_a_remedy(tmp_path):
 LINKS = {
     "a link to a file outside": ("out.csv", False),
     "a link in a folder below": ("sub/out.csv", False),
-    "a folder that is a link": ("linked/secret.csv", False),
+    "a folder that is a link": ("linked/other.csv", False),
     "the same by its whole path": ("{here}/out.csv", False),
     "a link within the folder": ("within.csv", True),
     "a link elsewhere": ("{elsewhere}/link.csv", True),
@@ -83,11 +111,11 @@ def test_a_link_out_of_a_folder_that_is_not_trusted_is_not_read(name, passes, wa
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     (here / "sub").mkdir(parents=True)
     elsewhere.mkdir()
-    for one in (elsewhere / "secret.csv", here / "sub/data.csv"):
+    for one in (elsewhere / "other.csv", here / "sub/data.csv"):
         one.write_text("canary\n1\n", encoding="utf-8")
-    for link, target in (("here/out.csv", "elsewhere/secret.csv"), ("here/sub/out.csv", "elsewhere/secret.csv"),
+    for link, target in (("here/out.csv", "elsewhere/other.csv"), ("here/sub/out.csv", "elsewhere/other.csv"),
                          ("here/linked", "elsewhere"), ("here/within.csv", "here/sub/data.csv"),
-                         ("elsewhere/link.csv", "elsewhere/secret.csv")):  # fmt: skip
+                         ("elsewhere/link.csv", "elsewhere/other.csv")):  # fmt: skip
         (tmp_path / link).symlink_to(tmp_path / target)
     monkeypatch.chdir(here)
     path = name.format(here=here, elsewhere=elsewhere)
@@ -102,7 +130,7 @@ def test_a_link_out_of_a_folder_that_is_not_trusted_is_not_read(name, passes, wa
             session.ask("look", files=[path])
             assert "canary" in str(model.calls)
         else:
-            with pytest.raises(ConfigError, match=r"out of .*here, which is not trusted, to .*secret\.csv; name"):
+            with pytest.raises(ConfigError, match=r"out of .*here, which is not trusted, to .*other\.csv; name"):
                 session.ask("look", files=[path])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 
 def leave_out_current_folder(package: str) -> None:
@@ -13,13 +14,14 @@ def leave_out_current_folder(package: str) -> None:
     current folder: anybody's, where one works in what somebody else made.
 
     Args:
-        package: The file of this package; where it lies in the current folder, nothing is taken out.
+        package: The file of the package `cli`; where it was imported from the current folder, nothing is taken out.
     """
     said = os.environ.get("PYTHONPATH", "")
-    if not said or not {"", os.curdir} & set(said.split(os.pathsep)):
-        return
     here = os.path.realpath(os.curdir)
-    if os.path.realpath(package).startswith(here + os.sep):
+    relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []
+    if not any(os.path.realpath(one or os.curdir) == here for one in relative):
+        return
+    if str(Path(os.path.realpath(package)).parents[2]) == here:
         return
     sys.path[:] = [one for one in sys.path if os.path.realpath(one) != here]
     sys.stderr.write(

@@ -298,10 +298,11 @@ class LocalKernel(LiveKernel):
         self._installer.close()
 
     def _before_plugin(self, plugin: Loadable) -> None:
-        """Allow reading what lies beside a plugin, but for dotfiles and sessions; a fresh kernel is replaced by one that may.
+        """Allow reading what lies beside a plugin, but for dotfiles and sessions.
 
-        Where that is too much, such as the home folder, or would not help, because the kernel's user can't pass it, it
-        may read the plugin's file alone. Nothing is granted over a link that code may have made.
+        A fresh kernel is replaced by one that may. Where that is too much, such as the home folder, or would not help,
+        because the kernel's user can't pass it, it may read the plugin's file alone. Nothing is granted over a link
+        that code may have made.
         """
         if plugin.path is None or self._start is not None or self._settings.sandbox == OFF:
             return

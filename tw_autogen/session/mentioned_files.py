@@ -138,7 +138,7 @@ class NamedFiles:
             path = path.relative_to(self._users)
         parts = path.parts
         private = any(part.startswith(".") or is_protected(part) for part in parts)
-        return None if private or _is_secret(path.name) else path.as_posix()
+        return None if private or is_secret_file(path.name) else path.as_posix()
 
     def _note(self, missing: Collection[str]) -> str:
         if self._users is None or not missing:
@@ -155,11 +155,15 @@ class NamedFiles:
 
 
 def _is_data(name: str) -> bool:
-    return is_document(name) and not _is_secret(name)
+    return is_document(name) and not is_secret_file(name)
 
 
-def _is_secret(name: str) -> bool:
-    """Return whether a file's name says that it holds secrets: `credentials.json`, `passwords.txt`."""
+def is_secret_file(name: str) -> bool:
+    """Return whether a file's name says that it holds secrets: `credentials.json`, `passwords.txt`.
+
+    Args:
+        name: The last component of its path.
+    """
     return is_secret_name(name.partition(".")[0].removesuffix("s"))
 
 
