@@ -224,6 +224,24 @@ def test_a_config_list_that_is_neither_json_nor_a_file_is_an_error():
         Settings(ROOMS, environ={"OAI_CONFIG_LIST": "/nowhere/list"})
 
 
+LISTED = '[{"model": "m", "api_key": "sk-key-of-mine", "base_url": "http://x"}]'
+
+
+@pytest.mark.parametrize("text", [f"'{LISTED}'", f' "{LISTED}"\n', LISTED])
+def test_quotes_around_a_config_list_are_left_out(text):
+    found = read_settings(environ={"OAI_CONFIG_LIST": text}).read("model", tw_autogen.model.ModelSettings)
+
+    assert (found.name, found.api_key) == ("m", "sk-key-of-mine")
+
+
+@pytest.mark.parametrize("text", [f"'{LISTED}", LISTED[:-1], f"x{LISTED}", LISTED[1:], "sk-key-" + "of1mine2" * 5])
+def test_a_wrong_config_list_shows_no_key(text):
+    with pytest.raises(ConfigError, match="OAI_CONFIG_LIST") as caught:
+        Settings(ROOMS, environ={"OAI_CONFIG_LIST": text})
+
+    assert "sk-key" not in str(caught.value)
+
+
 def test_a_project_file_that_is_no_yaml_is_an_error_that_names_it(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text("session: [", encoding="utf-8")
 

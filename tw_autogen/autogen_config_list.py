@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError
+from tw_autogen.secret_masking import mask_named
 from tw_autogen.setting_values import Setting
 from tw_autogen.trusted_files import decode_settings
 
@@ -31,7 +32,7 @@ def read_config_list(
     server.
 
     Args:
-        text: JSON, or the path of a file that holds it.
+        text: JSON, or the path of a file that holds it; `docker --env-file` keeps quotes, which are left out.
         known: Dotted keys of the settings there are; without `model.name` nothing is read.
         read: Returns what is in a file; None: there is none.
 
@@ -44,10 +45,16 @@ def read_config_list(
     if not text.strip() or "model.name" not in known:
         return
     origin = "OAI_CONFIG_LIST"
-    path, file = Path(text.strip()), None
+    text = text.strip()
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1].strip()
+    path, file = Path(text), None
     if not text.lstrip().startswith(("[", "{")):
         if (content := read(path)) is None:
-            raise ConfigError(f"OAI_CONFIG_LIST: {text!r} is neither JSON nor a file that exists")
+            shown = (
+                "its value" if set(text) & set("[{:,") else repr(mask_named(text))
+            )  # JSON that is cut off holds a key
+            raise ConfigError(f"OAI_CONFIG_LIST: {shown} is neither JSON nor a file that exists")
         text, origin = decode_settings(path, content), f"OAI_CONFIG_LIST ({path})"
         file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder
     try:
