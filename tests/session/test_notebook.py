@@ -21,7 +21,7 @@ from tw_autogen.safe_folder import KERNEL_FOLDERS
 from tw_autogen.scenario.html_report import write_report
 from tw_autogen.session import export_session
 from tw_autogen.session.event_journal import Journal
-from tw_autogen.session.markdown_text import without_html
+from tw_autogen.session.markdown_text import markdown_cells, without_html
 from tw_autogen.session.notebook import notebook, write_notebook
 
 PNG = base64.b64decode(
@@ -316,32 +316,21 @@ def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("a < b and c<d", "a < b and c<d"),
-        ("```\n<b>\n```\n<b>", "```\n<b>\n```\n&lt;b>"),
-        ("`<b>` only", "`<b>` only"),
-        ("a<br>b, `df.query('a<b')` <https://x.org>", "a&lt;br>b, `df.query('a<b')` <https://x.org>"),
+        ("a < b and 1<2", "a < b and 1<2"),
+        ("```\n<b>\n```\n<b>", "```\n&lt;b>\n```\n&lt;b>"),
+        ("`<b>` only", "`&lt;b>` only"),
+        ("a<br>b, <https://x.org>", "a&lt;br>b, &lt;https://x.org>"),
         ("> a <b\n> title='x'> c", "> a &lt;b\n> title='x'> c"),
-        ("<b\ra>", "&lt;b\na>"),
         ("<!-- x -->", "&lt;!-- x -->"),
-        ("x" * 20_001 + "<b>", "```\n" + "x" * 20_001 + "<b>\n```"),
-        ("so:\n~~~\n1", "```\nso:\n~~~\n1\n```"),
-        ("so:\n````\n```", "`````\nso:\n````\n```\n`````"),
-        ("- a\n  ~~~\n  1", "- a\n  ~~~\n  1"),
-        ("    1", "    1"),
         ("", ""),
-        ("![a](http://x/y) `![`", r"!\[a](http://x/y) `!\[`"),
-        ("![a][r]\n\n[r]: //x/y", "!\\[a][r]\n\n[r]: //x/y"),
-        ("[![a](x)](y)", r"[!\[a](x)](y)"),
-        ("```\n![a](x)\n```", "```\n![a](x)\n```"),
+        ("![a](http://x/y) `![`", "!&#91;a](http://x/y) `!&#91;`"),
+        ("![a][r]\n\n[r]: //x/y", "!&#91;a][r]\n\n[r]: //x/y"),
+        ("[![a](x)](y)", "[!&#91;a](x)](y)"),
         ("![a](data:image/png;base64,AAAA)", "![a](data:image/png;base64,AAAA)"),
+        ("![a](data:image/svg+xml;base64,AAAA)", "!&#91;a](data:image/svg+xml;base64,AAAA)"),
+        ("![c](data: x", "!&#91;c](data: x"),
+        ("http://x/doc\\<img src=//x>", "http://x/doc\\&lt;img src=//x>"),
         ("|a|b|\n|-|-|\n| ` | <b> ` |", "|a|b|\n|-|-|\n| ` | &lt;b> ` |"),
-        ("|a|b|\n|-|-|\n| ` | ![c](http://x/y) ` |", "|a|b|\n|-|-|\n| ` | !\\[c](http://x/y) ` |"),
-        ("|a|\n|-|\n| `<b>` |", "|a|\n|-|\n| `<b>` |"),
-        ("![c][zz] and ![d], `![e]`", r"!\[c][zz] and !\[d], `!\[e]`"),
-        ("![c](data: x", r"!\[c](data: x"),
-        ("[![c][zz]](y)", r"[!\[c][zz]](y)"),
-        ("`![a][b]`", "`![a][b]`"),
-        ("costs 5 $, `a<b`", "costs 5 $, `a&lt;b`"),
         ("$a < b$ and $$x^2$$", "$a < b$ and $$x^2$$"),
     ],
 )
@@ -349,25 +338,49 @@ def test_html_and_addresses_of_images_in_words_are_shown_as_text(text, shown):
     assert without_html(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("a\n\n```python\n<b>\n```\n<b>", ["a", "```python\n<b>\n```", "&lt;b>"]),
+        ("$$\n~~~ {.x}\n$$ <b>\n~~~", ["$$", "```\n$$ <b>\n```"]),
+        ("so:\n~~~\n1", ["so:", "```\n1\n```"]),
+        ("so:\n````\n```", ["so:", "````\n```\n````"]),
+        ("    1\n\nb", ["```\n1\n```", "b"]),
+        ("- a\n  ~~~\n  <b>", ["- a\n  ~~~\n  &lt;b>"]),
+        ("<b\ra>", ["&lt;b\na>"]),
+        ("x" * 20_001 + "<b>", ["```\n" + "x" * 20_001 + "<b>\n```"]),
+        ("\n\n", []),
+    ],
+)
+def test_blocks_of_code_begin_a_cell_of_their_own(text, cells):
+    assert markdown_cells(text) == cells
+
+
 FORMULAS = [("$", "$"), ("$$", "$$"), (r"\\(", r"\\)"), (r"\\[", r"\\]"), (r"\begin{a}", r"\end{a}"), ("$", "\n$")]
-AROUND_FORMULAS = [
+AROUND = [
     "{a}`{b} {tag} `",
     "{a}\n```\n{b}\n{tag}\n```",
     "`{a}` {b}`{tag}`",
     "```\n{a}\n```\n{b}\n```\n{tag}\n```",
     "~~~\n{a}\n{b}~~~\n{tag}\n~~~",
     "    {a}\n\n{b} `{tag}`",
+    "{a} http://x/y\\{tag} {b}",
+    "[1]: http://x{tag}{tag} {a}{b}",
+    "~~`~~{tag}`{a}{b}",
+    "{a}{b}\n: `\n: {tag}`",
 ]
 
 
 @pytest.mark.parametrize("tag", ["<script>alert(1)</script>", "![p](http://127.0.0.1/x.png)"])
-@pytest.mark.parametrize("form", AROUND_FORMULAS)
+@pytest.mark.parametrize("form", AROUND)
 def test_a_formula_opens_no_code_for_the_programs_that_show_notebooks(form, tag):
     filters = pytest.importorskip("nbconvert.filters.markdown_mistune")
     for begin, end in FORMULAS:
         text = form.format(a=begin, b=end, tag=tag)
 
-        page = filters.markdown2html_mistune(f"## Answer\n\n{without_html(text)}")
+        cells = [cell.source for cell in notebook([RoundClosed("r", "answered", text, "", "", 1.0, {})]).cells]
+
+        page = "".join(map(filters.markdown2html_mistune, cells))
 
         assert "<script" not in page, text
         assert "<img" not in page, text

@@ -15,7 +15,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import markdown_html, output_html
 from tw_autogen.session.earlier_session import read_events
-from tw_autogen.session.markdown_text import fenced
+from tw_autogen.session.markdown_text import fenced, with_html_signs
 from tw_autogen.session.notebook import notebook, write_notebook
 from tw_autogen.session.program import Program
 
@@ -83,9 +83,9 @@ def _markdown(made: Any) -> str:
     """Return a notebook's cells as Markdown: nothing closes the fences of code and output; pictures are embedded."""
     parts = []
     for cell in made.cells:
-        parts.append(fenced(cell.source, "python") if cell.cell_type == "code" else cell.source)
+        parts.append(fenced(visible(cell.source), "python") if cell.cell_type == "code" else visible(cell.source))
         for text, picture in _shown(cell):
-            parts.append(f"![{_PICTURE}]({picture})" if picture else fenced(text))
+            parts.append(f"![{_PICTURE}]({picture})" if picture else fenced(visible(text)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -100,7 +100,7 @@ def _page(made: Any, title: str) -> str:
         elif "sources" in cell.metadata.get("tags", ()):
             parts.append(cell.source)  # HTML of our own making
         else:
-            parts.append(markdown_html(cell.source, {}))
+            parts.append(markdown_html(with_html_signs(cell.source), {}))
         for text, picture in _shown(cell):
             parts.append(f'<img src="{picture}" alt="{_PICTURE}">' if picture else output_html(text))
     return "\n".join([*parts, "</body></html>\n"])

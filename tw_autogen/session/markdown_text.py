@@ -13,16 +13,15 @@ from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
     import markdown_it
-    from markdown_it.token import Token
 else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_READINGS: tuple[tuple[str, ...], ...] = ((), ("table", "strikethrough"))
-"""Rules beside CommonMark's with which text is read: programs differ, and cells of a table end spans of code."""
-_MATHEMATICS = re.compile(r"\$|\\\\[(\[]|\\begin")
-"""What formulas begin with: programs for notebooks look for them before, and in, spans and blocks of code."""
-_BEHIND = "behind"
+_IMAGE = re.compile(
+    r"!\[(?![^\[\]\n\\`$]{0,200}\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}\))"
+)
+"""What begins an image, but for one that brings its data."""
+_CODE = ("fence", "code_block")
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
 """Signs of Markdown that code has printed on purpose."""
 _ALIGNED = re.compile(r"^(?![ \t]*\|).*\S {2,}\S", re.M)
@@ -85,78 +84,57 @@ def code_span(text: str) -> str:
     return f"{marks}{pad}{line}{pad}{marks}"
 
 
-def without_html(markdown: str) -> str:
-    r"""Return Markdown whose HTML is shown as text, outside of its blocks of code too, and which ends all its blocks.
+def markdown_cells(markdown: str) -> list[str]:
+    r"""Return Markdown in pieces, each to be a cell of its own, in which no program that shows it finds HTML.
 
-    So are images by address, which whoever looks at them would load; those that bring their data stay. Where formulas
-    could begin (`$`), tags in code are shown as entities, and no image stays: a formula takes the mark of code away.
+    Blocks of code begin a piece, where every program takes them for such; all other text is as of `without_html`.
 
     Args:
-        markdown: Written by a user or a model. What is longer than 20 000 characters, has tables with more cells than
-            these could fill, or leaves a block of code open, is shown as it stands, in a block of code.
+        markdown: Written by a user or a model. What is longer than 20 000 characters, or has tables with more cells
+            than these could fill, is shown as it stands, in a block of code.
 
     Example:
-        >>> without_html("a < b, <b>c</b>")
-        'a < b, &lt;b>c&lt;/b>'
-        >>> without_html("![chart](http://x/a.png)")
-        '!\\[chart](http://x/a.png)'
+        >>> markdown_cells("So <b>it</b> is:\n\n    <b>\n\nEnd.")
+        ['So &lt;b>it&lt;/b> is:', '```\n<b>\n```', 'End.']
     """
     text = _lines(markdown)
     if not is_quickly_rendered(text):
-        return _apart_from_formulas(fenced(text))
-    for rules in _READINGS:
-        lines = text.split("\n")
-        for token in _parsed(text, rules):
-            if token.type == "html_block":
-                for at in range(*token.map or ()):
-                    lines[at] = _TAG.sub("&lt;", lines[at])
-            for tag in [one.content.split("\n")[0] for one in token.children or () if one.type == "html_inline"]:
-                for at in range(*token.map or ()):
-                    lines[at] = lines[at].replace(tag, f"&lt;{tag[1:]}")
-            if any(_loads(one) or _may_load(one) for one in token.children or ()):
-                for at in range(*token.map or ()):
-                    lines[at] = lines[at].replace("![", r"!\[")
-        text = "\n".join(lines)
-    return _apart_from_formulas(text if all(_is_plain(text, rules) for rules in _READINGS) else fenced(text))
+        return [fenced(text)]
+    lines, pieces, begin = text.split("\n"), list[str](), 0
+    for token in _parser().parse(text):
+        if token.type in _CODE and token.level == 0 and token.map:
+            pieces += [without_html("\n".join(lines[begin : token.map[0]]))]
+            language = re.match(r"[\w+-]*", token.info.strip())
+            pieces += [fenced(token.content.removesuffix("\n"), language[0] if language else "")]
+            begin = token.map[1]
+    pieces += [without_html("\n".join(lines[begin:]))]
+    return [one.strip("\n") for one in pieces if one.strip()]
 
 
-def _apart_from_formulas(markdown: str) -> str:
-    """Return text in which tags are no tags in code either, if a formula could begin: then readers differ on code."""
-    if not _MATHEMATICS.search(markdown):
-        return markdown
-    return _TAG.sub("&lt;", markdown).replace("![", r"!\[")
+def without_html(markdown: str) -> str:
+    """Return Markdown whose HTML is shown as text, in its code too: programs differ on what is code.
 
+    A formula, the end of an address or a cell of a table can take away what begins code. So are images by address,
+    which whoever looks at them would load; pictures that bring their data stay.
 
-def _is_plain(markdown: str, rules: tuple[str, ...]) -> bool:
-    """Return whether Markdown holds no HTML, loads nothing, and has no block of code without an end.
+    Args:
+        markdown: Written by a user or a model.
 
-    Such a block would hold all that follows.
+    Example:
+        >>> without_html("a < b, <b>c</b>, ![chart](http://x/a.png)")
+        'a < b, &lt;b>c&lt;/b>, !&#91;chart](http://x/a.png)'
     """
-    tokens = _parsed(f"{markdown}\n\n{_BEHIND}", rules)
-    last = tokens[-3:]
-    ends = [one.type for one in last[::2]] == ["paragraph_open", "paragraph_close"] and last[1].content == _BEHIND
-    parts = [one for token in tokens for one in (token, *(token.children or ()))]
-    return ends and not any(one.type.startswith("html") or _loads(one) for one in parts)
+    return _IMAGE.sub("!&#91;", _TAG.sub("&lt;", markdown))
 
 
-def _loads(token: Token) -> bool:
-    """Return whether a part of Markdown is an image by address, or has one in its description."""
-    by_address = token.type == "image" and not str(token.attrs.get("src", "")).startswith("data:")
-    return by_address or (token.type == "image" and any(map(_loads, token.children or ())))
-
-
-def _may_load(token: Token) -> bool:
-    """Return whether words may be an image by an address that another part of the document defines."""
-    return token.type in ("text", "text_special") and "![" in token.content
-
-
-def _parsed(markdown: str, rules: tuple[str, ...]) -> list[Token]:
-    return _parser(rules).parse(markdown)
+def with_html_signs(markdown: str) -> str:
+    """Return what `without_html` was given, for a renderer that takes nothing in it for HTML."""
+    return markdown.replace("&lt;", "<").replace("!&#91;", "![")
 
 
 @cache
-def _parser(rules: tuple[str, ...]) -> markdown_it.MarkdownIt:
-    return ready_parser(markdown_it.MarkdownIt("commonmark").enable(list(rules)))
+def _parser() -> markdown_it.MarkdownIt:
+    return ready_parser(markdown_it.MarkdownIt("commonmark"))
 
 
 def ready_parser(parser: markdown_it.MarkdownIt) -> markdown_it.MarkdownIt:

@@ -28,7 +28,7 @@ from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_dat
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
-from tw_autogen.session.markdown_text import answer_markdown, code_span, fenced, without_html
+from tw_autogen.session.markdown_text import answer_markdown, code_span, fenced, markdown_cells, without_html
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -138,7 +138,7 @@ class _Notebook:
             self._plugins.update(dict.fromkeys(event.plugins))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
-        self._say(without_html(f"# {event.session_id}\n\nThe code ran in: {event.kernel}{plugins}."))
+        self._say("# ", f"{event.session_id}\n\nThe code ran in: {event.kernel}{plugins}.")
         self._plugins = dict.fromkeys(event.plugins)
         self._place_of_plugins = len(self._cells)
 
@@ -147,7 +147,7 @@ class _Notebook:
         files = f"\n\nFiles: {', '.join(map(code_span, event.files))}" if event.files else ""
         self._plan = ""
         self._rounds.append(Round(event.user_query, event.round_id))
-        self._say(f"## Request\n\n{without_html(event.user_query + files)}")
+        self._say("## Request\n\n", event.user_query + files)
 
     @take.register(PostClosed)
     def _post_closed(self, event: PostClosed) -> None:
@@ -156,7 +156,7 @@ class _Notebook:
         plan = str(event.post.plan or "")
         if plan and plan != self._plan:
             self._plan = plan
-            self._say(f"**Plan**\n\n{without_html(plan.replace('<', '&lt;'))}")  # `<depends on 1>` is no tag
+            self._say("**Plan**\n\n", plan)
 
     @take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
@@ -192,16 +192,21 @@ class _Notebook:
     def _round_closed(self, event: RoundClosed) -> None:
         if event.answer:
             answer = answer_markdown(event.answer, self._rounds[-1].posts if self._rounds else ())
-            self._say(f"## Answer\n\n{without_html(answer)}")
+            self._say("## Answer\n\n", answer)
             self._looked_up += 1
             looked_up = self._rounds and self._looked_up <= _MOST_LOOKED_UP
             if sources := sources_html(number_sources(event.answer, self._rounds) if looked_up else ()):
-                self._add(nbformat.v4.new_markdown_cell(sources, metadata={"tags": ["sources"]}))
+                inert = sources.replace("![", "!&#91;")
+                self._add(nbformat.v4.new_markdown_cell(inert, metadata={"tags": ["sources"]}))
         if event.error:
-            self._say(f"## No answer\n\nThe round failed: {without_html(event.error)}")
+            self._say("## No answer\n\nThe round failed: ", event.error)
 
-    def _say(self, markdown: str) -> None:
-        self._add(nbformat.v4.new_markdown_cell(markdown))
+    def _say(self, heading: str, markdown: str) -> None:
+        """Add cells of words that others have written, the first one below a heading."""
+        first, *more = markdown_cells(markdown) or [""]
+        gap = "\n\n" if first.startswith("`") and not heading.endswith("\n\n") else ""
+        for text in (f"{heading}{gap}{first}", *more):
+            self._add(nbformat.v4.new_markdown_cell(text))
 
     def _add(self, cell: nbformat.NotebookNode, *, at: int | None = None) -> None:
         """Add a cell under an id that depends on its place and words only, so that notebooks can be compared."""
