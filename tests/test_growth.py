@@ -34,7 +34,7 @@ from tw_autogen.plugin.spec import Parameter, PluginSpec
 from tw_autogen.recall import read_conversation
 from tw_autogen.secret_masking import redactor
 from tw_autogen.session.answer_html import markdown_html
-from tw_autogen.session.markdown_text import without_html
+from tw_autogen.session.markdown_text import markdown_cells
 
 SHORT, LONG = 2_000, 8_000
 FREE_SECONDS = 0.1
@@ -118,7 +118,7 @@ def table(*, columns, rows, before="", end="\n"):
 
 RENDERERS = {
     "notebook": lambda text: markdown_html(text, {}),
-    "export": without_html,
+    "export": markdown_cells,
     "terminal": lambda text: console(io.StringIO()).print(markdown(text)),
 }
 
