@@ -9,12 +9,15 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path, walk_links
+from tw_autogen.secret_masking import is_secret_file
 
 Distrusted = Path | Sequence[Path] | None
 UNTRUSTED_FOLDERS: set[str] = set()
 """Current folders of this process in which paths were named while nobody had trusted them, without links."""
 TRUSTED_FOLDERS: set[str] = set()
 """Current folders that were trusted, or named as the project, when the newest session was opened there."""
+_STORES = (os.path.join(".git", "annex"), os.path.join(".dvc", "cache"))
+"""Where tools for large files keep what their links lead to."""
 
 
 def distrusted_now() -> tuple[Path, ...]:
@@ -37,7 +40,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     Raises:
         ConfigError: a link leads out of a folder that code can write to, or out of `distrusted`, or a path below that
             or one of `UNTRUSTED_FOLDERS` leads elsewhere since the folder was moved; names the link, where it leads,
-            and what to do.
+            and what to do; or a link to what is hidden or named like a secret (`private_reason`).
     """
     if kept_path(path):
         return Path(os.path.abspath(path))
@@ -82,7 +85,32 @@ def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: 
     for folder in sorted(strangers):
         if _link_out(target, links, [os.path.realpath(folder)]):
             raise ConfigError(f"{path}: {leads_out_reason(folder, target, what)}")
+    if distrusted != () and (problem := private_reason(path, target, links, what)):
+        raise ConfigError(f"{path}: {problem}")
     return Path(target)
+
+
+def private_reason(path: Path | str, target: str, links: Sequence[str], what: str) -> str:
+    """Return in words why a file or folder is not what its path says: it is a link to `~/.ssh`, say; empty if it is.
+
+    Whoever has made the link, as in an archive that was unpacked, knows where such files lie; the user has not seen it.
+
+    Args:
+        path: As it is named.
+        target: Where it leads, absolute and without links.
+        links: Those on the way.
+        what: `file` or `folder`.
+    """
+    if not links:
+        return ""
+    home = os.path.realpath(os.path.expanduser("~"))
+    below = target[len(home) :] if _is_in(target, home) else target
+    named = Path(os.path.abspath(path)).parts
+    hidden = any(one.startswith(".") and one not in named for one in Path(below).parts)
+    hidden = hidden and not any(f"{os.sep}{one}{os.sep}" in below for one in _STORES)
+    if hidden or is_secret_file(os.path.basename(target)) and not is_secret_file(named[-1]):
+        return f"a link to {target}, which is hidden or named like a secret; name that {what} itself if you mean it"
+    return ""
 
 
 def link_of_code(path: Path | str, writable: Iterable[str] = ()) -> str:

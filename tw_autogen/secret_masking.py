@@ -41,6 +41,19 @@ def is_secret_name(name: str) -> bool:
     return _SETTING.search(name) is not None
 
 
+def is_secret_file(name: str) -> bool:
+    """Return whether a file's name says that it holds secrets.
+
+    Args:
+        name: The last component of its path.
+
+    Example:
+        >>> is_secret_file("passwords.txt"), is_secret_file("prices.csv")
+        (True, False)
+    """
+    return is_secret_name(name.partition(".")[0].removesuffix("s"))
+
+
 def is_secret(name: str, value: object) -> bool:
     """Return whether a setting seems to hold a secret, and not the place for one.
 

@@ -1,6 +1,7 @@
 """Folders that the user names for kernels and sessions lead over no link that code, or a stranger, has made."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -189,3 +190,23 @@ def test_a_whole_path_in_an_untrusted_folder_that_was_moved_leads_to_nothing_in_
     with pytest.raises(ConfigError, match="was moved"):
         named(here / "sales.db", distrusted=here)
     named(secret / "docs" / "sales.db", distrusted=here)
+
+
+@pytest.mark.parametrize("start", ["", "work", "repo"])
+@pytest.mark.parametrize("target", [".ssh", ".ipython/profile_default/startup", "data"])
+def test_a_link_to_a_hidden_folder_is_not_taken_for_what_its_name_says(tmp_path, monkeypatch, target, start):
+    home = tmp_path.resolve()
+    monkeypatch.setenv("HOME", str(home))
+    for one in (target, "work", "repo"):
+        (home / one).mkdir(parents=True)
+    (home / "repo" / "tables").symlink_to(home / target)
+    monkeypatch.chdir(home / start)
+    shown = target == "data"
+
+    for named in (home / "repo" / "tables", Path(os.path.relpath(home / "repo" / "tables", home / start))):
+        if shown:
+            assert named_folder(named) == home / target
+        else:
+            with pytest.raises(ConfigError, match=f"a link to {home / target}, which is hidden .* name that folder"):
+                named_folder(named)
+    assert named_folder(home / target) == home / target

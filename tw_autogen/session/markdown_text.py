@@ -17,9 +17,7 @@ else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_IMAGE = re.compile(
-    r"!\[(?![^\[\]\n\\`$]{0,200}\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}\))"
-)
+_IMAGE = re.compile(r"!\[(?![^\[\]\n\\`$]{0,200}\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}\))")
 """What begins an image, but for one that brings its data."""
 _CODE = ("fence", "code_block")
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)

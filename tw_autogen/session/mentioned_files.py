@@ -15,7 +15,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from tw_autogen.conversation import file_names, is_document
 from tw_autogen.errors import near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
-from tw_autogen.secret_masking import is_secret_name
+from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
 
@@ -156,15 +156,6 @@ class NamedFiles:
 
 def _is_data(name: str) -> bool:
     return is_document(name) and not is_secret_file(name)
-
-
-def is_secret_file(name: str) -> bool:
-    """Return whether a file's name says that it holds secrets: `credentials.json`, `passwords.txt`.
-
-    Args:
-        name: The last component of its path.
-    """
-    return is_secret_name(name.partition(".")[0].removesuffix("s"))
 
 
 def _stamp(info: os.stat_result) -> Stamp:

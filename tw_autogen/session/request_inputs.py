@@ -22,12 +22,12 @@ from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
-from tw_autogen.named_folders import leads_out_reason, link_of_code
+from tw_autogen.named_folders import leads_out_reason, link_of_code, private_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.event_journal import JOURNAL
-from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles, is_secret_file
+from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
@@ -41,8 +41,6 @@ FilesWanted = Iterable[Path | str] | Path | str
 _SHOWN_CHARS = 200
 _LARGEST_COPY_BYTES = 1 << 30
 _READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
-_STORES = (os.path.join(".git", "annex"), os.path.join(".dvc", "cache"))
-"""Where tools for large files keep what their links lead to."""
 _MOST_UNREAD = 3
 """How many descriptions of earlier requests' files, and of the user's folder, the board has."""
 
@@ -110,7 +108,7 @@ def checked_inputs(
             problem = "" if path.is_file() else _no_file(path)
         except (OSError, ValueError) as error:  # too long for a name, or a NUL in it
             raise ConfigError(f"{reprlib.repr(str(path))}: no path of a file ({error})"[:300]) from error
-        if problem or (problem := _leads_out(path, distrusted) or _leads_to_private(path)):
+        if problem or (problem := _leads_out(path, distrusted) or private_reason(path, *walk_links(path), "file")):
             raise ConfigError(f"{path}: {problem}")
     paths = list({os.path.abspath(path): path for path in paths}.values())
     working_names(paths)
@@ -129,22 +127,6 @@ def _leads_out(path: Path, distrusted: Sequence[SafeFolder]) -> str:
             if one.name_of(path) or not below and _leads_over_link_in(path, one.path):
                 return leads_out_reason(one.path, path.resolve(), "file")
             return f"{one.path} is another folder than at the start, which was moved; start again where the file lies"
-    return ""
-
-
-def _leads_to_private(path: Path) -> str:
-    """Return in words why a file is not what its path says: it is a link to `~/.ssh/id_rsa`, say; empty if it is none.
-
-    Whoever has made the link, as in an archive that was unpacked, knows where such files lie; the user has not seen it.
-    """
-    target, links = walk_links(path)
-    home = os.path.realpath(os.path.expanduser("~"))
-    below = target[len(home) :] if target.startswith(f"{home}{os.sep}") else target
-    named = Path(os.path.abspath(path)).parts
-    hidden = any(one.startswith(".") and one not in named for one in Path(below).parts)
-    stored = any(f"{os.sep}{one}{os.sep}" in below for one in _STORES)
-    if links and (hidden and not stored or is_secret_file(os.path.basename(target)) and not is_secret_file(path.name)):
-        return f"a link to {target}, which is hidden or named like a secret; name that file itself if you mean it"
     return ""
 
 
