@@ -424,7 +424,7 @@ def test_files_of_a_chat_are_looked_up_in_the_folder_of_c_too(chat, tmp_path):
         screen, process = chat(server, "-C", "data")
         screen.wait_for("\n>")
         screen.type("/files fees.csv data rule.csv\n")
-        screen.wait_for("'data' is a folder; -C data lets code read")
+        screen.wait_for("'data' is a folder; --set kernel.read=data lets code read")
         screen.wait_for("'rule.csv' does not exist in")
         screen.wait_for("or data; did you mean 'data/rules.csv'?")
         screen.wait_for("with the next question: data/fees.csv")

@@ -55,6 +55,28 @@ def test_an_environment_in_the_current_folder_is_no_reason_to_import_from_there(
     assert (str(tmp_path) in sys.path) is stays
 
 
+@pytest.mark.parametrize("name", ["--mcp-config=m.csv", "--trust", "--set=kernel.sandbox=off", "-C."])
+@pytest.mark.parametrize("words", [["hi", "*"], ["-p", "hi", "*"], ["*"], ["chat", "*"]])
+def test_the_name_of_a_file_is_no_option(run, tmp_path, monkeypatch, name, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).touch()
+    (tmp_path / "m.csv").write_text("{}", encoding="utf-8")
+    listed = sorted(os.listdir())
+
+    ran = run(*(one for word in words for one in (listed if word == "*" else [word])))
+
+    assert (ran.exit_code, f"write ./{name} for the file" in ran.output) == (2, True), ran.output
+
+
+def test_behind_two_dashes_names_are_names(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "--trust").touch()
+
+    ran = run("--version", "--", "--trust")
+
+    assert ran.exit_code == 0, ran.output
+
+
 def test_a_path_that_the_shell_has_left_alone_lies_in_the_home(run, tmp_path):
     (tmp_path / "~").mkdir()
     (tmp_path / "~" / "mcp.json").write_text("{}", encoding="utf-8")
@@ -271,8 +293,12 @@ def apart(tmp_path, monkeypatch):
         (["fes.json"], "'fes.json' does not exist in {here} or {legal}; did you mean '{legal}/fees.json'? FILES are"),
         (["nosuch.csv"], "'nosuch.csv' does not exist in {here} or {legal}; FILES are data"),
         (["/nosuch.csv"], "'/nosuch.csv' does not exist; FILES are data"),
-        (["more"], "'more' is a folder; -C {legal}/more lets code read a whole folder; as files name those"),
-        (["../legal"], "'../legal' is a folder; -C ../legal lets code read a whole folder"),
+        (
+            ["more"],
+            "'more' is a folder; --set kernel.read={legal}/more lets code read a whole folder (-C {legal}/more uses "
+            "its plugins and roles too); as files name those",
+        ),
+        (["../legal"], "'../legal' is a folder; --set kernel.read=../legal lets code read a whole folder"),
     ],
 )
 def test_what_is_no_file_here_or_in_the_folder_of_c_is_said_with_both_and_a_remedy(run, apart, args, words):

@@ -367,7 +367,8 @@ def test_a_link_above_out_is_followed_once(made, target, monkeypatch):
 
 def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
     names = ("conftest.py", "Makefile", "x.pth", "tw_autogen.yaml", "Report.desktop", "uv.toml", "note.txt", "clean.py",
-             "jupyter_server_config.py", "jupyter_config.json", "Pipfile")  # fmt: skip
+             "jupyter_server_config.py", "jupyter_config.json", "Pipfile", "--checkpoint-action=exec=sh m.csv",
+             "-", "a\x1b[2J.csv", "\u202evsc.txt", "two\nlines.csv")  # fmt: skip
 
     paths = answer(made(*names)).save_files(target / "new" / "folder")
 

@@ -34,7 +34,9 @@ def test_files_of_one_name_get_their_folders_names_in_front(paths, names):
 def test_names_that_folders_do_not_tell_apart_are_an_error_with_a_remedy():
     paths = [Path("/a/b_c.csv"), Path("/a_b/c.csv"), Path("/x/a_b/c.csv"), Path("/a_b_c.csv")]
 
-    with pytest.raises(ConfigError, match=r"'/a_b/c\.csv' and '/a_b_c\.csv' would both be 'a_b_c\.csv'.*project=.* -C"):
+    with pytest.raises(
+        ConfigError, match=r"'/a_b/c\.csv' and '/a_b_c\.csv' would both be 'a_b_c\.csv'.*let code read their folder"
+    ):
         working_names(paths)
 
 
@@ -90,7 +92,9 @@ def test_a_url_is_no_file_and_says_so():
 
 
 def test_a_folder_is_an_error_with_a_remedy(tmp_path):
-    with pytest.raises(ConfigError, match=r"a folder; open_session\(project='.*'\), or -C on the command line"):
+    with pytest.raises(
+        ConfigError, match=r"a folder; settings={'kernel\.read': \['.*'\]} lets code read a whole folder"
+    ):
         checked_inputs([tmp_path], {})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import shlex
 import sys
 import tempfile
@@ -102,7 +103,7 @@ def _reads_as_question(text: str) -> bool:
 def _is_no_file(text: str, project: Path | None) -> bool:
     """Return whether a text names nothing that exists, and is not nearly the name of a file."""
     named = find_file(text, project)
-    return not is_path(Path(text), Path.exists) and named.path is None and not named.near
+    return not os.path.lexists(text) and named.path is None and not named.near
 
 
 def _is_taskweaver_project(text: str) -> bool:

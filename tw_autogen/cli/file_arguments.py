@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,11 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
         return NamedFile(None, f"{shown} is {problem}")
     for path in places:
         if is_path(path, Path.is_dir):
-            remedy = f"-C {path} lets code read a whole folder; as files name those that the question is about"
+            quoted = shlex.quote(str(path))
+            remedy = (
+                f"--set kernel.read={quoted} lets code read a whole folder (-C {quoted} uses its plugins and roles "
+                "too); as files name those that the question is about"
+            )
             return NamedFile(None, f"{shown} is a folder", remedy=remedy)
         if is_path(path, Path.exists):
             return NamedFile(None, f"{shown} is not a file")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +50,7 @@ class ErrorReportingGroup(click.Group):
         try:
             open_closed_streams()
             escape_what_libraries_say()
+            _refuse_file_names(ctx.meta.get(_TYPED, []))
             with terminating_signals_raise():
                 return super().invoke(ctx)
         except click.UsageError as error:
@@ -74,6 +77,21 @@ class ErrorReportingGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("tw-autogen: stopped", err=True)
             ctx.exit(Exit.interrupted)
+
+
+def _refuse_file_names(typed: Sequence[str]) -> None:
+    """Refuse what may be an option or the name of a file, which a pattern (`*`) has put among the arguments.
+
+    Raises:
+        click.UsageError: an argument before `--` begins with a dash, and such a file is there.
+    """
+    for one in itertools.takewhile(lambda one: one != "--", typed):
+        if one.startswith("-") and len(one) > 1 and os.path.lexists(one):
+            shown = visible(one)
+            raise click.UsageError(
+                f"{shown!r} may be an option, or the file of that name that lies here: write ./{shown} for the file, "
+                "or put -- before the files (a pattern: ./*)"
+            )
 
 
 class Commands(ErrorReportingGroup):

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from tw_autogen.conversation import folders_named, split_suffix
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.safe_folder import (
@@ -60,8 +61,9 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
 
     Args:
         artifacts: Whose files are copied. Dotfiles and names that programs run or obey, such as `conftest.py` and
-            `Makefile`, are not; nor is what has become a link, nor a Python module to the current folder, or to another
-            one that this process imports from.
+            `Makefile`, or what begins with a dash, are not; nor is what has signs in its name that can't be seen, what
+            has become a link, nor a Python module to the current folder, or to another one that this process imports
+            from.
         folder: Where to; it is made if it is missing, and no link, as `held_folder` says. Copies have mode 0644, less
             the umask.
         limit_mb: How large the files may be together, by their length: holes in them take room in the copies. What
@@ -281,8 +283,10 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
     """
     name = source.name
     parts = PurePosixPath(place).parts
-    if any(part.startswith(".") or is_protected(part) for part in parts):
+    if any(part.startswith((".", "-")) or is_protected(part) for part in parts):
         return Saved(source, None, f"{place}: programs run or obey files of this name, so it is not copied")
+    if visible_line(place) != place:
+        return Saved(source, None, f"{visible_line(place)}: its name has signs that can't be seen, so it is not copied")
     if name.casefold().endswith(_MODULES) and _imports_from(target):
         why = f"Python imports modules from {target.path}, so it is not copied there; name another folder"
         return Saved(source, None, f"{place}: {why}")

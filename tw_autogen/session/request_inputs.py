@@ -153,9 +153,7 @@ def _leads_over_link_in(path: Path, folder: Path) -> bool:
 
 def _no_file(path: Path) -> str:
     if path.is_dir():
-        return (
-            f"a folder; open_session(project={str(path)!r}), or -C on the command line, lets code read a whole folder"
-        )
+        return f"a folder; settings={{'kernel.read': [{str(path)!r}]}} lets code read a whole folder"
     return "not a file" if path.exists() else f"there is no such file{nearest_path(path)}"
 
 
@@ -185,7 +183,7 @@ def working_names(paths: Sequence[Path]) -> list[str]:
             one, other, *_ = (str(paths[at]) for at in alike)
             raise ConfigError(
                 f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
-                "their folder: open_session(project=…), or -C on the command line"
+                "their folder (kernel.read)"
             )
         deepest = max(depths[at] for at in longer)
         for at in longer:
