@@ -1,5 +1,6 @@
 """Roles of one's own: found by name and by path, and what a broken one says."""
 
+import py_compile
 import re
 from pathlib import Path
 
@@ -129,6 +130,18 @@ def test_a_roles_python_may_be_several_files_and_is_read_anew_each_time(folder):
 
     (folder / "pages.py").write_text("PAGE = 44\n", encoding="utf-8")
     assert read_role(folder).make(FakeKernel).page == 44
+
+
+def test_no_compiled_file_stands_for_a_roles_python(folder):
+    (folder / "pages.py").write_text("PAGE = 3\n", encoding="utf-8")
+    (folder / "reader.py").write_text("from .pages import PAGE\n" + PYTHON.replace('"page", 1', '"", PAGE'))
+    for name in ("pages", "reader"):
+        text = (folder / f"{name}.py").read_text(encoding="utf-8")
+        (folder / f"{name}.py").write_text("raise SystemExit('compiled')\n", encoding="utf-8")
+        py_compile.compile(folder / f"{name}.py", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+
+    assert read_role(folder).make(FakeKernel).page == 3
 
 
 # --- settings of a role ---

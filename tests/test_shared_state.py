@@ -17,7 +17,7 @@ SHARED = {
     "kernel/sandbox_levels.py _known": "what this machine's levels were found to do, so that they are tried once",
     "lazy_module.py _LAZY": "names of modules that this package imports late",
     "lazy_module.py _RUNNING": "imports of modules, of which a process has one each",
-    "plugin/host_plugin.py _IMPORTED_FROM": "folders that stand on `sys.path` while plugins are open",
+    "plugin/host_plugin.py _IMPORTED_FROM": "folders of open plugins, from which their modules import",
     "safe_folder/kept_folder.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",
     "safe_folder/kept_folder.py _UNUSED": "descriptors of such folders that are no longer needed",
     "safe_folder/kept_folder.py _USERS": "who is about to use such a descriptor",
@@ -25,6 +25,7 @@ SHARED = {
     "hosts/partner_conversation.py _ALIVE": "sessions that are closed when the process ends",
     "trust_store.py _HELD": "folders that the user trusts until the process ends, where no record can be written",
     "trusted_files.py _HOLDERS": "how many sessions of the process compare what is imported with the same files",
+    "trusted_files.py _NAMED": "folders of code that was named, of which Python's imports use no compiled file",
     "trusted_files.py _GUARDED": "folders that Python's own import system, which is one a process, compares",
 }
 

@@ -189,6 +189,8 @@ class TrustedFiles:
 _IN_USE: ContextVar[tuple[TrustedFiles | None, bool]] = ContextVar("trusted_files", default=(None, False))
 _GUARDED: dict[str, list[TrustedFiles]] = {}
 """Folders whose modules are compared when they are imported; with what, by the open sessions, the newest last."""
+_NAMED: set[str] = set()
+"""Folders that were named, of which no compiled file is used."""
 _HOLDERS: Counter[int] = Counter()
 """How many sessions compare with the same files."""
 
@@ -309,12 +311,18 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
     Args:
         folder: Of a role, or of plugins.
         files: What is compared, also in the other folders of `files.imported`: as long as an `ImportGuards` of these
-            files is open, and after that until the folder's code is loaded again otherwise. None: nothing begins, and
-            what no session holds ends.
+            files is open, and after that until the folder's code is loaded again otherwise. None: nothing is compared,
+            and what no session holds ends; modules are compiled from their sources, since whoever names a folder has
+            read these, and not what may lie compiled beside them.
     """
     names = {os.path.abspath(folder), os.path.realpath(folder)}
+    if _finder_of not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder_of)
     if files is None:
         _forget_unheld(names)
+        if not _NAMED.issuperset(names):
+            _NAMED.update(names)
+            _forget_finders(names)
         return
     names.update(files.imported)
     if all(_compared(one) is files for one in names):
@@ -322,8 +330,6 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
     for one in names:
         held = [known for known in _GUARDED.get(one, ()) if known is not files and id(known) in _HOLDERS]
         _GUARDED[one] = [*held, files]
-    if _finder_of not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder_of)
     _forget_finders(names)
 
 
@@ -391,14 +397,18 @@ def compared_loader(loader: Loader, files: TrustedFiles) -> Loader:
 
 def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     """Return what finds modules of a guarded folder, or refuses an archive's there; a hook of `sys.path_hooks`."""
+    kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
     guarded = [folder for folder in _GUARDED if any(_is_below(one, folder) for one in names)]
     files = _compared(max(guarded, key=len, default=""))
     if files is None:
-        raise ImportError("no folder of which modules are compared", path=entry)
+        below = [(one, folder) for one in names for folder in _NAMED if _is_below(one, folder)]
+        if not os.path.isdir(entry) or not any("-packages" not in one[len(folder) :] for one, folder in below):
+            raise ImportError("no folder of which modules are compared", path=entry)
+        usual = (machinery.ExtensionFileLoader, SourceLoader, machinery.SourcelessFileLoader)
+        return machinery.FileFinder(entry, *zip(usual, kinds, strict=True))  # type: ignore[arg-type]  # as below
     if not os.path.isdir(entry):
         return _ArchiveFinder(zipimporter(entry))
-    kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)
     loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)
     details = [(functools.partial(loader, files=files), kind) for loader, kind in zip(loaders, kinds, strict=True)]
     return machinery.FileFinder(entry, *details)  # type: ignore[arg-type]  # it calls what makes a loader
@@ -441,12 +451,12 @@ def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
 
 
 class SourceLoader(machinery.SourceFileLoader):
-    """Loads Python from the bytes that were compared, never from a compiled file.
+    """Loads Python from its source, or from the bytes of it that were compared, never from a compiled file.
 
     Args:
         name: The module's.
         path: Its file.
-        files: What it is compared with; None: it is loaded as usual.
+        files: What it is compared with; None: nothing.
     """
 
     def __init__(self, name: str, path: str, files: TrustedFiles | None = None) -> None:
@@ -460,7 +470,7 @@ class SourceLoader(machinery.SourceFileLoader):
             ImportError: the file is not as it was hashed.
         """
         if self._files is None:
-            return super().get_code(fullname)
+            return self.source_to_code(self.get_data(self.path), self.path)
         content = _import_content(self._files, fullname, self.path)
         with contextlib.suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
             lines = [f"{line}\n" for line in python_lines(decode_source(content))]

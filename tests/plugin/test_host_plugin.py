@@ -1,5 +1,6 @@
 import inspect
 import json
+import py_compile
 import sys
 from pathlib import Path
 
@@ -174,3 +175,61 @@ def test_each_session_has_its_own_plugin(host):
 
     assert (first(0), first(0), second(0)) == (1, 2, 1)
     assert "taskweaver" not in {name for name, one in sys.modules.items() if getattr(one, "__file__", None)}
+
+
+NEIGHBOURLY = """\
+from tw_autogen.plugin import register_plugin
+from near import WORD
+
+
+@register_plugin
+def f(a, b=2):
+    import importlib
+
+    import outer
+    return WORD, importlib.import_module(a).WORD, outer.seek("nobody_has_this")
+"""
+
+
+def test_what_lies_beside_a_plugin_is_imported_by_its_own_modules_only(host, tmp_path, monkeypatch):
+    source, installed = tmp_path / "source", tmp_path / "installed"
+    installed.mkdir()
+    monkeypatch.syspath_prepend(str(installed))
+    (installed / "outer.py").write_text(
+        "import importlib\n\n\ndef seek(name):\n    try:\n        return importlib.import_module(name)\n"
+        "    except ImportError:\n        return None\n",
+        encoding="utf-8",
+    )
+    for name, text in (
+        ("near.py", "from far.deep import WORD\n"),
+        ("far/__init__.py", ""),
+        ("far/deep.py", "from next_door import WORD\n"),
+        ("next_door.py", "WORD = 'next door'\n"),
+        ("late.py", "WORD = 'late'\n"),
+        ("nobody_has_this.py", "raise SystemExit('a stranger')\n"),
+    ):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text(text, encoding="utf-8")
+
+    call = host(NEIGHBOURLY)
+
+    assert call("late") == ("next door", "late", None)
+    assert str(source) not in sys.path
+    call.close()
+    with pytest.raises(ModuleNotFoundError):
+        call("later")
+
+
+def test_no_compiled_file_stands_for_what_lies_beside_a_plugin(host, tmp_path):
+    source = tmp_path / "source"
+    for name in ("near_one", "far_one/deep"):
+        path = source / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("WORD = 'compiled'\n", encoding="utf-8")
+        py_compile.compile(path, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        path.write_text("WORD = 'read'\n", encoding="utf-8")
+
+    imports = "from near_one import WORD\nfrom far_one.deep import WORD as DEEP\n"
+    call = host(imports + TASKWEAVER.replace("return a, b", "return WORD, DEEP"))
+
+    assert call("x")[:2] == ("read", "read")

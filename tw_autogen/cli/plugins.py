@@ -42,6 +42,7 @@ from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
+from tw_autogen.trusted_files import guard_imports
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(
@@ -255,6 +256,7 @@ def _function(origin: str) -> Any:
     before = list(sys.path)
     try:
         if file.suffix == ".py":
+            guard_imports(file.resolve().parent, None)
             sys.path.insert(0, str(file.resolve().parent))
         elif importlib.util.find_spec(top := place.partition(".")[0]) is None:  # nothing of this folder is imported
             raise ConfigError(

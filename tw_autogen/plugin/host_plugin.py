@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
+import os
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from importlib import machinery
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tw_autogen.closing import Closing
@@ -22,7 +26,9 @@ from tw_autogen.trusted_files import guard_imports
 
 CallModel = Callable[[list[dict[str, Any]]], str]
 _IMPORTED_FROM: Counter[str] = Counter()
-"""How many plugins are loaded from a folder that stands on `sys.path` for them."""
+"""How many open plugins were loaded from a folder."""
+_OF_IMPORTS = ("<frozen importlib", importlib.__file__)
+"""Files of the code by which Python imports."""
 _CHANGING = threading.Lock()
 
 
@@ -135,15 +141,13 @@ class _ImportsBeside(Closing):
     def __init__(self, spec: PluginSpec) -> None:
         self._folder = "" if spec.connect else str(spec.source().resolve().parent)
         with _CHANGING:
-            if self._folder in sys.path and not _IMPORTED_FROM[self._folder]:
-                self._folder = ""  # it stands there for others
             if self._folder:
                 _IMPORTED_FROM[self._folder] += 1
-                if self._folder not in sys.path:
-                    sys.path.append(self._folder)  # at the end: it shadows nothing
+                if _NeighbourFinder not in sys.meta_path:
+                    sys.meta_path.append(_NeighbourFinder)  # at the end: it shadows nothing
 
     def close(self) -> None:
-        """Take the folder away again, unless another plugin was loaded from it."""
+        """Look there no more, unless another plugin was loaded from the folder."""
         folder, self._folder = self._folder, ""
         with _CHANGING:
             if not folder:
@@ -151,8 +155,41 @@ class _ImportsBeside(Closing):
             _IMPORTED_FROM[folder] -= 1
             if not _IMPORTED_FROM[folder]:
                 del _IMPORTED_FROM[folder]
-                if folder in sys.path:
-                    sys.path.remove(folder)
+
+
+class _NeighbourFinder:
+    """Finds what lies beside a plugin for the modules of that folder only.
+
+    On `sys.path` the folder would be everybody's: packages look for others that may be there (`import numexpr`), and
+    would get whatever has such a name in a folder that somebody else has made.
+    """
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> machinery.ModuleSpec | None:
+        """Return what is imported, if it lies beside whoever imports it and a plugin there is open; None otherwise.
+
+        Args:
+            name: The module's.
+            path: Of the package that it is in; None: it is in none, and only then looked for.
+            target: As of `importlib.abc.MetaPathFinder`.
+        """
+        if path is not None:
+            return None
+        importer = os.path.dirname(_importer())
+        with _CHANGING:
+            folders = tuple(_IMPORTED_FROM)
+        beside = [one for one in folders if importer == one or importer.startswith(f"{one}{os.sep}")]
+        return machinery.PathFinder.find_spec(name, beside, target) if beside else None
+
+
+def _importer() -> str:
+    """Return the file of the code that imports something now; empty if it has none."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OF_IMPORTS):
+        frame = frame.f_back
+    return frame.f_code.co_filename
 
 
 def _load(spec: PluginSpec, context: PluginContext) -> Callable[..., Any]:

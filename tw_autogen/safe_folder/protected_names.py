@@ -20,8 +20,9 @@ _NAMES = frozenset({
     ".git", ".gitattributes", ".gitmodules", ".gitignore", ".hg", ".hgrc", ".svn", ".githooks", ".husky", ".github",
     ".gitlab-ci.yml", ".pre-commit-config.yaml", ".vscode", ".idea", ".devcontainer", ".editorconfig", ".envrc",
     ".env", ".env.local", ".venv", "venv", ".mcp.json", "mcp.json", ".claude", ".cursor", ".codex", ".gemini",
-    "claude.md", "claude.local.md", "agents.md", "gemini.md", ".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc",
-    ".zshenv",    ".zprofile", ".zlogin", ".gdbinit", ".inputrc", ".vimrc", ".exrc", ".ssh", ".npmrc",
+    "claude.md", "claude.local.md", "agents.md", "gemini.md", ".bashrc", ".bash_profile", ".bash_login",
+    ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".gdbinit", ".inputrc", ".vimrc", ".exrc",
+    ".ssh", ".npmrc",
     # Python
     "conftest.py", "sitecustomize.py", "usercustomize.py", "setup.py", "setup.cfg", "pyproject.toml", "pyvenv.cfg",
     "tox.ini", "noxfile.py", "tasks.py", "dodo.py", ".pdbrc", "pylintrc", ".pylintrc", "mypy.ini", ".flake8",

@@ -170,6 +170,10 @@ STREAM, DATAGRAM, RAW, SEQUENCED, CLOEXEC = 1, 2, 3, 5, 0o2000000
         ("network", "fcntl", (3, 1024, 1), "EPERM"),
         ("namespaces", "fcntl", (3, 8, OTHER), ALLOW),  # F_SETOWN
         ("old landlock", "fcntl", (3, 2), ALLOW),
+        ("namespaces", "ioctl", (3, 0x40305828), "EPERM"),  # FS_IOC_RESVSP, takes room on the disk in no time
+        ("landlock", "ioctl", (3, 0x4030582A), "EPERM"),
+        ("landlock", "ioctl", (3, 0x40086602), "EPERM"),  # FS_IOC_SETFLAGS, also of a file that is open for reading
+        ("landlock", "ioctl", (3, 0x80086601), ALLOW),
         ("namespaces", "ioctl", (0, 0x5412), "EPERM"),  # TIOCSTI
         ("namespaces", "ioctl", (0, 0x541C), "EPERM"),  # TIOCLINUX
         ("namespaces", "ioctl", (0, 0x8901), "EPERM"),  # FIOSETOWN

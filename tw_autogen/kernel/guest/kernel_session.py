@@ -6,6 +6,7 @@ import builtins
 import importlib.util
 import os
 import platform
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,9 @@ class Session:
         file = path or f"<plugin {name}>"
         several = self.plugin_files.get(file, name) != name  # an error in such a file is named for the file
         self.plugin_files[file] = Path(file).stem if several else name
+        beside = path.replace("\\", "/").rpartition("/")[0] if path else ""
+        if beside and beside not in sys.path:
+            sys.path.append(beside)  # at the end: it shadows nothing
         self._functions[name] = load_plugin(name, asked["source"], ctx=self.ctx, settings=asked["settings"], path=path)
         self.restore()
 

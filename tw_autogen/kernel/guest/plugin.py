@@ -172,7 +172,7 @@ def load_plugin(
         source: Python text.
         ctx: Handed to a class; a registered function runs without one.
         settings: Handed to a class as `config`.
-        path: The file that the source came from; modules beside it can be imported.
+        path: The file that the source came from; the caller sees to it that modules beside it can be imported.
 
     Returns:
         A function of that name, with the docstring of the plugin.
@@ -257,10 +257,6 @@ def _run(name: str, source: str, path: str | None) -> types.ModuleType:
     module.__file__ = path or f"<plugin {name}>"
     lines = [f"{line}\n" for line in code_lines(source)]
     linecache.cache[module.__file__] = (len(source), None, lines, module.__file__)
-    if path is not None:
-        beside = path.replace("\\", "/").rpartition("/")[0]
-        if beside and beside not in sys.path:
-            sys.path.append(beside)  # at the end: it shadows nothing
     sys.modules[module.__name__] = module  # dataclasses and pickle look there
     try:
         exec(compile(source, module.__file__, "exec", dont_inherit=True), vars(module))

@@ -112,6 +112,9 @@ _NEW_NAMESPACES = 0x7E020080
 _CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
 _UNIX, _STREAM, _SEQUENCED, _KIND_OF_SOCKET = 1, 1, 5, 0xF
 _OF_TERMINALS = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX; FIOSETOWN, SIOCSPGRP: signals to another process
+_OF_SPACE = (0x40305828, 0x4030582A, 0x40305839, 0x40305824, 0x40305826)  # as `fallocate`: RESVSP, ZERO_RANGE, ALLOCSP
+_OF_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40086604)  # SETFLAGS, FSSETXATTR, SETVERSION: also of
+# files that are open for reading only
 _SET_OWNER, _SET_LEASE = (8, 15), 1024  # F_SETOWN, F_SETOWN_EX; F_SETLEASE
 _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
@@ -242,7 +245,7 @@ def _program(
         "clone": _if_argument(0, _JUMP_ANY, _NEW_NAMESPACES, _NO)
         + _if_masked(0, _CLONE_THREAD | _CLONE_FILES, _CLONE_THREAD, _NO)  # would hide what it has open
         + _YES,
-        "ioctl": _if_one_of(1, _OF_TERMINALS, _NO) + _YES,
+        "ioctl": _if_one_of(1, (*_OF_TERMINALS, *_OF_SPACE, *_OF_FLAGS), _NO) + _YES,
         "fallocate": _error(errno.EOPNOTSUPP),  # libc then writes zeros
         "fcntl": _if_one_of(1, (_SET_LEASE,), _NO) + _YES,
         "memfd_create": _NONE if shared_bytes else _YES,
