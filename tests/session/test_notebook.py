@@ -1,5 +1,6 @@
 import base64
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -324,11 +325,20 @@ def test_an_export_obeys_no_template_or_configuration_of_the_current_folder(
         ("<!-- x -->", "&lt;!-- x -->"),
         ("", ""),
         ("![a](http://x/y) `![`", "!&#91;a](http://x/y) `!&#91;`"),
-        ("![a][r]\n\n[r]: //x/y", "!&#91;a][r]\n\n[r]: //x/y"),
+        ("![a][r]\n\n[r]: //x/y", "!&#91;a][r]\n\n[r]&#58; //x/y"),
         ("[![a](x)](y)", "[!&#91;a](x)](y)"),
         ("![a](data:image/png;base64,AAAA)", "![a](data:image/png;base64,AAAA)"),
-        ("![a](data:image/svg+xml;base64,AAAA)", "!&#91;a](data:image/svg+xml;base64,AAAA)"),
-        ("![c](data: x", "!&#91;c](data: x"),
+        ("![a](data:image/svg+xml;base64,AAAA)", "!&#91;a]&#40;data:image/svg+xml;base64,AAAA)"),
+        ("![c](data: x", "!&#91;c]&#40;data: x"),
+        (
+            "[a](javascript:x) [b](b.csv) [c](<x:y>)",
+            "[a]&#40;javascript:x) [b](b.csv) [c]&#40;<x:y>)".replace("<x", "&lt;x"),
+        ),
+        (
+            "[a](\ndata:text/html,x) [d](https://x/y) [e](file:///a)",
+            "[a]&#40;\ndata:text/html,x) [d](https://x/y) [e](file:///a)",
+        ),
+        ("[a]: javascript:x\n[b]: https://x", "[a]&#58; javascript:x\n[b]: https://x"),
         ("http://x/doc\\<img src=//x>", "http://x/doc\\&lt;img src=//x>"),
         ("|a|b|\n|-|-|\n| ` | <b> ` |", "|a|b|\n|-|-|\n| ` | &lt;b> ` |"),
         ("$a < b$ and $$x^2$$", "$a < b$ and $$x^2$$"),
@@ -342,6 +352,9 @@ def test_html_and_addresses_of_images_in_words_are_shown_as_text(text, shown):
     ("text", "cells"),
     [
         ("a\n\n```python\n<b>\n```\n<b>", ["a", "```python\n<b>\n```", "&lt;b>"]),
+        ("```mermaid\n<b>\n```", ["```\n<b>\n```"]),
+        ("# R\n\n<div>\n```\n\n```\n<b>", ["# R\n\n&lt;div>", "```\n\n```", "&lt;b>"]),
+        (" ```sql\n a<b\n   c<d\n```\n\n\ta <b\n\t\tc <d", ["```sql\na<b\n  c<d\n```", "```\na <b\n\tc <d\n```"]),
         ("$$\n~~~ {.x}\n$$ <b>\n~~~", ["$$", "```\n$$ <b>\n```"]),
         ("so:\n~~~\n1", ["so:", "```\n1\n```"]),
         ("so:\n````\n```", ["so:", "````\n```\n````"]),
@@ -368,10 +381,15 @@ AROUND = [
     "[1]: http://x{tag}{tag} {a}{b}",
     "~~`~~{tag}`{a}{b}",
     "{a}{b}\n: `\n: {tag}`",
+    "```mermaid\n{tag}\n{a}{b}\n```",
+    "# R\n\n<div>\n```\n\n```\n{tag}{a}{b}",
 ]
 
 
-@pytest.mark.parametrize("tag", ["<script>alert(1)</script>", "![p](http://127.0.0.1/x.png)"])
+@pytest.mark.parametrize(
+    "tag",
+    ["<script>alert(1)</script>", "![p](http://127.0.0.1/x.png)", "[p](javascript:alert(1))", "[p](data:text/html,1)"],
+)
 @pytest.mark.parametrize("form", AROUND)
 def test_a_formula_opens_no_code_for_the_programs_that_show_notebooks(form, tag):
     filters = pytest.importorskip("nbconvert.filters.markdown_mistune")
@@ -380,10 +398,10 @@ def test_a_formula_opens_no_code_for_the_programs_that_show_notebooks(form, tag)
 
         cells = [cell.source for cell in notebook([RoundClosed("r", "answered", text, "", "", 1.0, {})]).cells]
 
-        page = "".join(map(filters.markdown2html_mistune, cells))
+        pages = [*map(filters.markdown2html_mistune, cells), MarkdownIt("commonmark").render("\n\n".join(cells))]
 
-        assert "<script" not in page, text
-        assert "<img" not in page, text
+        for page in pages:  # the last one as of an `.md`
+            assert not re.search(r"<(script|img)|href=.(javascript|data):", page), text
 
 
 def test_a_request_and_the_names_of_its_files_make_no_formula_together():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 
 def leave_out_current_folder(package: str) -> None:
@@ -21,7 +20,7 @@ def leave_out_current_folder(package: str) -> None:
     relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []
     if not any(os.path.realpath(one or os.curdir) == here for one in relative):
         return
-    if str(Path(os.path.realpath(package)).parents[2]) == here:
+    if os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package)))) == here:
         return
     sys.path[:] = [one for one in sys.path if os.path.realpath(one) != here]
     sys.stderr.write(

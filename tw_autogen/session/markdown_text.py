@@ -17,9 +17,15 @@ else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_IMAGE = re.compile(r"!\[(?![^\[\]\n\\`$]{0,200}\]\(data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}\))")
+_PICTURE = r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}\)"
+_IMAGE = re.compile(rf"!\[(?![^\[\]\n\\`$]{{0,200}}\]\({_PICTURE})")
 """What begins an image, but for one that brings its data."""
+_LINK = re.compile(rf"\]\((?!https?://|file:///|{_PICTURE}|#|[\w ./%-]*\))")
+_DEFINITION = re.compile(r"\]:(?![ \t]*https?://)")
+"""What begins the address of a link, here or for links elsewhere, unless it runs nothing (`javascript:` does)."""
 _CODE = ("fence", "code_block")
+_LANGUAGES = ("bash", "csv", "json", "python", "r", "sh", "sql", "text", "toml", "yaml")
+"""Of blocks of code: what others are, a program may draw (`mermaid`)."""
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
 """Signs of Markdown that code has printed on purpose."""
 _ALIGNED = re.compile(r"^(?![ \t]*\|).*\S {2,}\S", re.M)
@@ -98,14 +104,22 @@ def markdown_cells(markdown: str) -> list[str]:
     text = _lines(markdown)
     if not is_quickly_rendered(text):
         return [fenced(text)]
-    lines, pieces, begin = text.split("\n"), list[str](), 0
-    for token in _parser().parse(text):
+    inert = without_html(text)
+    as_written, lines, pieces, begin = text.split("\n"), inert.split("\n"), list[str](), 0
+    for token in _parser().parse(inert):  # what is shown is what is read: a tag that is none any more begins no block
         if token.type in _CODE and token.level == 0 and token.map:
-            pieces += [without_html("\n".join(lines[begin : token.map[0]]))]
-            language = re.match(r"[\w+-]*", token.info.strip())
-            pieces += [fenced(token.content.removesuffix("\n"), language[0] if language else "")]
+            at = token.map[0] + (token.type == "fence")
+            code = [
+                said if (more := len(line) - len(shown)) < 0 else said[more:]
+                for shown, line, said in zip(
+                    token.content.removesuffix("\n").split("\n"), lines[at:], as_written[at:], strict=False
+                )
+            ]
+            language = token.info.strip()
+            pieces += ["\n".join(lines[begin : token.map[0]])]
+            pieces += [fenced("\n".join(code), language if language in _LANGUAGES else "")]
             begin = token.map[1]
-    pieces += [without_html("\n".join(lines[begin:]))]
+    pieces += ["\n".join(lines[begin:])]
     return [one.strip("\n") for one in pieces if one.strip()]
 
 
@@ -113,7 +127,8 @@ def without_html(markdown: str) -> str:
     """Return Markdown whose HTML is shown as text, in its code too: programs differ on what is code.
 
     A formula, the end of an address or a cell of a table can take away what begins code. So are images by address,
-    which whoever looks at them would load; pictures that bring their data stay.
+    which whoever looks at them would load, and links that are no address of the web, a file or a place in the text;
+    pictures that bring their data stay. Lines stay lines.
 
     Args:
         markdown: Written by a user or a model.
@@ -122,12 +137,14 @@ def without_html(markdown: str) -> str:
         >>> without_html("a < b, <b>c</b>, ![chart](http://x/a.png)")
         'a < b, &lt;b>c&lt;/b>, !&#91;chart](http://x/a.png)'
     """
-    return _IMAGE.sub("!&#91;", _TAG.sub("&lt;", markdown))
+    return _DEFINITION.sub("]&#58;", _LINK.sub("]&#40;", _IMAGE.sub("!&#91;", _TAG.sub("&lt;", markdown))))
 
 
 def with_html_signs(markdown: str) -> str:
     """Return what `without_html` was given, for a renderer that takes nothing in it for HTML."""
-    return markdown.replace("&lt;", "<").replace("!&#91;", "![")
+    for sign, written in (("&lt;", "<"), ("!&#91;", "!["), ("]&#40;", "]("), ("]&#58;", "]:")):
+        markdown = markdown.replace(sign, written)
+    return markdown
 
 
 @cache
