@@ -16,6 +16,8 @@ UNTRUSTED_FOLDERS: set[str] = set()
 """Current folders of this process in which paths were named while nobody had trusted them, without links."""
 TRUSTED_FOLDERS: set[str] = set()
 """Current folders that were trusted, or named as the project, when the newest session was opened there."""
+_OF_SYSTEM = ("/proc", "/sys", "/dev")
+"""Where files tell what a program holds (`/proc/self/environ`), or are none."""
 _STORES = (os.path.join(".git", "annex"), os.path.join(".dvc", "cache"))
 """Where tools for large files keep what their links lead to."""
 
@@ -101,16 +103,33 @@ def private_reason(path: Path | str, target: str, links: Sequence[str], what: st
         links: Those on the way.
         what: `file` or `folder`.
     """
+    named = Path(os.path.abspath(path)).parts
     if not links:
         return ""
+    if any(_is_in(target, one) for one in _OF_SYSTEM) and f"{os.sep}{''.join(named[1:2])}" not in _OF_SYSTEM:
+        return f"a link to {target}, which is of the system; name that {what} itself if you mean it"
     home = os.path.realpath(os.path.expanduser("~"))
     below = target[len(home) :] if _is_in(target, home) else target
-    named = Path(os.path.abspath(path)).parts
-    hidden = any(one.startswith(".") and one not in named for one in Path(below).parts)
-    hidden = hidden and not any(f"{os.sep}{one}{os.sep}" in below for one in _STORES)
-    if hidden or is_secret_file(os.path.basename(target)) and not is_secret_file(named[-1]):
+    new = [one for one in Path(below).parts if one not in named]
+    stored = any(f"{os.sep}{one}{os.sep}" in below for one in _STORES)
+    hidden = not stored and any(one.startswith(".") and not one.startswith("..") for one in new)
+    if hidden or any(map(is_secret_file, new)):
         return f"a link to {target}, which is hidden or named like a secret; name that {what} itself if you mean it"
     return ""
+
+
+def refuse_private(path: Path | str, what: str) -> None:
+    """Refuse a file or folder that is not what its path says.
+
+    Args:
+        path: As it is named; its last component need not exist.
+        what: As of `private_reason`.
+
+    Raises:
+        ConfigError: as `private_reason` says.
+    """
+    if problem := private_reason(path, *_walked(path), what):
+        raise ConfigError(f"{path}: {problem}")
 
 
 def link_of_code(path: Path | str, writable: Iterable[str] = ()) -> str:

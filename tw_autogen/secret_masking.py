@@ -27,6 +27,14 @@ _NAMED = re.compile(
     r"""(?P<before>(?<![\w.-])["']?(?P<name>[\w.-]{1,100})["']?[ \t]{0,8}[:=][ \t]{0,8}["']?)"""
     r"""(?P<value>[^\s"',;{}\[\]]{8,500})"""
 )
+_KEY_FILES = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn")
+_FILE = re.compile(
+    r"id_(rsa|dsa|ecdsa|ed25519)|ssh_host_|g?shadow-?$|kubeconfig|wallet\.dat|oai_config_list"
+    r"|([^.]*[-_.])?(secrets?|passwords?|passwd|credentials?|private[-_]?keys?|api[-_]?keys?|tokens?)([-_.]|$)"
+    r"(?!counts?\b)",
+    re.IGNORECASE,
+)
+"""What files of keys are called; `kernel.guest.folder_listing` lists none of these for models, and has more."""
 _MASK = "[secret]"
 _PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
 
@@ -48,10 +56,11 @@ def is_secret_file(name: str) -> bool:
         name: The last component of its path.
 
     Example:
-        >>> is_secret_file("passwords.txt"), is_secret_file("prices.csv")
-        (True, False)
+        >>> is_secret_file("passwords.txt"), is_secret_file("id_rsa"), is_secret_file("prices.csv")
+        (True, True, False)
     """
-    return is_secret_name(name.partition(".")[0].removesuffix("s"))
+    stem = name.partition(".")[0].removesuffix("s")
+    return is_secret_name(stem) or name.lower().endswith(_KEY_FILES) or _FILE.match(name) is not None
 
 
 def is_secret(name: str, value: object) -> bool:

@@ -405,8 +405,9 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
         below = [(one, folder) for one in names for folder in _NAMED if _is_below(one, folder)]
         if not os.path.isdir(entry) or not any("-packages" not in one[len(folder) :] for one, folder in below):
             raise ImportError("no folder of which modules are compared", path=entry)
-        usual = (machinery.ExtensionFileLoader, SourceLoader, machinery.SourcelessFileLoader)
-        return machinery.FileFinder(entry, *zip(usual, kinds, strict=True))  # type: ignore[arg-type]  # as below
+        extensions, sources, compiled = kinds
+        usual = (machinery.ExtensionFileLoader, extensions), (SourceLoader, sources)
+        return machinery.FileFinder(entry, *usual, (machinery.SourcelessFileLoader, compiled))
     if not os.path.isdir(entry):
         return _ArchiveFinder(zipimporter(entry))
     loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)

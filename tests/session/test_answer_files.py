@@ -12,12 +12,15 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Round, folders_named
+from tw_autogen.errors import ConfigError
 from tw_autogen.events import HooksMade, SessionClosed
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.session import Answer, AnswerFiles, Session
 from tw_autogen.session.answer_files import save_files
+from tw_autogen.session.export import export_session
+from tw_autogen.session.notebook import write_notebook
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
@@ -397,6 +400,28 @@ def test_a_python_module_is_saved_nowhere_that_python_imports_from(made, target,
     kept = [one.path.name for one in saved if one.path]
     assert kept == ([one.name for one in files] if way == "elsewhere" else ["run.sh"])
     assert way == "elsewhere" or "pandas.py: Python imports modules from" in saved[0].problem
+
+
+@pytest.mark.parametrize("way", ["save", "out", "export", "notebook"])
+def test_nothing_is_written_over_a_link_to_a_hidden_folder(made, tmp_path, monkeypatch, way):
+    home = tmp_path.resolve() / "home"
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".ipython" / "startup").mkdir(parents=True)
+    (home / "Downloads").mkdir()
+    (home / "Downloads" / "results").symlink_to(home / ".ipython")
+    place = home / "Downloads" / "results" / "startup"
+
+    chart = [Artifact(one.name, "file", one.path) for one in made("chart.png")]
+    write = {
+        "save": lambda: save_files(chart, place),
+        "out": lambda: AnswerFiles(home, out=place),
+        "export": lambda: export_session(tmp_path, place / "x.py"),
+        "notebook": lambda: write_notebook([], place / "x.ipynb"),
+    }
+
+    with pytest.raises(ConfigError, match=r"results/startup: a link to .*\.ipython/startup, which is hidden"):
+        write[way]()
+    assert os.listdir(home / ".ipython" / "startup") == []
 
 
 def test_out_and_a_grant_take_all_files_and_an_unchanged_one_is_copied_once(made, target, tmp_path):

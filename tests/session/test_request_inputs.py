@@ -58,8 +58,14 @@ def test_a_variable_that_would_hide_a_name_of_pythons_is_an_error_with_another_n
         checked_inputs([], {name: 1})
 
 
-PRIVATE = [".ssh/id_rsa", ".config/x/y.json", "work/.env", "keys/credentials.json"]
-SHOWN = ["data/sales-2024.csv", "repo/.git/annex/objects/x/y.csv", "repo/.dvc/cache/files/x.csv"]
+PRIVATE = [
+    ".ssh/id_rsa", ".config/x/y.json", "work/.env", "tables/credentials.json", "tables/mine.pem", "secrets/db.txt",
+    "tables/id_rsa", "tables/site.ovpn",
+]  # fmt: skip
+SHOWN = [
+    "data/sales-2024.csv", "mounted/..2024_11_28/sales.csv", "repo/.git/annex/objects/x/y.csv",
+    "repo/.dvc/cache/files/x.csv",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("start", ["", "Downloads", "Downloads/sales", "elsewhere"])
@@ -84,6 +90,15 @@ def test_a_link_to_what_is_hidden_is_not_taken_for_the_file_that_its_name_says(t
             ):
                 checked_inputs([named], {})
     assert checked_inputs([home / target], {}) == [home / target]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="only Linux shows a program's variables so")
+@pytest.mark.parametrize("target", ["/proc/self/environ", "/proc/self/task/../environ", "/proc/self/fd/0"])
+def test_no_link_leads_to_what_this_program_holds(tmp_path, target):
+    (tmp_path / "data.csv").symlink_to(target)
+
+    with pytest.raises(ConfigError, match=r"data\.csv: (a link to /proc/\d+/\S+, which is of the system|not a file)"):
+        checked_inputs([tmp_path / "data.csv"], {})
 
 
 def test_a_url_is_no_file_and_says_so():

@@ -86,6 +86,7 @@ class Answer:
 
         Raises:
             OSError: the folder can't be made or opened.
+            ConfigError: a link on the way leads to a hidden folder.
         """
         saved = save_files(self.artifacts, Path(folder), limit_mb=limit_mb)
         for one in saved:

@@ -16,6 +16,7 @@ from tw_autogen.conversation import folders_named, split_suffix
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
+from tw_autogen.named_folders import refuse_private
 from tw_autogen.safe_folder import (
     KERNEL_FOLDERS,
     SafeFolder,
@@ -74,7 +75,9 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
 
     Raises:
         OSError: the folder can't be made or opened, or a link is in the way, which the message names.
+        ConfigError: a link leads to a hidden folder, as `private_reason` says.
     """
+    refuse_private(folder, "folder")
     with held_folder(folder) as target:
         room = _Room(limit_mb)
         return [_saved(path, target, room, path.name) for path in dict.fromkeys(one.path for one in artifacts)]
@@ -137,6 +140,9 @@ class AnswerFiles:
         limit_mb: As of `save_files`, for one answer.
         earlier: Events of a session that is gone on with: what was copied to this place is known from them.
         emit: Called with an event for each copy.
+
+    Raises:
+        ConfigError: `out` is reached over a link to a hidden folder, as `private_reason` says.
     """
 
     def __init__(
@@ -156,6 +162,8 @@ class AnswerFiles:
         self.places = (*own, self.folder)
         """Where the user's files may lie."""
         self._out = Path(os.path.abspath(out)) if out else None
+        if self._out is not None:
+            refuse_private(self._out, "folder")
         self._place = _place_of(self._out, [Path.cwd(), *own, *KERNEL_FOLDERS]) if self._out else self.folder
         self._granted = self._for_good = False
         self.refused = ""

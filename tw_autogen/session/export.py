@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import is_quickly_colored, visible
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.named_folders import refuse_private
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import markdown_html, output_html
 from tw_autogen.session.earlier_session import read_events
@@ -56,11 +57,12 @@ def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
 
     Raises:
         ConfigError: the journal is missing or damaged, no such format is known, the file is there already, or it can't
-            be written.
+            be written, or a link on the way leads to a hidden folder.
     """
     ending = path.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         raise ConfigError(f"{path}: a session is written as {', '.join(f'.{one}' for one in FORMATS)}")
+    refuse_private(path.parent, "folder")
     if not replace and os.path.lexists(path):
         raise ConfigError(f"{path} is there already; take another name, or say --force to replace it")
     events = read_events(folder)

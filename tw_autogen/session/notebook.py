@@ -23,6 +23,7 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.named_folders import refuse_private
 from tw_autogen.number_sources import number_sources
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
@@ -82,8 +83,10 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, be
 
     Raises:
         OSError: it can't be written, or a link that code may have made is in the way.
+        ConfigError: a link on the way leads to a hidden folder.
     """
     path = Path(path)
+    refuse_private(path.parent, "folder")
     with held_folder(path.parent) as folder:
         folder.write_file(path.name, (nbformat.writes(notebook(events, below=below)) + "\n").encode())
     return path
