@@ -333,6 +333,15 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
     _forget_finders(names)
 
 
+def loads_code_of(folder: Path) -> bool:
+    """Return whether this process has loaded roles or plugins of a folder, so that modules of it may be imported.
+
+    Args:
+        folder: Any.
+    """
+    return not {os.path.abspath(folder), os.path.realpath(folder)}.isdisjoint({*_NAMED, *_GUARDED})
+
+
 class ImportGuards(Closing):
     """Keeps imports compared for as long as a session is open that has loaded code of a trusted folder.
 

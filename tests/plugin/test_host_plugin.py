@@ -191,9 +191,12 @@ def f(a, b=2):
 """
 
 
-def test_what_lies_beside_a_plugin_is_imported_by_its_own_modules_only(host, tmp_path, monkeypatch):
-    source, installed = tmp_path / "source", tmp_path / "installed"
-    installed.mkdir()
+@pytest.mark.parametrize("where", ["installed", "source/.venv/lib/python3.11/site-packages"])
+def test_what_lies_beside_a_plugin_is_imported_by_its_own_modules_only(host, tmp_path, monkeypatch, where):
+    source, installed = tmp_path / "source", tmp_path / where
+    installed.mkdir(parents=True)
+    for name in ("near", "far", "far.deep", "next_door", "late", "outer"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(installed))
     (installed / "outer.py").write_text(
         "import importlib\n\n\ndef seek(name):\n    try:\n        return importlib.import_module(name)\n"

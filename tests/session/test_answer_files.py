@@ -23,6 +23,7 @@ from tw_autogen.session.export import export_session
 from tw_autogen.session.notebook import write_notebook
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.trusted_files import guard_imports
 
 NAMED = [
     ("chart.png", "plot it, save as chart.png"),
@@ -378,6 +379,16 @@ def test_names_that_programs_obey_are_saved_nowhere(made, target, caplog):
     assert [one.name for one in paths] == ["note.txt", "clean.py"]
     assert "conftest.py: programs run or obey files of this name" in caplog.text
     assert all(map(is_protected, names[:6]))
+
+
+def test_a_python_module_is_not_saved_beside_a_plugin_that_was_loaded(made, target):
+    (target / "code").mkdir()
+    guard_imports(target / "code", None)
+    (module,) = made("helper.py")
+
+    (saved,) = save_files([Artifact("helper.py", "file", module.path)], target / "code")
+
+    assert "helper.py: Python imports modules from" in saved.problem
 
 
 @pytest.mark.parametrize("way", ["current", "on the path", "elsewhere", "out", "grant"])

@@ -23,6 +23,7 @@ from tw_autogen.safe_folder import (
     held_folder,
     is_protected,
 )
+from tw_autogen.trusted_files import loads_code_of
 
 _Stamp = tuple[int, ...]
 _MOST_OF_A_NAME = 1000
@@ -323,6 +324,8 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
 def _imports_from(target: SafeFolder) -> bool:
     """Return whether this process, or a script or notebook in the current folder, imports modules from a folder."""
     here = target.info(".")
+    if loads_code_of(target.path):
+        return True
     for one in (os.curdir, *sys.path):
         with contextlib.suppress(OSError, ValueError):
             if os.path.samestat(os.stat(one or os.curdir), here):
