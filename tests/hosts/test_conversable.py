@@ -420,7 +420,7 @@ def test_a_file_is_looked_for_in_the_folder_where_it_was_named_although_the_sess
     agent, tmp_path, monkeypatch, host, instead
 ):
     """Plays what code of another process's kernel, which may write above the current folder, does before the chat."""
-    here, secret = tmp_path / "above" / "docs", tmp_path / "secret"
+    here, secret = tmp_path / "above" / "docs", tmp_path / "other"
     for folder, words in ((here, "ok"), (secret / "docs", "SECRET")):
         folder.mkdir(parents=True)
         (folder / "sales.csv").write_text(words)
@@ -472,7 +472,7 @@ def test_a_folder_is_held_open_no_longer_than_the_agent_lives(tmp_path, monkeypa
 def test_what_settings_name_in_a_folder_that_was_moved_since_the_agent_was_made_is_not_looked_for_in_its_place(
     agent, tmp_path, monkeypatch, wanted
 ):
-    here, secret = tmp_path / "above" / "docs", tmp_path / "secret"
+    here, secret = tmp_path / "above" / "docs", tmp_path / "other"
     for folder in (here, secret / "docs"):
         (folder / "mine").mkdir(parents=True)
     monkeypatch.chdir(here)

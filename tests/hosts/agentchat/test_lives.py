@@ -74,8 +74,8 @@ def test_a_file_is_looked_for_in_the_folder_where_it_was_named_although_the_sess
     tmp_path, monkeypatch, finish, handed
 ):
     """Plays what code of another process's kernel, which may write above the current folder, does before the chat."""
-    here, secret = tmp_path / "above" / "docs", tmp_path / "secret"
-    for folder in (here, secret / "docs"):
+    here, other = tmp_path / "above" / "docs", tmp_path / "other"
+    for folder in (here, other / "docs"):
         folder.mkdir(parents=True)
         (folder / "sales.csv").write_text("a,b")
     monkeypatch.chdir(here)
@@ -84,7 +84,7 @@ def test_a_file_is_looked_for_in_the_folder_where_it_was_named_although_the_sess
     if handed:
         agent.hand_over("sales.csv")
     here.parent.rename(tmp_path / "moved")
-    here.parent.symlink_to(secret)
+    here.parent.symlink_to(other)
 
     async def main():
         with pytest.raises(ConfigError, match="which was moved"):

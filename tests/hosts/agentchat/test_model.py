@@ -1,6 +1,8 @@
 """The host's model clients as a `ChatModel`: what is passed on, what comes back, and when it ends."""
 
 import asyncio
+import base64
+import os
 import subprocess
 import sys
 import threading
@@ -104,6 +106,23 @@ def test_a_model_that_sees_nothing_gets_the_words_beside_an_image(serve, tmp_pat
     asked = server.requests[0]["messages"][-1]["content"]
     assert "look at this" in asked
     assert "(an image, which this model can't be shown)" in asked
+
+
+@pytest.mark.parametrize("vision", [False, True])
+@pytest.mark.parametrize("data", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n{} loop\n", b"no picture", b""])
+def test_no_program_is_started_for_what_calls_itself_a_picture(serve, tmp_path, monkeypatch, vision, data):
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n", encoding="utf-8")
+    (tmp_path / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    asked = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+
+    with replay_server([Completion("done")]) as server:
+        ClientModel(serve(server, vision=vision)).complete(asked)
+        said = str(server.requests)
+
+    assert "can't be shown" in said
+    assert not (tmp_path / "ran").exists()
 
 
 def test_images_that_the_host_has_no_form_for_are_told_in_words(serve):

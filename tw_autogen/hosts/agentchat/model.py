@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
+import io
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import PIL.Image
 from autogen_core import CancellationToken, FunctionCall, Image
 from autogen_core.models import (
     AssistantMessage,
@@ -30,6 +34,8 @@ from tw_autogen.model import (
     run_abandonable,
 )
 
+_PICTURE = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64")
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _UNSEEN = "(an image, which this model can't be shown)"
 
 
@@ -120,17 +126,25 @@ def _message(message: Message, *, sees: bool) -> LLMMessage:
         return FunctionExecutionResultMessage(content=[result])
     if isinstance(content, str):
         return UserMessage(content=content, source="user")
-    parts = [_image(part["image_url"]["url"]) if part["type"] == "image_url" else str(part["text"]) for part in content]
     if not sees:
-        return UserMessage(content="\n".join(one if isinstance(one, str) else _UNSEEN for one in parts), source="user")
+        texts = [_UNSEEN if part["type"] == "image_url" else str(part["text"]) for part in content]
+        return UserMessage(content="\n".join(texts), source="user")
+    parts = [_image(part["image_url"]["url"]) if part["type"] == "image_url" else str(part["text"]) for part in content]
     return UserMessage(content=parts, source="user")
 
 
 def _image(url: str) -> Image | str:
-    """Return an image as the host has it; it has only those that are written out in the URL."""
+    """Return an image as the host has it; it has only those that are written out in the URL.
+
+    The content is read as one of the formats that models see, whatever it is: for others Pillow starts programs.
+    """
+    begin, _, data = url.partition(",")
+    if not _PICTURE.fullmatch(begin):
+        return _UNSEEN
     try:
-        return Image.from_uri(url)
-    except ValueError:
+        with PIL.Image.open(io.BytesIO(base64.b64decode(data)), formats=_FORMATS) as picture:
+            return Image.from_pil(picture)
+    except Exception:  # noqa: BLE001 - Pillow raises errors of many kinds for a damaged or huge picture
         return _UNSEEN
 
 
