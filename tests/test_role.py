@@ -1,5 +1,6 @@
 """Roles of one's own: found by name and by path, and what a broken one says."""
 
+import os
 import py_compile
 import re
 from pathlib import Path
@@ -130,6 +131,18 @@ def test_a_roles_python_may_be_several_files_and_is_read_anew_each_time(folder):
 
     (folder / "pages.py").write_text("PAGE = 44\n", encoding="utf-8")
     assert read_role(folder).make(FakeKernel).page == 44
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+@pytest.mark.parametrize("name", ["reader", "pages"])
+def test_a_roles_python_that_is_no_plain_file_is_an_error_and_nothing_waits(folder, name):
+    (folder / "pages.py").write_text("PAGE = 3\n", encoding="utf-8")
+    (folder / "reader.py").write_text("from .pages import PAGE\n" + PYTHON.replace('"page", 1', '"", PAGE'))
+    (folder / f"{name}.py").unlink()
+    os.mkfifo(folder / f"{name}.py")
+
+    with pytest.raises(RoleSpecError, match=r"no plain file|no such file|No module named"):
+        read_role(folder).make(FakeKernel)
 
 
 def test_no_compiled_file_stands_for_a_roles_python(folder):

@@ -477,10 +477,10 @@ class SourceLoader(machinery.SourceFileLoader):
         """Return the module's code.
 
         Raises:
-            ImportError: the file is not as it was hashed.
+            ImportError: the file is not as it was hashed, or no plain file.
         """
         if self._files is None:
-            return self.source_to_code(self.get_data(self.path), self.path)
+            return self.source_to_code(_regular_content(fullname, self.path), self.path)
         content = _import_content(self._files, fullname, self.path)
         with contextlib.suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
             lines = [f"{line}\n" for line in python_lines(decode_source(content))]
@@ -532,6 +532,13 @@ _LOADERS: dict[type, Callable[[str, str, TrustedFiles], Loader]] = {
     machinery.SourcelessFileLoader: _CompiledLoader,
     machinery.ExtensionFileLoader: _ExtensionLoader,
 }
+
+
+def _regular_content(name: str, path: str) -> bytes:
+    try:
+        return read_regular(Path(path), limit_bytes=_MOST_HASHED_BYTES)
+    except OSError as error:
+        raise ImportError(f"{path}: can't be read ({error.strerror or error})", name=name, path=path) from error
 
 
 def _import_content(files: TrustedFiles, name: str, path: str) -> bytes:
