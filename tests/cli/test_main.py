@@ -30,10 +30,11 @@ def test_help_names_the_options_and_the_commands(run):
         assert word in result.output
 
 
-@pytest.mark.parametrize("parts", ["{0}:", ":{0}", "{0}::/nowhere", ".:{0}", "./:{0}", "lib/..:{0}"])
+@pytest.mark.parametrize("parts", ["{0}:", ":{0}", "{0}::/nowhere", ".:{0}", "./:{0}", "lib/..:{0}", "src:{0}"])
 def test_no_module_comes_from_the_current_folder_whatever_the_path_says(environ, tmp_path, parts):
     program = shutil.which("tw-autogen", path=os.path.dirname(sys.executable))
-    for name in ("click", "yaml", "numpy"):
+    (tmp_path / "src").mkdir()
+    for name in ("click", "yaml", "numpy", "src/click", "src/numpy"):
         (tmp_path / f"{name}.py").write_text("open('ran', 'w')\nraise SystemExit('a stranger')\n", encoding="utf-8")
     (tmp_path / "lib").mkdir()
     environ["PYTHONPATH"] = parts.format(tmp_path / "lib")

@@ -281,6 +281,21 @@ def test_what_was_written_says_how_it_is_used(run, tmp_path):
     assert "It is used with: tw-autogen --plugins plugins/forecast.yaml" in ran.stdout
 
 
+def test_new_loads_the_file_that_is_named_and_what_it_imports_itself(run, tmp_path):
+    (tmp_path / "mine4.py").write_text(
+        "import mine4_rates\n\n\ndef ahead(days: int) -> int:\n    'Look ahead.'\n    return days\n"
+    )
+    (tmp_path / "mine4_rates.py").write_text("RATE = 3\n")
+    for name in ("mine4", "statistics"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+
+    ran = run("plugins", "new", "--from", "mine4.py:ahead")
+
+    assert ran.exit_code == 0, ran.output
+    assert not (tmp_path / "ran").exists()
+
+
 def test_new_writes_through_no_link(run, tmp_path):
     (tmp_path / "tools2.py").write_text("def price(name: str) -> float:\n    'Look up a price.'\n    return 1.5\n")
     (tmp_path / "elsewhere").mkdir()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -25,6 +27,7 @@ from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import (
     Flaw,
+    HostPlugin,
     Listed,
     PluginSettings,
     PluginSpec,
@@ -42,7 +45,7 @@ from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
-from tw_autogen.trusted_files import guard_imports
+from tw_autogen.trusted_files import SourceLoader, guard_imports
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(
@@ -249,16 +252,12 @@ def _function(origin: str) -> Any:
     if not colon or not name.isidentifier():
         raise ConfigError(f"--from {origin}: write module:function, or file.py:function")
     file = Path(place)
-    if file.suffix == ".py":
-        if not file.is_file():
-            raise ConfigError(f"--from {origin}: there is no file {file}")
-        place = file.stem
-    before = list(sys.path)
+    if file.suffix == ".py" and not file.is_file():
+        raise ConfigError(f"--from {origin}: there is no file {file}")
     try:
         if file.suffix == ".py":
-            guard_imports(file.resolve().parent, None)
-            sys.path.insert(0, str(file.resolve().parent))
-        elif importlib.util.find_spec(top := place.partition(".")[0]) is None:  # nothing of this folder is imported
+            return getattr(_loaded(file.resolve()), name)
+        if importlib.util.find_spec(top := place.partition(".")[0]) is None:  # nothing of this folder is imported
             raise ConfigError(
                 f"--from {origin}: no module {top!r} is installed; write path/to/file.py:{name} for a file, or put the "
                 "folder of your package on PYTHONPATH"
@@ -268,5 +267,20 @@ def _function(origin: str) -> Any:
         raise
     except Exception as error:  # somebody's own module: whatever its import raises
         raise ConfigError(f"--from {origin}: {type(error).__name__}: {error}") from error
+
+
+def _loaded(file: Path) -> ModuleType:
+    """Load this very file, from its source; what lies beside it is imported by modules of its folder only."""
+    guard_imports(file.parent, None)
+    loader = SourceLoader(file.stem, str(file))
+    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(file.stem, loader, origin=str(file)))
+    module.__file__ = str(file)
+    known = sys.modules.get(file.stem)
+    sys.modules[file.stem] = module  # dataclasses look there
+    try:
+        with HostPlugin.imports_beside(file.parent):
+            loader.exec_module(module)
     finally:
-        sys.path[:] = before
+        if known is not None:
+            sys.modules[file.stem] = known
+    return module

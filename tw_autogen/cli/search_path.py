@@ -7,23 +7,22 @@ import sys
 
 
 def leave_out_current_folder(package: str) -> None:
-    """Take the current folder out of `sys.path` if an empty part of PYTHONPATH put it there, and say so.
+    """Take out of `sys.path` what a part of PYTHONPATH that is no whole path put there, and say so.
 
     `PYTHONPATH=$PYTHONPATH:/my/lib` has an empty part where the variable was not set before, which Python takes for the
-    current folder: anybody's, where one works in what somebody else made.
+    current folder: anybody's, where one works in what somebody else made. So is `src`.
 
     Args:
-        package: The file of the package `cli`; where it was imported from the current folder, nothing is taken out.
+        package: The file of the package `cli`; where that was found is not taken out.
     """
     said = os.environ.get("PYTHONPATH", "")
-    here = os.path.realpath(os.curdir)
     relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []
-    if not any(os.path.realpath(one or os.curdir) == here for one in relative):
+    places = {os.path.realpath(one or os.curdir) for one in relative}
+    places.discard(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package)))))
+    if not places:
         return
-    if os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package)))) == here:
-        return
-    sys.path[:] = [one for one in sys.path if os.path.realpath(one) != here]
+    sys.path[:] = [one for one in sys.path if os.path.realpath(one) not in places]
     sys.stderr.write(
-        f"tw-autogen: PYTHONPATH is {said!r}, of which a part means the current folder: Python itself has looked for "
-        "modules here; this program doesn't. Take the empty part out\n"
+        f"tw-autogen: PYTHONPATH is {said!r}, of which a part means the current folder, or is looked for from there: "
+        "Python itself has looked for modules in it; this program doesn't. Write whole paths, and no empty part\n"
     )

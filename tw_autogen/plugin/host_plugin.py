@@ -68,7 +68,7 @@ class HostPlugin(Closing):
         self.spec = spec
         self.name = spec.name
         self._files = SessionArtifacts(folder)
-        self._beside = _ImportsBeside(spec)
+        self._beside = _ImportsBeside(None if spec.connect else spec.source().resolve().parent)
         self._context = PluginContext(
             self._files, session_variables=session_variables, call_llm=call_model, distrusted=distrusted
         )
@@ -91,6 +91,15 @@ class HostPlugin(Closing):
                 return self._call(*args, **kwargs)
             finally:
                 self._report_artifacts_and_logs(made)
+
+    @staticmethod
+    def imports_beside(folder: Path) -> Closing:
+        """Let the modules of a folder import each other, as those of a loaded plugin do, until this is closed.
+
+        Args:
+            folder: The folder.
+        """
+        return _ImportsBeside(folder)
 
     def run_tests(self) -> list[tuple[str, str]]:
         """Run the `@test_plugin` tests of its file here; give each one's name and what went wrong, empty if nothing."""
@@ -132,14 +141,14 @@ class HostPlugin(Closing):
 
 
 class _ImportsBeside(Closing):
-    """Lets a plugin import what lies beside it, until it is closed: after that nobody looks there for modules.
+    """Lets the modules of a folder import each other, until it is closed: after that nobody looks there for modules.
 
     Args:
-        spec: Which plugin.
+        folder: The folder; None: none.
     """
 
-    def __init__(self, spec: PluginSpec) -> None:
-        self._folder = "" if spec.connect else str(spec.source().resolve().parent)
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = str(folder.resolve()) if folder else ""
         with _CHANGING:
             if self._folder:
                 _IMPORTED_FROM[self._folder] += 1
