@@ -94,7 +94,7 @@ class HostPlugin(Closing):
 
     @staticmethod
     def imports_beside(folder: Path) -> Closing:
-        """Let the modules of a folder import each other, as those of a loaded plugin do, until this is closed.
+        """Return what lets the modules of a folder import each other, as a loaded plugin does, until it is closed.
 
         Args:
             folder: The folder.
