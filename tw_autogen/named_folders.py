@@ -106,7 +106,8 @@ def private_reason(path: Path | str, target: str, links: Sequence[str], what: st
     named = Path(os.path.abspath(path)).parts
     if not links or kept_path(path):
         return ""
-    if any(_is_in(target, one) for one in _OF_SYSTEM) and f"{os.sep}{''.join(named[1:2])}" not in _OF_SYSTEM:
+    system = any(_is_in(target, one) for one in _OF_SYSTEM) and not _is_in(target, "/dev/shm")
+    if system and f"{os.sep}{''.join(named[1:2])}" not in _OF_SYSTEM:
         return f"a link to {target}, which is of the system; name that {what} itself if you mean it"
     home = os.path.realpath(os.path.expanduser("~"))
     below = target[len(home) :] if _is_in(target, home) else target

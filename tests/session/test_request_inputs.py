@@ -2,6 +2,7 @@
 
 import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,15 @@ def test_no_link_leads_to_what_this_program_holds(tmp_path, target):
 
     with pytest.raises(ConfigError, match=r"data\.csv: (a link to /proc/\d+/\S+, which is of the system|not a file)"):
         checked_inputs([tmp_path / "data.csv"], {})
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="only Linux has a folder in memory there")
+def test_a_folder_in_memory_is_a_folder_of_data(tmp_path):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        Path(memory, "sales.csv").touch()
+        (tmp_path / "data.csv").symlink_to(Path(memory, "sales.csv"))
+
+        assert checked_inputs([tmp_path / "data.csv"], {}) == [tmp_path / "data.csv"]
 
 
 def test_a_url_is_no_file_and_says_so():
