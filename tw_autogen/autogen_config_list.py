@@ -49,11 +49,10 @@ def read_config_list(
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1].strip()
     path, file = Path(text), None
-    if not text.lstrip().startswith(("[", "{")):
+    if not text.startswith(("[", "{")):
         if (content := read(path)) is None:
-            shown = (
-                "its value" if set(text) & set("[{:,") else repr(mask_named(text))
-            )  # JSON that is cut off holds a key
+            is_json = not set(text).isdisjoint("[{:,")  # what is cut off may hold a key
+            shown = "its value" if is_json else repr(mask_named(text))
             raise ConfigError(f"OAI_CONFIG_LIST: {shown} is neither JSON nor a file that exists")
         text, origin = decode_settings(path, content), f"OAI_CONFIG_LIST ({path})"
         file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder

@@ -323,9 +323,9 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
 
 def _imports_from(target: SafeFolder) -> bool:
     """Return whether this process, or a script or notebook in the current folder, imports modules from a folder."""
-    here = target.info(".")
     if loads_code_of(target.path):
         return True
+    here = target.info(".")
     for one in (os.curdir, *sys.path):
         with contextlib.suppress(OSError, ValueError):
             if os.path.samestat(os.stat(one or os.curdir), here):

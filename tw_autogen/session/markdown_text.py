@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -108,19 +108,26 @@ def markdown_cells(markdown: str) -> list[str]:
     as_written, lines, pieces, begin = text.split("\n"), inert.split("\n"), list[str](), 0
     for token in _parser().parse(inert):  # what is shown is what is read: a tag that is none any more begins no block
         if token.type in _CODE and token.level == 0 and token.map:
-            at = token.map[0] + (token.type == "fence")
-            code = [
-                said if (more := len(line) - len(shown)) < 0 else said[more:]
-                for shown, line, said in zip(
-                    token.content.removesuffix("\n").split("\n"), lines[at:], as_written[at:], strict=False
-                )
-            ]
-            language = token.info.strip()
+            at, language = token.map[0] + (token.type == "fence"), token.info.strip()
+            code = _code_as_written(token.content, lines[at:], as_written[at:])
             pieces += ["\n".join(lines[begin : token.map[0]])]
-            pieces += [fenced("\n".join(code), language if language in _LANGUAGES else "")]
+            pieces += [fenced(code, language if language in _LANGUAGES else "")]
             begin = token.map[1]
     pieces += ["\n".join(lines[begin:])]
     return [one.strip("\n") for one in pieces if one.strip()]
+
+
+def _code_as_written(content: str, lines: Sequence[str], as_written: Sequence[str]) -> str:
+    """Return a block of code as it stood before `without_html`, less what each of its lines is indented by.
+
+    Args:
+        content: The block's, after `without_html`, without that indent.
+        lines: Of the text after it, from the block on.
+        as_written: The same lines before it.
+    """
+    shown = content.removesuffix("\n").split("\n")
+    indents = (max(0, len(line) - len(one)) for one, line in zip(shown, lines, strict=False))
+    return "\n".join(said[indent:] for indent, said in zip(indents, as_written, strict=False))
 
 
 def without_html(markdown: str) -> str:
