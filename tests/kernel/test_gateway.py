@@ -102,6 +102,27 @@ def gateway(folder, module="kernel_gateway", options=GATEWAY):
         process.wait(30)
 
 
+# The first kernel ends since another process listens where it was to publish; the gateway waits for it for a minute.
+THIEF = """
+import socket, sys, time
+
+with socket.create_server(("127.0.0.1", int(sys.argv[1]))):
+    time.sleep(float(sys.argv[2]))
+"""
+ROBBED = """
+import json, os, subprocess, sys, time
+
+if not os.path.exists({begun!r}):
+    open({begun!r}, "w").close()
+    with open(sys.argv[-1]) as file:
+        port = str(json.load(file)["iopub_port"])
+    subprocess.Popen([sys.executable, "-c", {thief!r}, port, "60"], start_new_session=True)
+    time.sleep(0.8)
+    sys.exit(1)
+os.execv(sys.executable, [sys.executable, "-m", "ipykernel_launcher", *sys.argv[1:]])
+"""
+
+
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
     with gateway(tmp_path_factory.mktemp("gateway")) as (_, url):
@@ -512,6 +533,19 @@ def test_an_interrupt_and_a_kill_reach_a_kernel_whose_files_come_back(stop, step
         lives = (stop, step) == ("interrupt", "time.sleep(0.1)")
         after = kernel.execute("folder.changed = lambda: ([], [])\nkept", seconds=SECONDS)
         assert (after.state_lost, after.result) == ((False, "5") if lives else (True, None))
+
+
+@pytest.mark.slow
+def test_a_kernel_whose_port_another_process_took_is_replaced(tmp_path, monkeypatch):
+    spec = tmp_path / "share/kernels/robbed"
+    spec.mkdir(parents=True)
+    (spec / "start.py").write_text(ROBBED.format(begun=str(tmp_path / "begun"), thief=THIEF))
+    words = [sys.executable, str(spec / "start.py"), "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": words, "display_name": "r", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share"))
+
+    with gateway(tmp_path) as (_, url), GatewayKernel(gateway_url=url, token=TOKEN, kernel_name="robbed") as kernel:
+        assert kernel.execute("6 * 7", seconds=SECONDS).result == "42"
 
 
 def test_a_gateways_endless_answer_is_cut(tmp_path):

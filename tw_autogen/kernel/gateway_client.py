@@ -239,6 +239,13 @@ class GatewayProcess:
         status, _ = self._gateway.call("GET", self._path, seconds=seconds)
         return status != 404
 
+    def dead(self) -> bool:
+        """Ask the gateway whether its process has ended for good; False where no answer says so."""
+        with contextlib.suppress(OSError):
+            status, answer = self._gateway.call("GET", self._path, seconds=_PATIENCE_SECONDS)
+            return status == 404 or (isinstance(answer, dict) and answer.get("execution_state") == "dead")
+        return False
+
     def interrupt(self) -> None:
         """Ask the gateway to interrupt it, as Ctrl-C does."""
         with contextlib.suppress(OSError):  # the time limit, and then the end, come anyway
@@ -283,15 +290,23 @@ class WebsocketWire:
         gateway: Where the kernel runs.
         kernel: Its id there.
         process: Told when it is lost.
-
+        open_seconds: How long the line may take to open.
         attached: The kernel is one that the user has open: a request is never sent twice, since it would run twice, and
             a start of another process is the end of this one.
 
     Raises:
-        KernelStartError: the line can't be opened.
+        KernelStartError: the line can't be opened; caused by a `TimeoutError` where the time was over.
     """
 
-    def __init__(self, gateway: Gateway, kernel: str, process: GatewayProcess, *, attached: bool = False) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        kernel: str,
+        process: GatewayProcess,
+        *,
+        open_seconds: float = _OPEN_SECONDS,
+        attached: bool = False,
+    ) -> None:
         try:
             import websocket  # deferred: only a gateway needs it
         except ImportError as error:
@@ -318,7 +333,7 @@ class WebsocketWire:
         self._asked: dict[str, Any] = {}
         self._unheard: tuple[str, dict[str, Any]] = ("", {})
         try:
-            self._line = self._connect(_OPEN_SECONDS)
+            self._line = self._connect(open_seconds)
         except BaseException as error:
             self._release()
             if not isinstance(error, OSError | websocket.WebSocketException):
@@ -326,7 +341,11 @@ class WebsocketWire:
             raise KernelStartError(
                 f"{'the Jupyter server' if attached else 'gateway'} {gateway.url} "
                 f"{'has the' if attached else 'starts a'} kernel, but opens no websocket to it ({error}). "
-                "Let proxies between here and there pass websockets",
+                + (
+                    "The kernel's process has ended; look into the server's log"
+                    if process.dead()
+                    else "Let proxies between here and there pass websockets"
+                ),
                 folder=gateway.folder,
             ) from error
         self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
@@ -419,7 +438,7 @@ class WebsocketWire:
         def connect() -> None:
             line.connect(
                 self._address,
-                timeout=seconds,
+                timeout=seconds + 1,  # behind the time limit below, whose error says more
                 header=[f"{name}: {value}" for name, value in self._gateway.headers().items()],
                 suppress_origin=True,
                 redirect_limit=0,  # the token is for this gateway alone

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import KernelError
+from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.environment_variables import variables
 from tw_autogen.kernel.execute_request import RawResult
@@ -20,6 +20,10 @@ from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketW
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.settings import KernelSettings
+
+_FIRST_SECONDS = 15.0
+"""How long a kernel may take to answer before another one is started in its place: a Jupyter server never hears of one
+whose ports another process took just before it, and waits."""
 
 
 class GatewayKernel(LiveKernel):
@@ -69,13 +73,13 @@ class GatewayKernel(LiveKernel):
 
     def _open(self) -> KernelHandle:
         self._files = self._transfer()  # a fresh kernel has seen no file
-        kernel = self._gateway.start(self._kernel_name, self._kernel_environment, self._settings.start_seconds)
-        process = GatewayProcess(self._gateway, kernel)
+        most_seconds = self._settings.start_seconds
         try:
-            wire = WebsocketWire(self._gateway, kernel, process)
-        except BaseException:
-            process.end()
-            raise
+            wire, process = self._start(min(_FIRST_SECONDS, most_seconds))
+        except KernelStartError as error:
+            if not isinstance(error.__cause__, TimeoutError):
+                raise
+            wire, process = self._start(most_seconds)
         names = self._settings.environment
         known = variables(os.environ)
         sent = {key: value for key, value in known.items() if any(fnmatch.fnmatchcase(key, one) for one in names)}
@@ -87,6 +91,15 @@ class GatewayKernel(LiveKernel):
             "leftover": leftover,
         }
         return KernelHandle(wire, process, options={"remote": remote}, files=self._files)
+
+    def _start(self, open_seconds: float) -> tuple[WebsocketWire, GatewayProcess]:
+        kernel = self._gateway.start(self._kernel_name, self._kernel_environment, self._settings.start_seconds)
+        process = GatewayProcess(self._gateway, kernel)
+        try:
+            return WebsocketWire(self._gateway, kernel, process, open_seconds=open_seconds), process
+        except BaseException:
+            process.end()
+            raise
 
     def _transfer(self) -> FileTransfer:
         return FileTransfer(self.folder, self._file_bytes, most_in_all=self._settings.disk_mb << 20)
