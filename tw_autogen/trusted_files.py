@@ -320,9 +320,7 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
         sys.path_hooks.insert(0, _finder_of)
     if files is None:
         _forget_unheld(names)
-        if not _NAMED.issuperset(names):
-            _NAMED.update(names)
-            _forget_finders(names)
+        compile_sources_of(folder)
         return
     names.update(files.imported)
     if all(_compared(one) is files for one in names):
@@ -331,6 +329,30 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
         held = [known for known in _GUARDED.get(one, ()) if known is not files and id(known) in _HOLDERS]
         _GUARDED[one] = [*held, files]
     _forget_finders(names)
+
+
+def compile_sources_of(folder: Path) -> None:
+    """Compile modules of a folder, and of those below, from their sources from now on; what is compared stays so.
+
+    Args:
+        folder: Of a function that is a plugin, for instance.
+    """
+    names = {os.path.abspath(folder), os.path.realpath(folder)}
+    if _finder_of not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder_of)
+    if not _NAMED.issuperset(names):
+        _NAMED.update(names)
+        _forget_finders(names)
+
+
+def source_loader(name: str, source: Path) -> SourceLoader:
+    """Return what loads a module from its source, compared if that lies in a folder whose modules are.
+
+    Args:
+        name: The module's.
+        source: Its file.
+    """
+    return SourceLoader(name, str(source), _files_for({os.path.abspath(source), os.path.realpath(source)}))
 
 
 def loads_code_of(folder: Path) -> bool:
@@ -374,6 +396,12 @@ def _compared(folder: str) -> TrustedFiles | None:
     return held[-1] if held else None
 
 
+def _files_for(names: Collection[str]) -> TrustedFiles | None:
+    """Return what a file or folder of these names is compared with: as the innermost folder around it is."""
+    guarded = [folder for folder in _GUARDED if any(_is_below(one, folder) for one in names)]
+    return _compared(max(guarded, key=len, default=""))
+
+
 def _forget_unheld(names: Collection[str]) -> None:
     """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
     near = [one for one in _GUARDED if any(_is_below(one, name) or _is_below(name, one) for name in names)]
@@ -408,8 +436,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     """Return what finds modules of a guarded folder, or refuses an archive's there; a hook of `sys.path_hooks`."""
     kinds = (machinery.EXTENSION_SUFFIXES, machinery.SOURCE_SUFFIXES, machinery.BYTECODE_SUFFIXES)
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
-    guarded = [folder for folder in _GUARDED if any(_is_below(one, folder) for one in names)]
-    files = _compared(max(guarded, key=len, default=""))
+    files = _files_for(names)
     if files is None:
         below = [(one, folder) for one in names for folder in _NAMED if _is_below(one, folder)]
         if not os.path.isdir(entry) or not any("-packages" not in one[len(folder) :] for one, folder in below):

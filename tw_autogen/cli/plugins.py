@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.machinery
 import importlib.util
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import click
@@ -45,7 +42,6 @@ from tw_autogen.session import example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
-from tw_autogen.trusted_files import SourceLoader, guard_imports
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(
@@ -256,7 +252,7 @@ def _function(origin: str) -> Any:
         raise ConfigError(f"--from {origin}: there is no file {file}")
     try:
         if file.suffix == ".py":
-            return getattr(_loaded(file.resolve()), name)
+            return getattr(HostPlugin.load_module(file, file.stem), name)
         if importlib.util.find_spec(top := place.partition(".")[0]) is None:  # nothing of this folder is imported
             raise ConfigError(
                 f"--from {origin}: no module {top!r} is installed; write path/to/file.py:{name} for a file, or put the "
@@ -267,20 +263,3 @@ def _function(origin: str) -> Any:
         raise
     except Exception as error:  # somebody's own module: whatever its import raises
         raise ConfigError(f"--from {origin}: {type(error).__name__}: {error}") from error
-
-
-def _loaded(file: Path) -> ModuleType:
-    """Load this very file, from its source; what lies beside it is imported by modules of its folder only."""
-    guard_imports(file.parent, None)
-    loader = SourceLoader(file.stem, str(file))
-    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(file.stem, loader, origin=str(file)))
-    module.__file__ = str(file)
-    known = sys.modules.get(file.stem)
-    sys.modules[file.stem] = module  # dataclasses look there
-    try:
-        with HostPlugin.imports_beside(file.parent):
-            loader.exec_module(module)
-    finally:
-        if known is not None:
-            sys.modules[file.stem] = known
-    return module

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
-import os
-import sys
-import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib import machinery
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,15 +15,11 @@ from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.guest import Made, PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.plugin.callable_plugins import run_through
+from tw_autogen.plugin.neighbour_imports import ImportsBeside, load_module
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
 
 CallModel = Callable[[list[dict[str, Any]]], str]
-_IMPORTED_FROM: Counter[str] = Counter()
-"""How many open plugins were loaded from a folder."""
-_OF_IMPORTS = ("<frozen importlib", importlib.__file__)
-"""Files of the code by which Python imports."""
-_CHANGING = threading.Lock()
 
 
 class HostPlugin(Closing):
@@ -68,7 +58,7 @@ class HostPlugin(Closing):
         self.spec = spec
         self.name = spec.name
         self._files = SessionArtifacts(folder)
-        self._beside = _ImportsBeside(None if spec.connect else spec.source().resolve().parent)
+        self._beside = ImportsBeside(None if spec.connect else spec.source().resolve().parent)
         self._context = PluginContext(
             self._files, session_variables=session_variables, call_llm=call_model, distrusted=distrusted
         )
@@ -93,13 +83,20 @@ class HostPlugin(Closing):
                 self._report_artifacts_and_logs(made)
 
     @staticmethod
-    def imports_beside(folder: Path) -> Closing:
-        """Return what lets the modules of a folder import each other, as a loaded plugin does, until it is closed.
+    def load_module(file: Path, name: str) -> ModuleType:
+        """Load a module of which a function is a plugin, from this very file and, as what lies beside it, its source.
+
+        Modules of its folder can be imported from it, and from each other, from now on, and from nowhere else.
 
         Args:
-            folder: The folder.
+            file: The module's.
+            name: The module's, with the packages that it is in: `shop.prices` in `mine/shop/prices.py`.
+
+        Raises:
+            ImportError: one of these packages is there already, from another place; the file is no plain file.
+            Exception: whatever the module raises.
         """
-        return _ImportsBeside(folder)
+        return load_module(file, name)
 
     def run_tests(self) -> list[tuple[str, str]]:
         """Run the `@test_plugin` tests of its file here; give each one's name and what went wrong, empty if nothing."""
@@ -138,68 +135,6 @@ class HostPlugin(Closing):
             self._on_artifact(Artifact(one.name, one.kind, one.path, one.preview))
         for level, tag, message in logs:
             self._on_log(Log(level, tag, message))
-
-
-class _ImportsBeside(Closing):
-    """Lets the modules of a folder import each other, until it is closed: after that nobody looks there for modules.
-
-    Args:
-        folder: The folder; None: none.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = str(folder.resolve()) if folder else ""
-        with _CHANGING:
-            if self._folder:
-                _IMPORTED_FROM[self._folder] += 1
-                if _NeighbourFinder not in sys.meta_path:
-                    sys.meta_path.append(_NeighbourFinder)  # at the end: it shadows nothing
-
-    def close(self) -> None:
-        """Look there no more, unless another plugin was loaded from the folder."""
-        folder, self._folder = self._folder, ""
-        with _CHANGING:
-            if not folder:
-                return
-            _IMPORTED_FROM[folder] -= 1
-            if not _IMPORTED_FROM[folder]:
-                del _IMPORTED_FROM[folder]
-
-
-class _NeighbourFinder:
-    """Finds what lies beside a plugin for the modules of that folder only.
-
-    On `sys.path` the folder would be everybody's: packages look for others that may be there (`import numexpr`), and
-    would get whatever has such a name in a folder that somebody else has made.
-    """
-
-    @staticmethod
-    def find_spec(
-        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> machinery.ModuleSpec | None:
-        """Return what is imported, if it lies beside whoever imports it and a plugin there is open; None otherwise.
-
-        Args:
-            name: The module's.
-            path: Of the package that it is in; None: it is in none, and only then looked for.
-            target: As of `importlib.abc.MetaPathFinder`.
-        """
-        if path is not None:
-            return None
-        importer = os.path.dirname(_importer())
-        with _CHANGING:
-            folders = tuple(_IMPORTED_FROM)
-        beside = [one for one in folders if f"{importer}{os.sep}".startswith(f"{one}{os.sep}")]
-        beside = [one for one in beside if "-packages" not in importer[len(one) :]]  # of an environment that lies there
-        return machinery.PathFinder.find_spec(name, beside, target) if beside else None
-
-
-def _importer() -> str:
-    """Return the file of the code that imports something now; empty if it has none."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OF_IMPORTS):
-        frame = frame.f_back
-    return frame.f_code.co_filename
 
 
 def _load(spec: PluginSpec, context: PluginContext) -> Callable[..., Any]:

@@ -17,20 +17,29 @@ from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.yaml_files import readable_yaml
 
-_PYTHON = '''"""`{module}.{name}` as a plugin."""
+_PYTHON = '''"""`{module}.{function}` as a plugin."""
 
-{place}from tw_autogen.plugin import register_plugin
-from {module} import {attribute} as original
-
+{imported}
 
 @register_plugin
 def {name}(*args, **kwargs):
     return original(*args, **kwargs)
 '''
-_PLACE = """import sys
+_INSTALLED = """from tw_autogen.plugin import register_plugin
+from {module} import {function} as original
+"""
+_IN_KERNEL = """import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent / {relative!r}))  # where {module} lies
+sys.path.append(str(Path(__file__).resolve().parent / {folder!r}))  # where {module} lies
+from tw_autogen.plugin import register_plugin
+from {module} import {function} as original
+"""
+_IN_HOST = """from pathlib import Path
+
+from tw_autogen.plugin import HostPlugin, register_plugin
+
+original = HostPlugin.load_module(Path(__file__).resolve().parent / {file!r}, {module!r}).{function}
 """
 _PLAIN = (str, int, float, bool, type(None), list, dict)
 
@@ -68,13 +77,11 @@ def write_plugin(
     path = folder / f"{spec.name}.yaml"
     files = {path: _yaml(spec, place, file.stem if marked else "")}
     if not marked:
-        inserted = "" if _installed(file) or root == folder else _PLACE
-        files[folder / f"{spec.name}.py"] = _PYTHON.format(
-            module=function.__module__,
-            attribute=function.__name__,
-            name=spec.name,
-            place=inserted.format(relative=os.path.relpath(root, folder), module=function.__module__),
-        )
+        form = _INSTALLED if _installed(file) or root == folder else _IN_HOST if place == "host" else _IN_KERNEL
+        about = {"module": function.__module__, "function": function.__name__}
+        paths = {"folder": os.path.relpath(root, folder), "file": os.path.relpath(file, folder)}
+        python = _PYTHON.format(**about, name=spec.name, imported=form.format(**about, **paths))
+        files[folder / f"{spec.name}.py"] = python
     try:
         with held_folder(named) as opened:
             there = next((one for one in files if opened.has_entry(one.name)), None)
