@@ -22,6 +22,7 @@ from tw_autogen.safe_folder import KERNEL_FOLDERS
 from tw_autogen.scenario.html_report import write_report
 from tw_autogen.session import export_session
 from tw_autogen.session.event_journal import Journal
+from tw_autogen.session.export import _markdown
 from tw_autogen.session.markdown_text import markdown_cells, without_html
 from tw_autogen.session.notebook import notebook, write_notebook
 
@@ -131,6 +132,13 @@ def test_code_with_fences_in_it_that_was_refused_stays_one_block():
     (cell,) = notebook([CodeChecked("text = '''\n```\nrm\n'''", ["line 1: no"])]).cells
 
     assert "````python\ntext" in cell.source
+
+
+def test_words_about_code_that_was_refused_open_no_block_for_what_follows():
+    events = [CodeChecked("x", ["line 1\n\n```\nopen"]), CodeChecked("```\n<img src=x>\n```", ["line 1: no"])]
+    tokens = MarkdownIt("commonmark").parse(_markdown(notebook(events)))
+
+    assert not [one for one in tokens if "<img" in one.content and one.type != "fence"]
 
 
 def test_pictures_are_embedded_and_other_files_are_named(events):

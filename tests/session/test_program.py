@@ -14,6 +14,10 @@ CSV = "region,units\nN,5\nS,7\nW,1\n"
 NEW = "region,units\nA,10\nB,30\nC,20\n"
 
 
+AT = "Traceback (most recent call last):\n  cell {}, line {}\n    text\n"
+"""The place of a failure, as a kernel gives it."""
+
+
 def events(*cells, query="Which are the top 3 regions of sales.csv?", files=("sales.csv",), plugins=()):
     """Give the events of one request; a cell is its code, or (code, error)."""
     yield SessionOpened("session-1", "/s/files", ["Planner"], list(plugins), "here")
@@ -35,8 +39,11 @@ def test_a_program_runs_alone_on_other_data_and_with_other_numbers(tmp_path):
     (tmp_path / "new.csv").write_text(NEW, encoding="utf-8")
     program = Program.of(
         events(
-            ("import csv\nrows = list(csv.DictReader(open('sales.csv')))\nrows.nope", "cell 1, line 3\nAttributeError"),
-            ("boom = 1 / 0", "cell 2, line 1\nZeroDivisionError"),
+            (
+                "import csv\nrows = list(csv.DictReader(open('sales.csv')))\nrows.nope",
+                AT.format(1, 3) + "AttributeError",
+            ),
+            ("boom = 1 / 0", AT.format(2, 1) + "ZeroDivisionError"),
             "best = sorted(rows, key=lambda row: -int(row['units']))[:3]\n[row['region'] for row in best]  # größte",
         )
     )
@@ -57,6 +64,7 @@ PARAMETERS = {
     "a variable names it": ("beyond 3.5 deviations", "limit = 3.5\nx > 3.5", "limit = LIMIT\nx > LIMIT"),
     "a percentage as a fraction": ("rows above 90 % of a.csv", "df.quantile(0.9)", "df.quantile(ABOVE)"),
     "a word after it": ("find 12 clusters", "KMeans(12)", "KMeans(FIND)"),
+    "beside a word": ("rows of a.csv", "open('a.csv'if n else'b')", "open((A_CSV)if n else'b')"),
     "no power, no small number, no docstring": (
         "the 3 best, 2 decimals, 1 axis",
         "x ** 3\nround(x, 2)\ny.sum(axis=1)\n'a.csv'",
@@ -86,6 +94,8 @@ FOLDERS = {
     "a variable": ("base = '/d/in'\nopen(f'{base}/a.csv')", "base = IN\nopen(f'{base}/a.csv')"),
     "joined": ("os.path.join('/d/in', name)\n', '.join('/d/in')", "os.path.join(IN, name)\n', '.join('/d/in')"),
     "an f-string": ("open(rf'/d/in/s{n}.csv')", "open(rf'{IN}/s{n}.csv')"),
+    "one whose quotes are text": ("open(f'/s/files' '/\"+evil()#' f'{n}')", "open(f'/s/files' '/\"+evil()#' f'{n}')"),
+    "an escape behind the folder": ("open(f'/s/files\\x2f{n}')", "open(f'/s/files\\x2f{n}')"),
     "an f-string of another make": ("open('/d/in' f'/s{n}.csv')", "open('/d/in' f'/s{n}.csv')"),
     "the session's own": ("glob.glob('/s/files/*.csv')\nos.listdir('/s/files')", "glob.glob('*.csv')\nos.listdir('.')"),
     "a file of its own": ("pd.read_csv('/s/files/out.csv')\nx.to_csv(f'/s/files/{n}.csv')",
@@ -126,7 +136,40 @@ def test_lines_for_ipython_are_comments_and_plugins_are_imported():
     compile(source, "program.py", "exec")
 
 
-@pytest.mark.parametrize("query", ['say """ and \\', "50 %s of {x}", "two\nlines", ""])
+MAGICS = {
+    "an operator in brackets": (
+        "%time\nx = ('%s'\n% '''a\n+ str(evil())\n''')",
+        "# %time\nx = ('%s'\n% '''a\n+ str(evil())\n''')",
+    ),
+    "lines in a text": ("x = '''\n!ls\n%cd\n'''\n%time", "x = '''\n!ls\n%cd\n'''\n# %time"),
+    "a cell that is timed": ("%%time\nx = 1", "# %%time\nx = 1"),
+}
+
+
+@pytest.mark.parametrize("case", MAGICS)
+def test_a_line_that_python_understands_is_no_magic(case):
+    code, expected = MAGICS[case]
+    (cell,) = Program.of(events(code, query="q", files=())).cells
+
+    assert cell.source == expected
+
+
+@pytest.mark.parametrize("code", ["%%writefile a.py\nevil()", "%time x \\\nevil()", "%%html\nevil()", "x = !ls"])
+def test_a_magic_of_several_lines_leaves_its_cell_out(code):
+    program = Program.of(events(code, query="q", files=()))
+
+    assert (program.cells, program.left_out) == ([], ["cell 1: it is no plain Python"])
+
+
+@pytest.mark.parametrize("forged", ["{}ValueError: x", "ValueError: cell 1, line 99\n{}"])
+def test_text_of_an_error_says_not_which_statements_ran(forged):
+    error = forged.format(AT.format(1, 2)) + "RuntimeError: bad\n" + AT.format(1, 99)
+    program = Program.of(events(("a = 1\nboom\nevil()", error), "a", query="q", files=()))
+
+    assert "evil" not in program.source()
+
+
+@pytest.mark.parametrize("query", ['say """ and \\', "50 %s of {x}", "two\nlines", "nul \0", ""])
 def test_words_of_a_question_break_no_program(query):
     source = Program.of(events("x = 50", query=query)).source()
 
@@ -145,7 +188,7 @@ def test_help_is_cut_beside_no_percent_sign_and_says_the_defaults(tmp_path, befo
 
 def test_lines_are_those_of_python_whatever_else_ends_a_line_elsewhere():
     odd = "a = 'p\u2028q\x0c'\rb = 2\nraise ValueError"
-    program = Program.of(events((odd, "cell 1, line 3\nValueError"), "c = b + 1", query="q", files=()))
+    program = Program.of(events((odd, AT.format(1, 3) + "ValueError"), "c = b + 1", query="q", files=()))
 
     failed = "# Of a cell that failed later:\na = 'p\u2028q\x0c'\nb = 2"
     assert [cell.source for cell in program.cells] == [failed, "c = b + 1"]
@@ -162,10 +205,10 @@ LARGE = {
     "files": {"cells": [f"x = {MANY[:10_000]}"], "files": MANY, "query": "q " * 5000},
     "plugins": {"cells": [" ".join(["#", *MANY])], "plugins": MANY},
     "cells that failed": {
-        "cells": [*[(f"a{n}=[{'1,' * 5000}]\nboom", "cell 1, line 2") for n in range(20)], *["b"] * 3000]
+        "cells": [*[(f"a{n}=[{'1,' * 5000}]\nboom", AT.format(1, 2)) for n in range(20)], *["b"] * 3000]
     },
     "names of cells that failed": {
-        "cells": [*[(f"{name} = 1\nboom", "cell 1, line 2") for name in MANY[:4000]], *MANY[:4000]]
+        "cells": [*[(f"{name} = 1\nboom", AT.format(1, 2)) for name in MANY[:4000]], *MANY[:4000]]
     },
     "numbers of a question": {
         "cells": [f"x = [{', '.join(map(str, range(9000)))}]"],

@@ -29,7 +29,7 @@ from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_dat
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
-from tw_autogen.session.markdown_text import answer_markdown, code_span, fenced, markdown_cells, without_html
+from tw_autogen.session.markdown_text import answer_markdown, code_span, fenced, markdown_cells
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -164,9 +164,10 @@ class _Notebook:
     @take.register(CodeChecked)
     def _code_checked(self, event: CodeChecked) -> None:
         if event.findings:  # no code cell: "run all" in another kernel would run what was refused here
-            findings = without_html("".join(f"- {finding}\n" for finding in event.findings))
-            words = f"**Not run, because it breaks rules:**\n\n{fenced(event.code, 'python')}\n\n{findings}"
-            self._add(nbformat.v4.new_markdown_cell(words.rstrip(), metadata={"tags": ["refused"]}))
+            words = f"**Not run, because it breaks rules:**\n\n{fenced(event.code, 'python')}"
+            first, *more = markdown_cells("".join(f"- {finding}\n" for finding in event.findings))
+            for text in (f"{words}\n\n{first}", *more):
+                self._add(nbformat.v4.new_markdown_cell(text, metadata={"tags": ["refused"]}))
 
     @take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:

@@ -10,19 +10,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
 from tw_autogen.python_source import parse, python_lines
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.notebook import loading_code
 
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
-_FAILED_LINE = re.compile(r"cell \d+, line (\d+)")
+_FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d+)$", re.MULTILINE)
+_RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
+_MOST_MAGICS = 50
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
 _FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
 _DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
 _WILD = re.compile(r"[*?\[{]")
 _JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
+_GLUED = re.compile(rb"^[\w\x80-\xff]|[\w\x80-\xff]$")
 _MOST_FILES = 1000
 """Names of given files that are looked for in the questions; the names of more would take long."""
 _NEAR_CHARS = 100
@@ -177,14 +181,14 @@ class Program:
             name: Of its file, for its help.
         """
         paths = [one for one in self.parameters if isinstance(one.value, str)]
-        about = " / ".join(" ".join(one.split()) for one in self.requests)[:200].replace("\\", "/").replace('"', "'")
+        about = _in_docstring(" / ".join(" ".join(one.split()) for one in self.requests)[:200])
         usage = "".join(f" [{one.name}]" for one in paths)
         usage += "".join(f" [--{one.option} N]" for one in self.parameters if not isinstance(one.value, str))
         names = ", ".join(one.name for one in self.parameters)
         values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
         head = _HEAD.format(
             about=about or "Code of a session.",
-            session=self.session or "a session",
+            session=_in_docstring(self.session) or "a session",
             name=name,
             usage=usage,
             arguments="".join(map(_argument, self.parameters)),
@@ -199,13 +203,17 @@ class Program:
         if self.plugins:
             text.append(f"{loading_code(self.plugins)}\n\n")
         for number, cell in enumerate(self.cells, 1):
-            text += [f"# {line}\n" for line in cell.request.splitlines()]
+            text += [f"# {visible(line)}\n" for line in cell.request.splitlines()]
             text.append(f"{_shown(cell.source)}\n")
             if _makes_charts(cell):
                 text.append(f'save_charts("chart-{number}")\n')
             text.append("\n")
         text += [f"# Left out: {line}\n" for line in self.left_out]
         return "".join(text).rstrip() + "\n"
+
+
+def _in_docstring(text: str) -> str:
+    return visible_line(text).replace("\\", "/").replace('"', "'")
 
 
 class _Reader:
@@ -241,12 +249,23 @@ class _Reader:
 
 
 def _without_magics(code: str) -> str:
-    """Return code with the lines that only IPython understands as comments."""
-    try:
-        parse(code)
+    """Return code with the lines that only IPython understands as comments; as it is where more than lines would go."""
+    lines = list(python_lines(code))
+    cell_magic = next((line for line in lines if line.strip()), "").startswith("%%")
+    if cell_magic and not _RUNS_CELL.match(code.lstrip()):  # what stands below it may be no code
         return code
-    except (SyntaxError, ValueError, RecursionError):
-        return "\n".join(f"# {line}" if line.lstrip()[:1] in ("%", "!") else line for line in python_lines(code))
+    for _ in range(_MOST_MAGICS):
+        try:
+            parse(made := "\n".join(lines))
+            return made
+        except SyntaxError as error:
+            at = (error.lineno or 0) - 1
+            if not 0 <= at < len(lines) or lines[at].lstrip()[:1] not in ("%", "!") or lines[at].endswith("\\"):
+                return code
+            lines[at] = f"# {lines[at]}"
+        except (ValueError, RecursionError):
+            return code
+    return code
 
 
 def _with_needed(read: _Reader) -> Iterator[tuple[str, ast.Module, str, CellRan | None]]:
@@ -286,8 +305,8 @@ def _missing(tree: ast.Module, known: set[str]) -> set[str]:
 
 def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[ast.Module, str]:
     """Return the statements of a cell that ended before the one that failed; none where that is not known."""
-    found = _FAILED_LINE.search(error)
-    line = int(found[1]) if found else 0
+    found = _FAILED_LINE.findall(error)  # text of an exception may look so as well
+    line = int(found[0]) if len(found) == 1 else 0
     body = [one for one in tree.body if (one.end_lineno or one.lineno) < line]
     last = body[-1].end_lineno if body else 0
     return ast.Module(body, []), "\n".join(python_lines(code)[:last])
@@ -368,6 +387,10 @@ class _Parameters:
                 known = self._parameter(node.value, name, reads)
                 text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
             if text and node.end_lineno is not None and node.end_col_offset is not None:
+                before = self._lines[node.lineno - 1][: node.col_offset]
+                behind = self._lines[node.end_lineno - 1][node.end_col_offset :]
+                if _GLUED.search(before[-1:] + b" " + behind[:1]):  # `return"a.csv"`
+                    text = f"({text})"
                 found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
             return
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
@@ -426,11 +449,19 @@ class _Parameters:
         begin = _JOINED.match(code)
         if begin is None or not isinstance(first, ast.Constant) or len(node.values) == 1:
             return ""
-        split = self._split(f"{first.value!s}{{", lists)
+        value = str(first.value)
+        split = self._split(f"{value}{{", lists)
         if split is None or not code.startswith(split[0], begin.end()):
             return ""
-        rest = code[begin.end() + len(split[0]) :]
-        return begin[0] + (rest[1:] if split[0] == self._folder else f"{{{self._folder_parameter(split[0])}}}{rest}")
+        rest, left = code[begin.end() + len(split[0]) :], value[len(split[0]) :]
+        parts: list[ast.expr] = [ast.Constant(left[1:])]
+        made = rest[1:]
+        if split[0] != self._folder:
+            name = self._folder_parameter(split[0])
+            parts = [ast.FormattedValue(ast.Name(name, ast.Load()), -1), ast.Constant(left)]
+            made = f"{{{name}}}{rest}"
+        meant = [one for one in parts if not isinstance(one, ast.Constant) or one.value]
+        return begin[0] + made if _is_joined(begin[0] + made, [*meant, *node.values[1:]]) else ""
 
     def _source_of(self, node: ast.expr) -> str:
         last = node.end_lineno or node.lineno
@@ -477,6 +508,16 @@ class _Parameters:
             self._taken.add(name)
             self.known[value] = Parameter(name, value, about, brought, is_folder)
         return self.known[value]
+
+
+def _is_joined(code: str, values: list[ast.expr]) -> bool:
+    """Return whether code is an f-string of these parts and nothing else: text was cut, in which quotes may stand."""
+    try:
+        tree = parse(f"({code}\n)")
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    meant = ast.Module([ast.Expr(ast.JoinedStr(values))], [])
+    return ast.dump(tree) == ast.dump(meant)
 
 
 def _lists(function: ast.expr, called: str) -> bool:
