@@ -9,6 +9,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
+from tw_autogen.kernel.launcher import readable_files
 from tw_autogen.kernel.launcher.readable_files import LISTED, editable_paths, environment_paths, readable_pieces
 from tw_autogen.kernel.pool import KernelPool
 
@@ -99,10 +100,44 @@ def test_a_folder_of_nothing_else_is_granted_as_one(tmp_path, package):
     assert readable_pieces(str(tmp_path), package=package) == [str(tmp_path)]
 
 
-def test_installed_packages_are_granted_as_one_whatever_lies_among_them(tmp_path):
-    make(tmp_path, "thing-1.dist-info/METADATA", "thing/__init__.py", "bin/thing", ".lock")
+INSTALLED = ["thing-1.dist-info/METADATA", "thing/__init__.py", "thing.libs/a.so.1", "bin/thing"]
+
+
+def test_installed_packages_are_granted_as_one(tmp_path):
+    make(tmp_path, *INSTALLED)
 
     assert readable_pieces(str(tmp_path)) == [str(tmp_path)]
+
+
+def test_a_project_with_installed_packages_in_it_shows_these_and_its_python_only(tmp_path):
+    make(tmp_path, *INSTALLED, ".env", ".ssh/id", "secrets.json", "src.py", "conf/.env")
+
+    assert readable(tmp_path, readable_pieces(str(tmp_path))) == sorted([*INSTALLED, "src.py"])
+
+
+@pytest.mark.parametrize("package", [True, False])
+def test_what_is_not_looked_at_is_not_granted(tmp_path, monkeypatch, package):
+    monkeypatch.setattr(readable_files, "_MOST_ENTRIES", 20)
+    for number in range(30):
+        make(tmp_path, f"a{number}/b/c.csv")
+    make(
+        tmp_path, "mod.py", "shop/__init__.py", "shop/conf/.env", "shop/conf/a.py", "z/projects/.env", "z/projects/a.py"
+    )
+
+    granted = readable(tmp_path, readable_pieces(str(tmp_path), package=package))
+
+    assert {"mod.py", "shop/__init__.py"} <= set(granted)
+    assert not [one for one in granted if one.endswith(".env")]
+
+
+@pytest.mark.parametrize("inner", ["pyvenv.cfg", "lib/python3/os.py"])
+def test_an_interpreter_where_programs_keep_keys_shows_its_own_only(tmp_path, inner):
+    keys = ["share/keyrings/login.keyring", "state/tw-autogen/trust/key"]
+    make(tmp_path / ".local", inner, "bin/python", *keys)
+
+    granted = environment_paths([], str(tmp_path), [str(tmp_path / ".local")])
+
+    assert readable(tmp_path, granted) == sorted([f".local/{inner}", ".local/bin/python"])
 
 
 def test_a_folder_of_many_files_makes_few_pieces_and_python_files_come_first(tmp_path):
@@ -134,6 +169,45 @@ def test_a_project_that_is_the_interpreters_folder_too_shows_no_dotfiles(tmp_pat
     granted = environment_paths([], "/nobody", [str(tmp_path)])
 
     assert readable(tmp_path, granted) == ["bin/python", "lib/python3/os.py", "pyvenv.cfg"]
+
+
+def test_an_environment_in_a_projects_folder_shows_its_own_only(tmp_path):
+    own = ["bin/python", "lib/python3/site-packages/a.py", "pyvenv.cfg", "share/jupyter/kernels/a.json"]
+    make(
+        tmp_path, *own, ".aws/credentials", ".tw/sessions/a.csv", "data.csv", "share/a.csv", "src/x/.env", "src/mod.py"
+    )
+    paths = [str(tmp_path / "lib/python3/site-packages"), str(tmp_path / "src")]
+
+    granted = environment_paths(paths, "/nobody", [str(tmp_path)])
+
+    assert readable(tmp_path, granted) == sorted([*own, "src/mod.py"])
+
+
+def test_a_folder_that_is_only_named_as_installed_packages_are_is_looked_at(tmp_path):
+    make(tmp_path / "my-packages", ".env", "secrets.json", "mod.py")
+
+    assert readable(tmp_path, environment_paths([str(tmp_path / "my-packages")], "/nobody")) == ["my-packages/mod.py"]
+
+
+@pytest.mark.parametrize("link", ["current", "pkg/current"])
+def test_a_link_to_a_folder_shows_nothing_that_its_target_does_not(tmp_path, link):
+    make(tmp_path, "projects/shop/.env", "projects/shop/a.csv", "projects/b/__init__.py", "pkg/__init__.py")
+    (tmp_path / link).symlink_to(tmp_path / "projects/shop")
+    (tmp_path / "b").symlink_to(tmp_path / "projects/b")
+    (tmp_path / "again").symlink_to(tmp_path)
+
+    granted = readable_pieces(str(tmp_path))
+
+    assert readable(tmp_path, granted) == ["pkg/__init__.py", "projects/b/__init__.py"]
+    assert str(tmp_path / "b") in granted
+
+
+def test_a_dotfile_that_comes_later_is_not_granted(tmp_path):
+    make(tmp_path, "thrice.py", "app/core/a.py")
+    assert readable_pieces(str(tmp_path), package=True) == [str(tmp_path)]
+    make(tmp_path, "app/core/.env")
+
+    assert readable(tmp_path, readable_pieces(str(tmp_path), package=True)) == ["app/core/a.py", "thrice.py"]
 
 
 def test_packages_behind_a_finder_of_an_editable_install_are_granted(tmp_path):

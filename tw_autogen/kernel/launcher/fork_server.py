@@ -23,7 +23,7 @@ from .first import sitecustomize
 from .first.sitecustomize import PATH
 from .known_paths import FolderRefusedError, crosses, resolve
 from .package_loader import STUB, load, prepare
-from .readable_files import editable_paths, environment_paths
+from .readable_files import changed_at, editable_paths, environment_paths
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
 from .supervisor import supervise, tell, whole_path
 from .system_calls import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
@@ -214,36 +214,36 @@ def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _known_folders(written: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     crossed = any(crosses(one, written) for one in whole_path() if one)
-    return _own_folders(tuple(map(_changed_at, whole_path())), tuple(written) if crossed else ())
+    key = tuple(map(changed_at, whole_path())), tuple(written) if crossed else ()
+    seen, found, kept = _own_folders(*key)
+    if any(changed_at(one) != when for one, when in seen.items()):
+        _own_folders.cache_clear()
+        seen, found, kept = _own_folders(*key)
+    return found, kept
 
 
 @functools.lru_cache(maxsize=4)
-def _own_folders(changed: tuple[int, ...], written: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return `_interpreter_paths` and `kept_folders`, computed again when a folder of the path has changed.
+def _own_folders(changed: tuple[int, ...], written: tuple[str, ...]) -> tuple[dict[str, int], list[str], list[str]]:
+    """Return the folders that were looked at, `_interpreter_paths` and `kept_folders`.
 
     Args:
         changed: When each folder of the path was changed; the key of what is remembered.
         written: Folders that code may write to, where a folder of the path is reached through one.
     """
-    return _interpreter_paths(written), kept_folders()
+    seen: dict[str, int] = {}
+    return seen, _interpreter_paths(written, seen), kept_folders()
 
 
-def _changed_at(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
-
-
-def _interpreter_paths(written: Sequence[str]) -> list[str]:
+def _interpreter_paths(written: Sequence[str], seen: dict[str, int] | None = None) -> list[str]:
     """Return what code may read of the interpreter, its packages, and the projects on its path.
 
     Args:
         written: Folders that code may write to.
+        seen: As of `environment_paths`.
     """
     own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
-    found = environment_paths(whole_path(), os.path.expanduser("~"), own, written=written)
-    return [*found, *editable_paths(dict(sys.modules))]
+    found = environment_paths(whole_path(), os.path.expanduser("~"), own, written=written, seen=seen)
+    return [*found, *editable_paths(dict(sys.modules), seen=seen)]
 
 
 def kept_folders() -> list[str]:

@@ -6,8 +6,8 @@ read is granted piece by piece: its Python files, and each subfolder with Python
 namespace packages as far as Python tells them from other folders) with all that isn't dotted. What is created there
 later, beside the pieces, can be read by later kernels only.
 
-Limits: at most 20 000 entries of a folder are looked at; below that, subfolders of a package are granted unseen, and
-those of other folders not at all. At most 500 pieces of a folder are granted, Python files and packages first.
+Limits: at most 20 000 entries of a folder are looked at, and as many again in regular packages; what is not looked at
+is not granted. At most 500 pieces of a folder are granted, Python files and packages first.
 """
 
 from __future__ import annotations
@@ -29,27 +29,61 @@ _DEEPEST = 40
 _PYTHON = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".zip", ".egg", ".egg-link")
 _ARCHIVES = (".zip", ".egg", ".whl", ".pyz")
 """Files that modules can be imported from; others on the path are not granted."""
+_INSTALLED = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
 _METADATA = (".dist-info", ".egg-info")
-_LIBRARIES = frozenset({".libs", ".dylibs"})
-"""Dotted folders in which wheels bring shared libraries along."""
+_LIBRARIES = (".libs", ".dylibs")
+"""Names of folders, or their endings, in which wheels bring shared libraries along."""
+_PARTS = frozenset(
+    [
+        "Frameworks",
+        "Headers",
+        "Python",
+        "Resources",
+        "_CodeSignature",
+        "bin",
+        "conda-meta",
+        "include",
+        "lib",
+        "lib32",
+        "lib64",
+        "libexec",
+        "man",
+        "pyvenv.cfg",
+        "sbin",
+        "ssl",
+    ]
+)
+_MARKS = frozenset((".gitignore", ".lock", ".Python", "CACHEDIR.TAG", "etc", "share"))
+_SHARED = ("etc/jupyter", "share/jupyter", "share/man", "share/proj", "share/gdal", "share/terminfo")
+"""What is an interpreter's in its folder, what `venv` and `uv` leave beside it, and what its packages bring along."""
+_HOLD_KEYS = (".local/share", ".local/state")
+"""Folders of the home folder in which programs keep keys, an interpreter's folder or not."""
 
 
 def environment_paths(
-    paths: Iterable[str], home: str, prefixes: Iterable[str] = (), *, written: Sequence[str] = ()
+    paths: Iterable[str],
+    home: str,
+    prefixes: Iterable[str] = (),
+    *,
+    written: Sequence[str] = (),
+    seen: dict[str, int] | None = None,
 ) -> list[str]:
     """Return what of an interpreter's folders code may read.
 
     Args:
         paths: Where modules come from.
         home: The user's home folder; nothing that holds it, or is it, is granted.
-        prefixes: The interpreter's own folders; what lies there, and folders of installed packages, is granted whole.
+        prefixes: The interpreter's own folders, and packages; libraries there, and folders of installed packages, are
+            granted whole.
         written: Folders that code may write to, without links. A path over a link there is left out: code may have made
             the link.
+        seen: Takes the folders that were looked at, with `changed_at` of each.
 
     Returns:
         Absolute paths, as they were given and with links resolved; those that end in `LISTED` may only be listed.
     """
     own = [os.path.realpath(one) for one in prefixes if one]
+    whole_below = [os.path.join(one, name) for one in own for name in ("lib", "lib64", "")[: 2 + _is_package(one)]]
     kept: list[str] = []
     for path in paths:
         if not path or _holds(path, home):
@@ -57,16 +91,18 @@ def environment_paths(
         found = resolve(os.path.abspath(path), written)
         if not found or not (os.path.isdir(found) or found.endswith(_ARCHIVES)):
             continue
-        whole = found.endswith((*_ARCHIVES, "-packages")) or any(is_below(found, one) for one in own)
+        whole = found.endswith((*_ARCHIVES, *_INSTALLED)) or any(is_below(found, one) for one in whole_below)
         for one in dict.fromkeys((os.path.abspath(path), found)):
-            kept += [one] if whole else readable_pieces(one)
+            kept += [one] if whole else readable_pieces(one, seen=seen)
     for path in own:
         if not _holds(path, home):
-            kept += _without_dotted(path)
+            kept += _own_parts(path, home)
     return list(dict.fromkeys(kept))
 
 
-def readable_pieces(folder: str, *, package: bool = False, session: str = "") -> list[str]:
+def readable_pieces(
+    folder: str, *, package: bool = False, session: str = "", seen: dict[str, int] | None = None
+) -> list[str]:
     """Return what of a folder code may read.
 
     Args:
@@ -74,30 +110,42 @@ def readable_pieces(folder: str, *, package: bool = False, session: str = "") ->
         package: All its files are a package's data; otherwise only Python files and packages count.
         session: Where a session's code works, absolute: what holds that in `folder` is left out, since other sessions
             may lie there. Empty: nowhere.
+        seen: As of `environment_paths`.
 
     Returns:
         The folder itself if nothing in it is to be kept back; else the pieces, and folders that may be listed. The
         look at a folder is remembered until an entry is added to it or removed.
     """
-    try:
-        changed = os.stat(folder).st_mtime_ns
-    except OSError:
-        return []
     inside = session[len(folder) + 1 :].split(os.sep)[0] if is_below(session, folder) else ""
-    return list(_pieces(folder, package, changed, inside))
+    looked, pieces = _pieces(folder, package, inside)
+    if any(changed_at(one) != when for one, when in looked):
+        _pieces.cache_clear()
+        looked, pieces = _pieces(folder, package, inside)
+    if seen is not None:
+        seen.update(looked)
+    return list(pieces)
 
 
-def editable_paths(modules: Mapping[str, Any]) -> list[str]:
+def changed_at(path: str) -> int:
+    """Return when entries of a folder were last added or removed, in nanoseconds; 0 where there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def editable_paths(modules: Mapping[str, Any], *, seen: dict[str, int] | None = None) -> list[str]:
     """Return the packages and modules that finders of setuptools' editable installs stand for.
 
     Args:
         modules: Those of the interpreter by name.
+        seen: As of `environment_paths`.
     """
     found = []
     for name, module in modules.items():
         mapping = getattr(module, "MAPPING", None) if name.startswith("__editable__") else None
         for place in mapping.values() if isinstance(mapping, dict) else ():
-            found += readable_pieces(place, package=True) if os.path.isdir(place) else [f"{place}.py"]
+            found += readable_pieces(place, package=True, seen=seen) if os.path.isdir(place) else [f"{place}.py"]
     return [one for one in found if os.path.lexists(one.removesuffix(LISTED))]
 
 
@@ -111,14 +159,12 @@ def listed_and_read(paths: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 @lru_cache(maxsize=64)
-def _pieces(folder: str, package: bool, changed: int, but: str) -> tuple[str, ...]:
+def _pieces(folder: str, package: bool, but: str) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """Return the folders that were looked at, with when they had changed last, and the pieces."""
     look = _Look(folder, but)
-    if not package and look.installed():
-        return (folder,)
     found, whole = look.at(folder, package=package, depth=0)
-    if whole:
-        return (folder,)
-    return (*(f"{one}{LISTED}" for one in look.listed), *found[:_MOST_PIECES])
+    pieces = (folder,) if whole else (*(f"{one}{LISTED}" for one in look.listed), *found[:_MOST_PIECES])
+    return tuple(look.seen.items()), pieces
 
 
 class _Look:
@@ -126,17 +172,10 @@ class _Look:
 
     def __init__(self, root: str, but: str) -> None:
         self.listed: list[str] = []
+        self.seen: dict[str, int] = {}
         self._but = but
         self._root = os.path.realpath(root)
         self._left = _MOST_ENTRIES
-
-    def installed(self) -> bool:
-        """Return whether the folder holds installed packages, as `pip install --target` leaves them."""
-        try:
-            with os.scandir(self._root) as entries:
-                return any(one.name.endswith(".dist-info") for one in itertools.islice(entries, _MOST_ENTRIES))
-        except OSError:
-            return False
 
     def at(self, folder: str, *, package: bool, depth: int) -> tuple[list[str], bool]:
         """Return the pieces of a folder, and whether they are all of it.
@@ -146,32 +185,34 @@ class _Look:
             package: Whether a folder above it is a Python package.
             depth: How many folders above it were looked through.
         """
-        seen = self._left > 0
+        self.seen[folder] = changed_at(folder)
         try:
             with os.scandir(folder) as entries:
                 first = list(itertools.islice(entries, max(1000, self._left)))
         except OSError:
             return [], False
         self._left -= len(first)
+        installed = not depth and any(one.name.endswith(".dist-info") for one in first)  # by `pip install --target`
         package = package or any(one.name == "__init__.py" or (depth and one.name.endswith(".py")) for one in first)
         kept: list[str] = []
         whole = len(first) < max(1000, self._left + len(first))
         listed = len(self.listed)
         self.listed.append(folder)
         for one in sorted(first, key=_order):
+            brought = one.name.endswith((*_METADATA, *_LIBRARIES)) or (installed and one.name == "bin")
             left_out = one.name == self._but and depth == 0
             if left_out or one.name.startswith(".") and not (package and one.name in _LIBRARIES):
                 whole = False
             elif one.is_symlink():
-                kept += [one.path] if self._stays(one.path) else []
+                kept += [one.path] if self._may_follow(one, package=package, depth=depth) else []
             elif not one.is_dir():
                 wanted = package or one.name.endswith(_PYTHON)
                 whole = whole and wanted
                 kept += [one.path] if wanted else []
-            elif one.name == "__pycache__" or (package and not seen):
+            elif one.name == "__pycache__":
                 kept.append(one.path)
-            elif depth < _DEEPEST and (seen or _has_init(one)) and (package or _importable(one.name)):
-                inner, all_of_it = self.at(one.path, package=package or one.name.endswith(_METADATA), depth=depth + 1)
+            elif self._may_look(one, depth) and (package or brought or one.name.isidentifier()):
+                inner, all_of_it = self.at(one.path, package=package or brought, depth=depth + 1)
                 kept += [one.path] if all_of_it else inner
                 whole = whole and all_of_it
             else:
@@ -180,11 +221,23 @@ class _Look:
             del self.listed[listed:]
         return kept, whole
 
-    def _stays(self, link: str) -> bool:
-        """Return whether a link leads to something in the folder that isn't dotted."""
-        target = os.path.realpath(link)
+    def _may_look(self, folder: os.DirEntry[str], depth: int) -> bool:
+        return depth < _DEEPEST and (self._left > 0 or (self._left > -_MOST_ENTRIES and _has_init(folder)))
+
+    def _may_follow(self, link: os.DirEntry[str], *, package: bool, depth: int) -> bool:
+        """Return whether a link leads to a file or folder in this one of which nothing is to be kept back."""
+        target = os.path.realpath(link.path)
         below = os.path.relpath(target, self._root).split(os.sep)
-        return not any(part.startswith(".") for part in below) and os.path.exists(target)
+        if any(part.startswith(".") for part in below) or not os.path.exists(target):
+            return False
+        if not os.path.isdir(target):
+            return package or target.endswith(_PYTHON)
+        if is_below(os.path.realpath(os.path.dirname(link.path)), target) or not self._may_look(link, depth):
+            return False
+        listed = len(self.listed)
+        _, whole = self.at(target, package=package, depth=depth + 1)
+        del self.listed[listed:]
+        return whole
 
 
 def _order(entry: os.DirEntry[str]) -> tuple[int, str]:
@@ -195,22 +248,28 @@ def _order(entry: os.DirEntry[str]) -> tuple[int, str]:
 
 
 def _has_init(entry: os.DirEntry[str]) -> bool:
-    return os.path.exists(os.path.join(entry.path, "__init__.py"))
+    return _is_package(entry.path)
 
 
-def _importable(name: str) -> bool:
-    return name.isidentifier() or name.endswith(_METADATA)
+def _is_package(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, "__init__.py"))
 
 
-def _without_dotted(prefix: str) -> Sequence[str]:
-    """Return an interpreter's folder, or its entries if it is a project's as well."""
+def _own_parts(prefix: str, home: str) -> Sequence[str]:
+    """Return an interpreter's folder, or what of it is the interpreter's if it is a project's as well, or a home's."""
     try:
         names = sorted(os.listdir(prefix))
     except OSError:
         return []
-    if not any(name.startswith(".env") or name == ".git" for name in names):
+    if _is_package(prefix):
         return [prefix]
-    return [f"{prefix}{LISTED}", *(os.path.join(prefix, name) for name in names if not name.startswith("."))]
+    if not set(names) - _PARTS - _MARKS and not any(is_below(f"{home}/{one}", prefix) for one in _HOLD_KEYS):
+        return [prefix]
+    if "conda-meta" in names and not any(name.startswith(".env") or name == ".git" for name in names):
+        return [prefix]
+    shared = [os.path.join(prefix, one) for one in _SHARED]
+    parts = [os.path.join(prefix, name) for name in names if name in _PARTS]
+    return [f"{prefix}{LISTED}", *parts, *filter(os.path.exists, shared)]
 
 
 def _holds(path: str, home: str) -> bool:
