@@ -24,6 +24,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u
 _LONG_PARAGRAPH_CHARS = 200
 _MOST_COLORED_CHARS = 20_000
 _MANY_BLANK_LINES = re.compile(r"(?:\n[ \t]*){50}")
+NO_FORMULAS = 'class="mathjax_ignore tex2jax_ignore"'
+"""Of HTML elements in which programs that show notebooks look for no formulas: one can load an address."""
 MOST_MARKDOWN_CHARS = 20_000
 """Of Markdown that is parsed, which can take a second or two."""
 _TABLE_DIVIDER = re.compile(r"[ \t>]*[-:|][-:| \t]*")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tw_autogen import Approve, ChatModel, Execution, Kernel, Memory, Post, Proposal, Role, Turn, decide
+from tw_autogen.kernel import AttachedKernel
 
 _FENCE = re.compile(r"```(?:sh|bash|shell|console)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 _LINE = re.compile(r"^\$ (.+)$", re.MULTILINE)
@@ -35,7 +36,8 @@ class CommandLineSettings:
     """Who decides, and the limits.
 
     Args:
-        approval: `ask`: a person decides each time; where nobody can be asked, nothing runs. `always`: all are run.
+        approval: `ask`: a person decides each time; where nobody can be asked, nothing runs. `always`: all are run, but
+            in a kernel that a session is attached to, where only what the caller has said counts.
         model: Name of the model that words commands; empty: the session's.
         seconds: How long a command may take.
         limit_chars: How much of the output is shown: its beginning and its end.
@@ -114,7 +116,8 @@ class CommandLine(Role):
 
     def _approved(self, command: str, turn: Turn) -> tuple[str, str]:
         """Give the command that is run, which the person may have changed, and why it is not; empty if it is."""
-        if self._settings.approval == "always":
+        own = isinstance(self._kernel, AttachedKernel)  # the notebook's, where no setting lifts approval
+        if self._kernel.approval == "never" if own else self._settings.approval == "always":
             return command, ""
         if self._approve is None:
             return command, "Commands need a person's approval, and nobody is here (role.command_line.approval)."

@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.kernel import Execution, LocalKernel
+from tw_autogen.kernel import AttachedKernel, Execution, LocalKernel
 from tw_autogen.testing import FakeKernel, ScriptedModel, check_role, plans
 
 
@@ -34,6 +34,18 @@ def test_a_command_runs_in_the_sessions_folder_once_it_is_approved(stage, role, 
 
     assert said == "$ sort names.txt\na\nb\n(exit code 0)"
     assert approved == ["sort names.txt"]
+
+
+@pytest.mark.parametrize(("approval", "runs"), [("always", False), ("findings", False), ("never", True)])
+def test_in_a_kernel_that_a_session_is_attached_to_no_setting_lifts_approval(stage, monkeypatch, approval, runs):
+    monkeypatch.setattr(AttachedKernel, "execute", lambda *args, **named: Execution(True, "0", "ran", ""))
+    theirs = object.__new__(AttachedKernel)
+    theirs.approval = approval
+    role = stage.make("command_line", ScriptedModel([]), {"kernel": theirs, "approve": None}, approval="always")
+
+    said = stage.ask(role, "$ ls").message
+
+    assert ("ran" in said, "nobody is here" in said) == (runs, not runs)
 
 
 def test_exit_code_and_errors_are_shown(stage, role):

@@ -1,4 +1,5 @@
 import base64
+import html
 import json
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post
+from tw_autogen.escaped_text import NO_FORMULAS
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -89,7 +91,7 @@ def test_a_session_becomes_a_valid_notebook_with_words_and_code_in_their_order(e
         ("code", "1/0"),
         ("code", "len(df)"),
         ("markdown", "## Answer\n\n12 rows."),
-        ("markdown", f"<details><summary>Sources of 1 number</summary>{SOURCE}</details>"),
+        ("markdown", f"<details {NO_FORMULAS}><summary>Sources of 1 number</summary>{SOURCE}</details>"),
     ]
     assert [cell.execution_count for cell in made.cells if cell.cell_type == "code"] == [1, 2]
 
@@ -139,6 +141,28 @@ def test_words_about_code_that_was_refused_open_no_block_for_what_follows():
     tokens = MarkdownIt("commonmark").parse(_markdown(notebook(events)))
 
     assert not [one for one in tokens if "<img" in one.content and one.type != "fence"]
+
+
+@pytest.mark.parametrize("block", ["- a\n\n  ```mermaid\n  x\n  ```", "> ~~~ mermaid\n> x", "- [ ] ````mermaid\n  x"])
+def test_no_block_in_a_list_or_quotation_names_a_language_that_programs_draw(block):
+    (cell,) = markdown_cells(block)
+
+    assert "text mermaid" in cell
+    assert all(token.info.split()[:1] != ["mermaid"] for token in MarkdownIt("commonmark").parse(cell))
+
+
+def test_a_block_in_a_list_keeps_a_language_of_ours():
+    assert markdown_cells("- a\n\n  ```python\n  x\n  ```") == ["- a\n\n  ```python\n  x\n  ```"]
+
+
+@pytest.mark.parametrize(
+    "formula", [r"$\mmlToken{mglyph}[src='//a/b']{}$", r"&#36;\mml&#84;oken{mglyph}[src='//a/b']{}$"]
+)
+def test_no_formula_loads_an_address(formula):
+    (cell,) = markdown_cells(f"It is {formula}, so `x`.")
+
+    assert "mmlToken" not in html.unescape(cell)
+    assert "x^2" in markdown_cells("$x^2$")[0]
 
 
 def test_pictures_are_embedded_and_other_files_are_named(events):

@@ -7,7 +7,7 @@ from typing import Any
 
 from tw_autogen.approval import Decision, Proposal, read_decision
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import NO_FORMULAS, visible
 
 _HINTS = {
     "packages": "[y/N]",
@@ -67,6 +67,6 @@ def _page(proposal: Proposal, decided: str = "") -> dict[str, str]:
     question = html.escape(proposal.question)
     if not decided:
         plain = "\n".join([proposal.question, proposal.shown, *found])
-        return {"text/plain": plain, "text/html": f'<div style="{_FRAME}"><b>{question}</b>{body}</div>'}
-    folded = f"<details><summary>{decided}: {question}</summary>{body}</details>"
+        return {"text/plain": plain, "text/html": f'<div {NO_FORMULAS} style="{_FRAME}"><b>{question}</b>{body}</div>'}
+    folded = f"<details {NO_FORMULAS}><summary>{decided}: {question}</summary>{body}</details>"
     return {"text/plain": f"{decided}: {proposal.question}", "text/html": folded}

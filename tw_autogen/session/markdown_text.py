@@ -26,6 +26,8 @@ _DEFINITION = re.compile(r"\]:(?![ \t]*https?://)")
 _CODE = ("fence", "code_block")
 _LANGUAGES = ("bash", "csv", "json", "python", "r", "sh", "sql", "text", "toml", "yaml")
 """Of blocks of code: what others are, a program may draw (`mermaid`)."""
+_FENCE = re.compile(rf"((?:`{{3,}}|~{{3,}})[ \t]*)(?=[^\s`~])(?!(?:{'|'.join(_LANGUAGES)})(?:[\s`~]|$))", re.M)
+"""What may begin a block of code, in lists and quotations too, before a language that is none of ours."""
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
 """Signs of Markdown that code has printed on purpose."""
 _ALIGNED = re.compile(r"^(?![ \t]*\|).*\S {2,}\S", re.M)
@@ -144,7 +146,19 @@ def without_html(markdown: str) -> str:
         >>> without_html("a < b, <b>c</b>, ![chart](http://x/a.png)")
         'a < b, &lt;b>c&lt;/b>, !&#91;chart](http://x/a.png)'
     """
+    markdown = _FENCE.sub(r"\1text ", without_loading_formulas(markdown))
     return _DEFINITION.sub("]&#58;", _LINK.sub("]&#40;", _IMAGE.sub("!&#91;", _TAG.sub("&lt;", markdown))))
+
+
+def without_loading_formulas(markdown: str) -> str:
+    r"""Return Markdown in which no formula loads an address, as MathJax does for `\mmlToken{mglyph}[src=…]`.
+
+    That name, and what begins the number of a sign, are broken by a space without width.
+
+    Args:
+        markdown: Written by a user or a model.
+    """
+    return markdown.replace("&#", "&\u200b#").replace("mmlToken", "mml\u200bToken")
 
 
 def with_html_signs(markdown: str) -> str:

@@ -34,25 +34,10 @@ _METADATA = (".dist-info", ".egg-info")
 _LIBRARIES = (".libs", ".dylibs")
 """Names of folders, or their endings, in which wheels bring shared libraries along."""
 _PARTS = frozenset(
-    [
-        "Frameworks",
-        "Headers",
-        "Python",
-        "Resources",
-        "_CodeSignature",
-        "bin",
-        "conda-meta",
-        "include",
-        "lib",
-        "lib32",
-        "lib64",
-        "libexec",
-        "man",
-        "pyvenv.cfg",
-        "sbin",
-        "ssl",
-    ]
-)
+    ("Frameworks", "Headers", "Python", "Resources", "_CodeSignature", "bin", "conda-meta", "include")
+) | {
+    *("lib", "lib32", "lib64", "libexec", "man", "pyvenv.cfg", "sbin", "ssl"),
+}
 _MARKS = frozenset((".gitignore", ".lock", ".Python", "CACHEDIR.TAG", "etc", "share"))
 _SHARED = ("etc/jupyter", "share/jupyter", "share/man", "share/proj", "share/gdal", "share/terminfo")
 """What is an interpreter's in its folder, what `venv` and `uv` leave beside it, and what its packages bring along."""
