@@ -77,7 +77,10 @@ def start_server(settings: KernelSettings, *, at_once: Sequence[str] = ()) -> St
     level = next(levels_to_try(settings))
     if level == BUBBLEWRAP:
         raise KernelError("kernels behind bubblewrap are not forked")
-    environment = clean_environment(os.environ, allowed=settings.environment)
+    fixed = filter(
+        matcher(_FIXED), settings.environment
+    )  # the others are for code of one session, told with its kernel
+    environment = clean_environment(os.environ, allowed=fixed)
     folder = temporary_folder("tw-server-")
     later = [one for one in settings.preload if one not in at_once]
     try:

@@ -293,7 +293,10 @@ class ForkServer:
         ours, theirs = channel_pair()
         try:
             with theirs:
-                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs.fileno(), log, *sockets])
+                # On a line of its own, which the server hands on unread: it forks other kernels as well.
+                head = json.dumps({key: value for key, value in request.items() if key != "environment"})
+                packet = f"{head}\n{json.dumps(request['environment'])}".encode()
+                socket.send_fds(self._control, [packet], [theirs.fileno(), log, *sockets])
         except BaseException:
             ours.close()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import functools
 import gc
@@ -115,7 +116,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
         _import(name)
     waiting = _stand_by(control, level)
     tell(control, kind="hello", python=platform.python_version(), path=_dated_path())
-    left, loaded = list(modules), False
+    left, loaded, buffer = list(modules), False, bytearray(_PACKET)
     while True:
         if not loaded and not select.select([control], [], [], _IDLE_SECONDS if left else 0)[0]:
             if left:
@@ -128,10 +129,10 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
             loaded = True
             waiting = _stand_by(control, level, prepared=True)
             tell(control, kind="loaded")
-        packet, found, _, _ = socket.recv_fds(control, _PACKET, _MOST_DESCRIPTORS)
-        if not packet:
+        size, found = _receive(control, buffer)
+        if not size:
             break
-        with socket.socket(fileno=found[0]) as channel:
+        with socket.socket(fileno=found[0]) as channel, memoryview(buffer)[:size] as packet:
             try:
                 try:
                     socket.send_fds(waiting, [packet], found)
@@ -144,11 +145,24 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
         for one in found[1:]:
             os.close(one)
         waiting.close()
+        head = bytes(buffer[: buffer.index(b"\n", 0, size)])
+        buffer[:size] = bytes(size)  # code could read in its memory what this process had in its own
         _known_folders()  # again if they have changed; the next supervisors know the filter of such kernels
-        Sandbox(json.loads(packet)["wall"]).prepare()
+        Sandbox(json.loads(head)["wall"]).prepare()
         waiting = _stand_by(control, level, prepared=loaded)
     waiting.shutdown(socket.SHUT_WR)
     waiting.recv(1)  # until it has ended
+
+
+def _receive(control: socket.socket, buffer: bytearray) -> tuple[int, list[int]]:
+    """Take one packet into a buffer; return its size, 0 at the end, and the descriptors that came with it."""
+    numbers = array.array("i")
+    room = socket.CMSG_LEN(_MOST_DESCRIPTORS * numbers.itemsize)
+    size, messages, _, _ = control.recvmsg_into([buffer], room)
+    for level, kind, data in messages:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            numbers.frombytes(data[: len(data) - len(data) % numbers.itemsize])
+    return size, list(numbers)
 
 
 def _stand_by(control: socket.socket, level: str, *, prepared: bool = False) -> socket.socket:
@@ -186,7 +200,9 @@ def _stand_by(control: socket.socket, level: str, *, prepared: bool = False) -> 
             if not down and os.fork() != 0:
                 os._exit(0)
         if not down:
-            supervise(channel, _with_environment(json.loads(packet)), found[2:], log=found[1])
+            head, _, environment = packet.partition(b"\n")
+            request = {**json.loads(head), "environment": json.loads(environment)}
+            supervise(channel, _with_environment(request), found[2:], log=found[1])
         tell(channel, kind="failed", why=down, wall=True)
     os._exit(0)
 
