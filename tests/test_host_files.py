@@ -47,6 +47,7 @@ READ = {
     "tw_autogen/cli/mcp_server.py": "files that a client names, before a session takes them",
     "tw_autogen/plugin/listing.py": "the user's plugins",
     "tw_autogen/cli/plugins.py": "the user's plugins",
+    "tw_autogen/plugin/neighbour_imports.py": "the user's plugins, and what lies beside them",
     "tw_autogen/cli/scenario.py": "scenarios of the user's or of the package",
     "tw_autogen/cli/scenario_show.py": "scenarios of the user's or of the package",
     "tw_autogen/code_interpreter/prompts.py": "prompts of the package",
@@ -113,7 +114,6 @@ WRITTEN = {
     "plugins/sql_pull_data.py": "a private copy in a temporary folder of its own",
     "tw_autogen/cli/ask.py": "standard input, in a temporary folder of its own",
     "tw_autogen/cli/piped_input.py": "standard input, in a temporary folder of its own",
-    "tw_autogen/cli/request_input.py": "the chat's history in the user's state folder",
     "tw_autogen/kernel/connection.py": "the kernel's runtime folder, a temporary one",
     "tw_autogen/kernel/container_kernel.py": "the kernel's log in its runtime folder",
     "tw_autogen/kernel/kernel_folders.py": "the kernel's runtime folder, before the kernel starts",
@@ -144,7 +144,7 @@ def raw_calls(source: str) -> list[tuple[int, str, bool]]:
         if isinstance(function, ast.Attribute):
             owner = function.value.id if isinstance(function.value, ast.Name) else "…"
         modes = [one for one in node.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        if name in ("copy_out", "touch_private"):  # whose target is a path
+        if name == "copy_out":  # whose target is a path
             hit = writes = True
         elif name == "open" and owner != "os":
             hit = not owner or len(modes) == len(node.args)
@@ -207,7 +207,7 @@ def test_a_raw_call_is_found(source):
         ("open(path)", False), ("open(path, 'rb')", False), ("open(path, 'xb')", True), ("path.open('a')", True),
         ("path.open()", False), ("os.open(path, os.O_RDONLY)", False), ("os.open(path, _NEW, 0o600)", True),
         ("os.lstat(path)", False), ("os.replace(a, b)", True), ("path.replace(new)", True), ("path.unlink()", True),
-        ("path.is_file()", False), ("touch_private(path)", True), ("folder.copy_out(name, path)", True),
+        ("path.is_file()", False), ("folder.copy_out(name, path)", True),
         ("tempfile.TemporaryDirectory()", True), ("shutil.copyfile(a, b)", True), ("path.mkdir()", True),
     ],
 )  # fmt: skip

@@ -3,7 +3,6 @@
 import os
 import stat
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from tw_autogen.events import SessionClosed
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.model.embedding_cache import VectorCache
 from tw_autogen.model.recording import RecordingModel
-from tw_autogen.private_files import make_private_folder, touch_private
+from tw_autogen.private_files import cache_folder, make_private_folder
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
@@ -92,12 +91,27 @@ def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path):
         make_private_folder(tmp_path / "x")
 
 
-def test_what_is_no_plain_file_is_not_changed():
-    before = os.stat(os.devnull).st_mode
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no owners in the mode")
+@pytest.mark.parametrize("odd", ["open to others", "a link", "in the current folder"])
+def test_a_cache_folder_that_others_may_have_filled_is_passed_over(tmp_path, monkeypatch, odd):
+    given, home, here = tmp_path / "given", tmp_path / "home", tmp_path / "here"
+    for one in (given, home, here, given / "tw-autogen"):
+        one.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+    known = {"XDG_CACHE_HOME": str(given)}
+    assert cache_folder(known) == given / "tw-autogen"
+    if odd == "open to others":
+        (given / "tw-autogen" / "matplotlib").chmod(0o777)
+    elif odd == "a link":
+        (given / "tw-autogen").rename(given / "other")
+        (given / "tw-autogen").symlink_to("other")
+    else:
+        monkeypatch.chdir(tmp_path / "given")
 
-    touch_private(Path(os.devnull))
-
-    assert os.stat(os.devnull).st_mode == before
+    assert cache_folder(known) == home / ".cache" / "tw-autogen"
+    monkeypatch.chdir(tmp_path)  # it holds the home folder
+    assert (cache_folder(known) == given / "tw-autogen") == (odd == "in the current folder")
 
 
 IN_THE_WAY = {

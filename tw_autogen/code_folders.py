@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -123,10 +124,14 @@ def _files_in(place: Path) -> list[str]:
 def _folders_of(path: str) -> list[str]:
     """Return what a living process has noted; the file of one that has ended is removed."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)  # NFS locks for writing only what is open for it
+        file = os.open(
+            path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+        )  # NFS locks for writing only what is open for it
     except FileNotFoundError:
         return []
     try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return []
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return [os.fsdecode(one) for one in os.read(file, _MOST_BYTES).split(b"\0") if one]

@@ -124,19 +124,6 @@ def open_private(path: Path) -> TextIO:
     return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
-def touch_private(path: Path) -> None:
-    """Make an empty file that only its owner can read, or tighten one that exists and is this user's; follow links.
-
-    Raises:
-        OSError: it can't be opened for writing.
-    """
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, FILE_MODE)
-    try:
-        _tighten(number)
-    finally:
-        os.close(number)
-
-
 def _tighten(number: int) -> None:
     """Take the group's and the others' permissions from an open file of this user's; Windows has none."""
     if not hasattr(os, "fchmod"):
@@ -147,21 +134,45 @@ def _tighten(number: int) -> None:
 
 
 def cache_folder(host: Mapping[str, str]) -> Path:
-    """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there."""
-    wanted = [Path(cache) / "tw-autogen"] if os.path.isabs(cache := host.get("XDG_CACHE_HOME", "")) else []
+    """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there.
+
+    `XDG_CACHE_HOME` counts unless it leads into the current folder, or to what others have made or may write to:
+    matplotlib takes settings from its cache.
+    """
+    given, home = host.get("XDG_CACHE_HOME", ""), ""
     with contextlib.suppress(RuntimeError):  # this user has no home
-        wanted.append(Path.home() / ".cache" / "tw-autogen")
+        home = str(Path.home())
+    here = os.path.realpath(os.curdir) if os.path.isabs(given) else ""
+    near = lies_in(os.path.realpath(given), here) and not (home and lies_in(os.path.realpath(home), here))
+    wanted = [Path(given, "tw-autogen")] if here and not near else []
+    wanted += [Path(home, ".cache", "tw-autogen")] if home else []
     for folder in wanted:
         with contextlib.suppress(OSError):  # a home that can't be written to: the next one
             (folder / "matplotlib").mkdir(parents=True, exist_ok=True)
-            if os.access(folder / "matplotlib", os.W_OK):
+            if os.access(folder / "matplotlib", os.W_OK) and all(map(_is_own, (folder, folder / "matplotlib"))):
                 return folder
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    state = folder.lstat()
-    if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "getuid") and state.st_uid != os.getuid()):
+    if not _is_own(folder):
         folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
     (folder / "matplotlib").mkdir(exist_ok=True)
     return folder
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Return whether a path is a folder, or lies in it.
+
+    Args:
+        path: Absolute, without links.
+        folder: Likewise.
+    """
+    return os.path.join(path, "").startswith(os.path.join(folder, ""))
+
+
+def _is_own(folder: Path) -> bool:
+    """Return whether it is a folder, no link, that only this user may write to."""
+    state = folder.lstat()
+    mine = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
+    return stat.S_ISDIR(state.st_mode) and mine

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import named_file
-from tw_autogen.private_files import make_private_folder
+from tw_autogen.private_files import lies_in, make_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.unlisted_folders import check_unlisted
 
@@ -124,8 +124,12 @@ class TrustStore:
         return cls(state / "trust" if state else None, named)
 
     def record(self, folder: Path) -> Path | None:
-        """Return the path of a folder's record, which need not exist; removing it takes the trust back."""
-        if self.folder is None:
+        """Return the path of a folder's record, which need not exist; removing it takes the trust back.
+
+        None where there is none, or the records lie in the folder itself (`XDG_STATE_HOME` leads there): whoever made
+        the folder could have made them.
+        """
+        if self.folder is None or self._lies_in(folder):
             return None
         name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
         return self.folder / f"{name}{'-named' * self.named}.json"
@@ -171,7 +175,7 @@ class TrustStore:
         path, programs = self.record(folder), tuple(programs)
         self.hold(folder, sha256, programs)
         if path is None:
-            return "there is no home folder in which this could be remembered; it holds until this program ends"
+            return "there is no folder of yours outside of it to remember this in; it holds until this program ends"
         try:
             record = {"folder": str(folder.resolve()), "sha256": sha256, "programs": programs}
             _write_private(path, json.dumps(record) + "\n")
@@ -210,6 +214,11 @@ class TrustStore:
                 continue  # it trusts nothing
             if any(lie_together(writable, one) for one in known):
                 _write_private(path, json.dumps({"folder": plain["folder"], "ended": writable}) + "\n")
+
+    def _lies_in(self, folder: Path) -> bool:
+        place, home = str(folder.resolve()), home_folder()
+        mine = [os.path.realpath(one) for one in (self.folder, home) if one is not None]
+        return lies_in(mine[0], place) and not any(lies_in(one, place) for one in mine[1:])
 
     def _holder(self, folder: Path) -> tuple[str, bool]:
         return str(folder.resolve()), self.named

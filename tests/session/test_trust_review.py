@@ -1081,3 +1081,15 @@ def test_a_limit_of_money_without_the_prices_of_the_same_file_names_trust(here, 
 
     with pytest.raises(ConfigError, match="what 'large' costs is not known.*once you trust it"):
         open_session(model, kernel=FakeKernel(folder=tmp_path), folder=tmp_path)
+
+
+@pytest.mark.parametrize("home", ["elsewhere", "folder"])
+def test_no_record_in_a_folder_speaks_for_the_folder_itself(tmp_path, monkeypatch, home):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / ".state"))
+    monkeypatch.setenv("HOME", str(tmp_path / home))
+    store = TrustStore.of_user()
+
+    assert (store.record(folder) is None) == (home == "elsewhere")  # a home folder holds what is its user's
+    assert store.record(tmp_path / "other") is not None

@@ -462,7 +462,7 @@ class Chat:
 
     def _say(self, words: str, path: Path | None = None, *, style: str = "") -> None:
         """Print a line, with a path that can be clicked at its end."""
-        line = Text.assemble((words, style), link(path)) if path else Text(words, style=style)
+        line = Text.assemble((visible(words), style), link(path) if path else "")
         self._console.print(line, soft_wrap=True)
 
 

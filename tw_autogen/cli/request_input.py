@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.cli.file_arguments import begun_name, quoted_name
 from tw_autogen.cli.terminal import is_dumb
-from tw_autogen.private_files import make_private_folder, touch_private
+from tw_autogen.private_files import make_private_folder, open_private
 from tw_autogen.trust_store import state_folder
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _editing(commands: Sequence[str], project: Path | None) -> PromptSession[str
     if state is not None:
         with contextlib.suppress(OSError):
             make_private_folder(state)
-            touch_private(state / "history")  # and find out whether it can be written to
+            open_private(state / "history").close()  # and find out whether it can be written to
             more["history"] = FileHistory(str(state / "history"))
     keys = KeyBindings()
 

@@ -109,7 +109,8 @@ def command(
         code = _compare(session, program, events)
         if options.out and code is Exit.done:
             for one in copy_files_of_answers(session, options).land(session.artifacts, ""):
-                say(f"saved {one.path}" if one.path else f"not saved: {visible(one.problem)}; it is {one.source}")
+                said = f"saved {one.path}" if one.path else f"not saved: {one.problem}; it is {one.source}"
+                say(visible(said))
         say(f"{session.id}: {session.folder}")
     ctx.exit(code)
 

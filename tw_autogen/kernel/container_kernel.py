@@ -66,6 +66,10 @@ _FILTER = (
 )
 
 _FIXED = {"HOME": "/tmp", "TMPDIR": "/tmp", "MPLCONFIGDIR": "/tmp/matplotlib"}
+_OF_ENGINES = tuple(
+    name for kind in ("http", "https", "ftp", "no", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper())
+)
+"""Variables that engines hand on by themselves, with passwords in them."""
 _TAKEN = ("MPLBACKEND", "NO_COLOR", "TERM", "IPYTHONDIR", "LANG", "LC_*", "TZ", "OMP_*", "OPENBLAS_NUM_THREADS")
 
 
@@ -243,6 +247,7 @@ class ContainerKernel(LiveKernel):
             *(f"--mount=type=bind,source={one},target={one}" for one in mounts),
             f"--workdir={launch.folder}",
             *(f"--env={one}={value}" for one, value in _FIXED.items()),
+            *(f"--env={one}=" for one in _OF_ENGINES if one not in passed),
             *(f"--env={one}" for one in passed),  # no values: everybody sees a command line
             *self._options,
             self._image, self._python, "-c", "".join(first), str(launch.connection_file), "0",
