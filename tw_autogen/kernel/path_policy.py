@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import stat
 import sys
@@ -14,6 +16,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.kernel_folders import Kept, protected_in
 from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
+from tw_autogen.kernel.mounted_names import mounted_names
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import link_of_code, named_folder
@@ -21,6 +24,10 @@ from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import is_protected
 from tw_autogen.trust_store import config_folder, state_folder
 
+if sys.platform != "win32":
+    import pwd
+
+_MOST_SETTINGS_FILES = 100
 _SYSTEM = (
     "/bin",
     "/boot",
@@ -67,7 +74,17 @@ def too_broad_reason(folder: Path) -> str:
     Args:
         folder: Absolute, links resolved.
     """
-    asked = str(folder)  # as text: a kernel starts in milliseconds, and pure paths are slow to take apart
+    if why := _reason_of_name(str(folder)):
+        return why
+    return next((f"also {name}, {why}" for name in mounted_names(str(folder)) if (why := _reason_of_name(name))), "")
+
+
+def _reason_of_name(asked: str) -> str:
+    """Return the reason of `too_broad_reason` as far as one name of a folder tells it; empty if there is none.
+
+    Args:
+        asked: As text: a kernel starts in milliseconds, and pure paths are slow to take apart.
+    """
     for home in map(str, _home_folders()):
         if asked == home:
             return "your home folder"
@@ -84,21 +101,31 @@ def too_broad_reason(folder: Path) -> str:
     if is_below(temporary := os.path.realpath(tempfile.gettempdir()), asked):
         where = "" if temporary == asked else "above "
         return f"{where}{temporary}, where programs keep temporary files, and kernels their keys"
-    if own := _own_folder_at(folder):
+    if own := _own_folder_at(asked):
         where = "" if asked == own else "above " if is_below(own, asked) else "in "
         return f"{where}{own}, {_OWN}"
     return ""
 
 
-def _own_folders() -> list[str]:
-    """Return the folders in which this program keeps the user's settings, and which folders the user trusts."""
-    return [os.path.realpath(one) for one in (config_folder(), state_folder()) if one is not None]
+def _own_places() -> list[str]:
+    """Return where this program keeps the user's settings, and which folders the user trusts; links resolved."""
+    config = config_folder()
+    folders = [os.path.realpath(one) for one in (config, state_folder()) if one is not None]
+    linked = [entry.path for entry in _entries(config) if entry.is_symlink()]  # as tools for dotfiles make it
+    return [*folders, *map(os.path.realpath, linked)]
 
 
-def _own_folder_at(folder: Path) -> str:
-    """Return the one of these folders in which a folder lies, or that lies in it; empty if there is none."""
-    asked = str(folder)
-    return next((one for one in _own_folders() if is_below(asked, one) or is_below(one, asked)), "")
+def _entries(folder: Path | None) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder or os.devnull) as entries:
+            return list(itertools.islice(entries, _MOST_SETTINGS_FILES))
+    except OSError:
+        return []
+
+
+def _own_folder_at(asked: str) -> str:
+    """Return the one of these places in which a folder lies, or that lies in it; empty if there is none."""
+    return next((one for one in _own_places() if is_below(asked, one) or is_below(one, asked)), "")
 
 
 def _trusted_place_reason(folder: Path) -> str:
@@ -109,12 +136,14 @@ def _trusted_place_reason(folder: Path) -> str:
     Args:
         folder: Absolute, links resolved.
     """
-    own = _own_folder_at(folder)
+    own = next(filter(None, map(_own_folder_at, (str(folder), *mounted_names(str(folder))))), "")
     return f"{own} lies in it or is it, {_OWN}; choose another folder" if own else ""
 
 
 def _holds_temporary_files(folder: Path) -> bool:
-    return any(is_below(os.path.realpath(one), str(folder)) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp"))
+    names = (str(folder), *mounted_names(str(folder)))
+    temporary = [os.path.realpath(one) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp")]
+    return any(is_below(one, name) for one in temporary for name in names)
 
 
 def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
@@ -302,6 +331,10 @@ def _protected(
 
 
 def _home_folders() -> tuple[Path, ...]:
-    """Return the user's home folder: the one that the environment says, and root's own where this is root."""
-    said = Path(os.path.expanduser("~")).resolve()
-    return (said, Path("/root")) if hasattr(os, "geteuid") and os.geteuid() == 0 else (said,)
+    """Return the user's home folders: the one that the environment says, and that of the user's account."""
+    homes = [Path(os.path.expanduser("~")).resolve()]
+    if hasattr(os, "geteuid"):
+        with contextlib.suppress(KeyError):  # a user without an entry
+            homes.append(Path(pwd.getpwuid(os.geteuid()).pw_dir).resolve())
+        homes += [Path("/root")] * (os.geteuid() == 0)
+    return tuple(one for one in dict.fromkeys(homes) if one != Path("/"))

@@ -1,0 +1,60 @@
+"""Folders that are mounted at a second place, and what that says of them."""
+
+from pathlib import Path
+
+import pytest
+
+from tw_autogen.kernel import mounted_names as module
+from tw_autogen.kernel.mounted_names import mounted_names
+from tw_autogen.kernel.path_policy import too_broad_reason
+
+LINE = "{} 1 {} {} {} rw,relatime shared:1 - ext4 /dev/sda rw"
+MOUNTS = [
+    ("8:1", "/", "/"),
+    ("8:2", "/", "/data"),
+    ("8:2", "/home", "/home"),
+    ("8:2", "/home/me/with\\040blank", "/mnt/b"),
+    ("8:3", "/", "/run/media"),
+]
+
+
+@pytest.fixture
+def mounts(tmp_path, monkeypatch):
+    lines = [LINE.format(number, *one) for number, one in enumerate(MOUNTS, 20)]
+    (tmp_path / "mountinfo").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setattr(module, "_MOUNTS", str(tmp_path / "mountinfo"))
+
+
+@pytest.mark.usefixtures("mounts")
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [
+        ("/data/home/me", ["/home/me", "/mnt/b"]),
+        ("/home/me", ["/data/home/me", "/mnt/b"]),
+        ("/data", ["/home", "/mnt/b"]),
+        ("/mnt", ["/data/home/me/with blank", "/home/me/with blank"]),
+        ("/data/other", []),
+        ("/opt", []),
+        ("/run/media/stick", []),
+    ],
+)
+def test_a_folder_has_a_name_for_each_place_where_it_is_mounted(folder, names):
+    assert sorted(mounted_names(folder)) == names
+
+
+@pytest.mark.usefixtures("mounts")
+def test_a_home_folder_is_one_by_each_of_its_names(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+
+    assert too_broad_reason(Path("/data/home/me")) == "also /home/me, your home folder"
+    assert too_broad_reason(Path("/data/home/me/.ssh")) == (
+        "also /home/me/.ssh, where programs keep keys and settings of yours"
+    )
+    assert too_broad_reason(Path("/data")) == "also /home, above your home folder"
+    assert too_broad_reason(Path("/data/home/me/project")) == ""
+
+
+def test_where_the_system_does_not_tell_there_are_no_other_names(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "_MOUNTS", str(tmp_path / "none"))
+
+    assert mounted_names(str(tmp_path)) == []
