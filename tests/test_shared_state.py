@@ -17,7 +17,7 @@ SHARED = {
     "kernel/sandbox_levels.py _known": "what this machine's levels were found to do, so that they are tried once",
     "lazy_module.py _LAZY": "names of modules that this package imports late",
     "lazy_module.py _RUNNING": "imports of modules, of which a process has one each",
-    "plugin/host_plugin.py _IMPORTED_FROM": "folders of open plugins, from which their modules import",
+    "plugin/neighbour_imports.py _IMPORTED_FROM": "folders of open plugins, from which their modules import",
     "safe_folder/kept_folder.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",
     "safe_folder/kept_folder.py _UNUSED": "descriptors of such folders that are no longer needed",
     "safe_folder/kept_folder.py _USERS": "who is about to use such a descriptor",

@@ -26,7 +26,9 @@ _DEFINITION = re.compile(r"\]:(?![ \t]*https?://)")
 _CODE = ("fence", "code_block")
 _LANGUAGES = ("bash", "csv", "json", "python", "r", "sh", "sql", "text", "toml", "yaml")
 """Of blocks of code: what others are, a program may draw (`mermaid`)."""
-_FENCE = re.compile(rf"((?:`{{3,}}|~{{3,}})[ \t]*)(?=[^\s`~])(?!(?:{'|'.join(_LANGUAGES)})(?:[\s`~]|$))", re.M)
+_FENCE = re.compile(
+    rf"((?:(?<!`)`{{3,}}|(?<!~)~{{3,}})[ \t]*)(?=[^\s`~])(?!(?:{'|'.join(_LANGUAGES)})(?:[\s`~]|$))", re.M
+)
 """What may begin a block of code, in lists and quotations too, before a language that is none of ours."""
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
 """Signs of Markdown that code has printed on purpose."""
