@@ -148,7 +148,8 @@ def cache_folder(host: Mapping[str, str]) -> Path:
     wanted += [Path(home, ".cache", "tw-autogen")] if home else []
     for folder in wanted:
         with contextlib.suppress(OSError):  # a home that can't be written to: the next one
-            (folder / "matplotlib").mkdir(parents=True, exist_ok=True)
+            for one in (folder, folder / "matplotlib"):
+                one.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             if os.access(folder / "matplotlib", os.W_OK) and all(map(_is_own, (folder, folder / "matplotlib"))):
                 return folder
     user = os.getuid() if hasattr(os, "getuid") else "user"
@@ -157,7 +158,7 @@ def cache_folder(host: Mapping[str, str]) -> Path:
         folder.mkdir(mode=0o700)
     if not _is_own(folder):
         folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
-    (folder / "matplotlib").mkdir(exist_ok=True)
+    (folder / "matplotlib").mkdir(mode=FOLDER_MODE, exist_ok=True)
     return folder
 
 
@@ -172,7 +173,9 @@ def lies_in(path: str, folder: str) -> bool:
 
 
 def _is_own(folder: Path) -> bool:
-    """Return whether it is a folder, no link, that only this user may write to."""
+    """Return whether it is a folder of this user's, no link, that nobody else may write to but the user's own group."""
     state = folder.lstat()
-    mine = not hasattr(os, "geteuid") or (state.st_uid == os.geteuid() and not state.st_mode & 0o022)
-    return stat.S_ISDIR(state.st_mode) and mine
+    if not stat.S_ISDIR(state.st_mode) or not hasattr(os, "geteuid"):
+        return stat.S_ISDIR(state.st_mode)
+    others = stat.S_IWOTH if state.st_gid == os.getegid() else stat.S_IWOTH | stat.S_IWGRP
+    return state.st_uid == os.geteuid() and not state.st_mode & others

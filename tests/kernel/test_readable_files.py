@@ -132,7 +132,7 @@ def test_what_is_not_looked_at_is_not_granted(tmp_path, monkeypatch, package):
 
 @pytest.mark.parametrize("inner", ["pyvenv.cfg", "lib/python3/os.py"])
 def test_an_interpreter_where_programs_keep_keys_shows_its_own_only(tmp_path, inner):
-    keys = ["share/keyrings/login.keyring", "state/tw-autogen/trust/key"]
+    keys = ["share/jupyter/runtime/kernel-1.json", "share/keyrings/login.keyring", "state/tw-autogen/trust/key"]
     make(tmp_path / ".local", inner, "bin/python", *keys)
 
     granted = environment_paths([], str(tmp_path), [str(tmp_path / ".local")])
@@ -181,6 +181,17 @@ def test_an_environment_in_a_projects_folder_shows_its_own_only(tmp_path):
     granted = environment_paths(paths, "/nobody", [str(tmp_path)])
 
     assert readable(tmp_path, granted) == sorted([*own, "src/mod.py"])
+
+
+def test_a_projects_folder_is_no_package_of_the_interpreter(tmp_path):
+    make(tmp_path, "__init__.py", ".env", "bin/python", "pyvenv.cfg", "conda-meta/history", ".netrc", "data.csv")
+
+    assert readable(tmp_path, environment_paths([], "/nobody", [str(tmp_path)])) == [
+        "bin/python",
+        "conda-meta/history",
+        "pyvenv.cfg",
+    ]
+    assert environment_paths([], "/nobody", packages=[str(tmp_path)]) == [str(tmp_path)]
 
 
 def test_a_folder_that_is_only_named_as_installed_packages_are_is_looked_at(tmp_path):

@@ -161,6 +161,12 @@ def test_a_magic_of_several_lines_leaves_its_cell_out(code):
     assert (program.cells, program.left_out) == ([], ["cell 1: it is no plain Python"])
 
 
+def test_a_statement_that_begins_on_the_line_of_the_one_that_failed_is_left_out_whole():
+    program = Program.of(events(("c = 2\na = 1; b = (\n  1 / 0)", AT.format(1, 3)), "c, a", query="q", files=()))
+
+    assert program.cells[0].source == "# Of a cell that failed later:\nc = 2"
+
+
 @pytest.mark.parametrize("forged", ["{}ValueError: x", "ValueError: cell 1, line 99\n{}"])
 def test_text_of_an_error_says_not_which_statements_ran(forged):
     error = forged.format(AT.format(1, 2)) + "RuntimeError: bad\n" + AT.format(1, 99)

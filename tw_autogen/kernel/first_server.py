@@ -59,7 +59,15 @@ _lock = threading.Lock()
 def server_key(settings: KernelSettings) -> object:
     """Return all that a server is made with."""
     fixed = sorted(variables(os.environ, matcher(_FIXED)).items())
-    return settings.python, settings.sandbox, settings.fork, settings.preload, tuple(fixed)
+    return settings.python, settings.sandbox, settings.fork, settings.preload, shared_names(settings), tuple(fixed)
+
+
+def shared_names(settings: KernelSettings) -> tuple[str, ...]:
+    """Return the names of `kernel.environment` that a server, or a kernel kept ready, is started with.
+
+    The others are for code of one session, and told with its kernel: more would find them in what they are forked from.
+    """
+    return tuple(filter(matcher(_FIXED), settings.environment))
 
 
 def start_server(settings: KernelSettings, *, at_once: Sequence[str] = ()) -> StartingServer:
@@ -77,10 +85,7 @@ def start_server(settings: KernelSettings, *, at_once: Sequence[str] = ()) -> St
     level = next(levels_to_try(settings))
     if level == BUBBLEWRAP:
         raise KernelError("kernels behind bubblewrap are not forked")
-    fixed = filter(
-        matcher(_FIXED), settings.environment
-    )  # the others are for code of one session, told with its kernel
-    environment = clean_environment(os.environ, allowed=fixed)
+    environment = clean_environment(os.environ, allowed=shared_names(settings))
     folder = temporary_folder("tw-server-")
     later = [one for one in settings.preload if one not in at_once]
     try:

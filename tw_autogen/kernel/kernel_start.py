@@ -19,7 +19,7 @@ from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.client import KernelHandle
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.environment_variables import clean_environment, kernel_environment
-from tw_autogen.kernel.first_server import SUPERVISED
+from tw_autogen.kernel.first_server import SUPERVISED, shared_names
 from tw_autogen.kernel.folder_ownership import OWNERSHIP, hand_over
 from tw_autogen.kernel.guest_bundle import call_expression, install_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, make_stand_in_folders
@@ -189,6 +189,8 @@ def start(
         OSError: the fork server is gone.
         SandboxError: no sandbox can be set up.
     """
+    if place is None:
+        settings = replace(settings, environment=shared_names(settings))
     if server is not None:
         return _started(server.level, settings, place, server.fork, way="forked", lent=lent)
     folder = place.folder if place else Path()

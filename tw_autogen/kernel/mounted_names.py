@@ -37,16 +37,19 @@ def mounted_names(folder: str) -> list[str]:
         return []
     last = max(reversed(around), key=lambda one: len(one.point))  # of two at one place the later one is seen
     places = [(last.device, _joined(last.root, folder, last.point)), *((one.device, one.root) for one in inside)]
-    names = dict.fromkeys(name for device, place in places for name in _names(mounts, device, place))
+    by_device: dict[str, list[_Mount]] = {}
+    for one in mounts:
+        by_device.setdefault(one.device, []).append(one)
+    names = dict.fromkeys(name for device, place in places for name in _names(by_device[device], place))
     return [one for one in names if not is_below(one, folder)]
 
 
-def _names(mounts: Sequence[_Mount], device: str, place: str) -> Iterator[str]:
-    """Yield where a place of a device's file system, or something in it, is mounted."""
+def _names(mounts: Sequence[_Mount], place: str) -> Iterator[str]:
+    """Yield where a place of a device's file system, or something in it, is mounted, of the mounts of that device."""
     for one in mounts:
-        if one.device == device and is_below(place, one.root):
+        if is_below(place, one.root):
             yield _joined(one.point, place, one.root)
-        elif one.device == device and is_below(one.root, place):
+        elif is_below(one.root, place):
             yield one.point
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.kernel_folders import Kept, protected_in
+from tw_autogen.kernel.kernel_folders import Kept, protected_in, used_by_name
 from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.mounted_names import mounted_names
@@ -140,6 +140,28 @@ def _trusted_place_reason(folder: Path) -> str:
     return f"{own} lies in it or is it, {_OWN}; choose another folder" if own else ""
 
 
+def _used_elsewhere_reason(folder: Path) -> str:
+    """Return the reason why code may not write to a folder that has another name, over a mount; empty if it may.
+
+    What this program runs, imports and keeps there stays read-only by the name that it uses alone.
+
+    Args:
+        folder: Absolute, links resolved.
+    """
+    names = mounted_names(str(folder))
+    used = ((os.path.realpath(one), name) for one in (used_by_name() if names else ()) for name in names)
+    found = next(
+        (f"it is also {name}, and this program uses {real} there" for real, name in used if is_below(real, name)), ""
+    )
+    return f"{found}; name it so" if found else ""
+
+
+def _used_reason(folder: Path) -> str:
+    """Return the reason why code may not write where this program keeps caches, or uses it by another name."""
+    cache = os.path.realpath(cache_folder(os.environ))
+    return f"this program keeps caches in {cache}" if is_below(cache, str(folder)) else _used_elsewhere_reason(folder)
+
+
 def _holds_temporary_files(folder: Path) -> bool:
     names = (str(folder), *mounted_names(str(folder)))
     temporary = [os.path.realpath(one) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp")]
@@ -172,7 +194,7 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
         )
     if settings.sandbox != OFF and _holds_temporary_files(folder):
         raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
-    if settings.sandbox != OFF and (why := _trusted_place_reason(folder)):
+    if settings.sandbox != OFF and (why := _trusted_place_reason(folder) or _used_elsewhere_reason(folder)):
         raise ConfigError(f"{folder}: no kernel works here: {why}")
     return folder
 
@@ -273,8 +295,8 @@ def check_granted(
             real = Path(one).expanduser().resolve()
             if settings.sandbox != OFF and (why := _trusted_place_reason(real)):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
-            if held_off and is_below(cache := os.path.realpath(cache_folder(os.environ)), str(real)):
-                raise ConfigError(f"kernel.write: {one} can't be granted: this program keeps caches in {cache}")
+            if held_off and (why := _used_reason(real)):
+                raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")

@@ -123,9 +123,8 @@ def interpreter_folders(python: str) -> list[str]:
     except (OSError, subprocess.SubprocessError) as problem:
         raise KernelStartError(f"{python} can't be asked where its packages lie: {problem}") from problem
     own, paths = json.loads(asked.stdout)
-    found = [*own, str(Path(__file__).parents[1])]
-    found += [str(Path(program).parent.parent), str(Path(os.path.realpath(program)).parent.parent)]
-    return environment_paths(paths, os.path.expanduser("~"), found)
+    found = [*own, str(Path(program).parent.parent), str(Path(os.path.realpath(program)).parent.parent)]
+    return environment_paths(paths, os.path.expanduser("~"), found, packages=[str(Path(__file__).parents[1])])
 
 
 def quoted(path: str) -> str:

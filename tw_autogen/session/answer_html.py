@@ -15,7 +15,7 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
-from tw_autogen.session.markdown_text import answer_markdown, ready_parser, without_loading_formulas
+from tw_autogen.session.markdown_text import answer_markdown, ready_parser
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
@@ -49,14 +49,13 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
     """
     if not is_quickly_rendered(text[:MOST_MARKDOWN_CHARS]):
         return output_html(text)
-    text = without_loading_formulas(without_middle(text, MOST_MARKDOWN_CHARS, tail_percent=0))
-    return str(_renderer().render(text, {"pictures": pictures}))
+    return str(_renderer().render(without_middle(text, MOST_MARKDOWN_CHARS, tail_percent=0), {"pictures": pictures}))
 
 
 def plan_html(plan: Plan) -> str:
     """Return the steps of a plan, each with the mark of its status."""
     steps = "".join(f"<div>{_MARKS[step.status]} {_escaped(f'{step.id}. {step.text}')}</div>" for step in plan.steps)
-    return f'<div {NO_FORMULAS} style="margin:0.3em 0 0.6em 0">{steps}</div>'
+    return f'<div style="margin:0.3em 0 0.6em 0">{steps}</div>'
 
 
 def output_html(text: str) -> str:
@@ -66,7 +65,7 @@ def output_html(text: str) -> str:
 
 def note_html(text: str) -> str:
     """Return a line about what is shown."""
-    return f'<div {NO_FORMULAS} style="{_DIM}">{_escaped(text)}</div>'
+    return f'<div style="{_DIM}">{_escaped(text)}</div>'
 
 
 def folded_html(head: str, body: str, *, is_open: bool = False) -> str:
@@ -77,7 +76,7 @@ def folded_html(head: str, body: str, *, is_open: bool = False) -> str:
         body: HTML.
         is_open: Whether it is open to begin with.
     """
-    return f"<details {NO_FORMULAS}{' open' if is_open else ''}><summary>{_escaped(head)}</summary>{body}</details>"
+    return f"<details{' open' if is_open else ''}><summary>{_escaped(head)}</summary>{body}</details>"
 
 
 def sources_html(sources: Sequence[NumberSource]) -> str:
@@ -116,7 +115,7 @@ def answer_html(
         else note_html("(The answer is empty.)")
     )
     parts = [words, *(picture for picture in pictures.values() if picture not in words)]
-    parts += [f'<ul {NO_FORMULAS} style="margin:0.3em 0">{"".join(files)}</ul>'] if files else []
+    parts += [f'<ul style="margin:0.3em 0">{"".join(files)}</ul>'] if files else []
     plan = next((post.plan for post in reversed(here.posts) if post.plan is not None), None)
     if plan is not None:
         done = sum(step.status is Status.done for step in plan.steps)
@@ -124,7 +123,7 @@ def answer_html(
         parts.append(folded_html(head, plan_html(plan), is_open=done < len(plan.steps)))
     parts += [*_code(here), sources_html(sources)]
     parts += [note_html(note)] if note else []
-    return f"<div>{''.join(parts)}</div>"
+    return f"<div {NO_FORMULAS}>{''.join(parts)}</div>"
 
 
 def code_cells(here: Round) -> list[Post]:

@@ -26,10 +26,10 @@ _DEFINITION = re.compile(r"\]:(?![ \t]*https?://)")
 _CODE = ("fence", "code_block")
 _LANGUAGES = ("bash", "csv", "json", "python", "r", "sh", "sql", "text", "toml", "yaml")
 """Of blocks of code: what others are, a program may draw (`mermaid`)."""
-_FENCE = re.compile(
-    rf"((?:(?<!`)`{{3,}}|(?<!~)~{{3,}})[ \t]*)(?=[^\s`~])(?!(?:{'|'.join(_LANGUAGES)})(?:[\s`~]|$))", re.M
-)
-"""What may begin a block of code, in lists and quotations too, before a language that is none of ours."""
+_FENCE = re.compile(r"```|~~~")
+_LIST_SIGN = re.compile(r"\d{1,9}[.)]|\[[xX]\]")
+_WORD = re.compile(r"\w")
+_AT = re.compile(r"@(?![A-Za-z])")
 _MARKED = re.compile(r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |>|\||```|~~~)|\*\*|!?\[[^\]\n]{0,200}\]\(", re.M)
 """Signs of Markdown that code has printed on purpose."""
 _ALIGNED = re.compile(r"^(?![ \t]*\|).*\S {2,}\S", re.M)
@@ -139,7 +139,8 @@ def without_html(markdown: str) -> str:
 
     A formula, the end of an address or a cell of a table can take away what begins code. So are images by address,
     which whoever looks at them would load, and links that are no address of the web, a file or a place in the text;
-    pictures that bring their data stay. Lines stay lines.
+    pictures that bring their data stay. Lines stay lines. JupyterLab puts formulas in the place of `@@0@@`, even in
+    attributes: a space without width stands behind each `@` that no letter follows.
 
     Args:
         markdown: Written by a user or a model.
@@ -148,19 +149,23 @@ def without_html(markdown: str) -> str:
         >>> without_html("a < b, <b>c</b>, ![chart](http://x/a.png)")
         'a < b, &lt;b>c&lt;/b>, !&#91;chart](http://x/a.png)'
     """
-    markdown = _FENCE.sub(r"\1text ", without_loading_formulas(markdown))
+    markdown = _AT.sub("@\u200b", "\n".join(map(_plain_fence, markdown.split("\n"))))
     return _DEFINITION.sub("]&#58;", _LINK.sub("]&#40;", _IMAGE.sub("!&#91;", _TAG.sub("&lt;", markdown))))
 
 
-def without_loading_formulas(markdown: str) -> str:
-    r"""Return Markdown in which no formula loads an address, as MathJax does for `\mmlToken{mglyph}[src=…]`.
-
-    That name, and what begins the number of a sign, are broken by a space without width.
-
-    Args:
-        markdown: Written by a user or a model.
-    """
-    return markdown.replace("&#", "&\u200b#").replace("mmlToken", "mml\u200bToken")
+def _plain_fence(line: str) -> str:
+    """Return a line that begins a block of code with a language of ours, or none: JupyterLab makes it an attribute."""
+    found = _FENCE.search(line)
+    if found is None:
+        return line
+    before, rest = line[: found.start()], line[found.start() :]
+    info = rest.lstrip(rest[0])
+    if rest[0] == "`" and "`" in info:  # a span
+        return line
+    if _WORD.search(_LIST_SIGN.sub("", before)):  # in a footnote, for instance, it may begin one as well
+        return f"{before}{rest[0]}\u200b{rest[1:]}"
+    language = info.strip()
+    return f"{before}{rest[: len(rest) - len(info)]}{language if language in _LANGUAGES else ''}"
 
 
 def with_html_signs(markdown: str) -> str:

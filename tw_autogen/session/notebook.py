@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.conversation import Round
+from tw_autogen.escaped_text import NO_FORMULAS
 from tw_autogen.events import (
     CellOutput,
     CellRan,
@@ -87,8 +88,12 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, be
     """
     path = Path(path)
     refuse_private(path.parent, "folder")
+    made = notebook(events, below=below)
+    for cell in made.cells:
+        if cell.cell_type == "markdown":
+            cell.source = f"<div {NO_FORMULAS}>\n\n{cell.source}\n\n</div>"
     with held_folder(path.parent) as folder:
-        folder.write_file(path.name, (nbformat.writes(notebook(events, below=below)) + "\n").encode())
+        folder.write_file(path.name, (nbformat.writes(made) + "\n").encode())
     return path
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import shortened, visible
+from tw_autogen.escaped_text import NO_FORMULAS, shortened, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.notebook_traceback import users_frames
 from tw_autogen.session.answer import Answer
@@ -188,7 +188,7 @@ class NotebookAccess(ABC):
             parts.append(
                 folded_html(shortened(" ".join(here.user_query.split()), _HEAD_CHARS), output_html(here.error or last))
             )
-        return {"text/plain": visible(repr(self)), "text/html": f"<div>{''.join(parts)}</div>"}
+        return {"text/plain": visible(repr(self)), "text/html": f"<div {NO_FORMULAS}>{''.join(parts)}</div>"}
 
     @property
     def _is_busy(self) -> bool:

@@ -12,7 +12,7 @@ from functools import singledispatchmethod
 from typing import Any
 
 from tw_autogen.conversation import Plan, Status
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import NO_FORMULAS, visible
 from tw_autogen.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -155,7 +155,7 @@ class NotebookProgress:
     def _publish(self, *, first: bool = False) -> None:
         with self._lock:
             page, plain = self._page()
-            data = {"text/html": page, "text/plain": plain}
+            data = {"text/html": f"<div {NO_FORMULAS}>{page}</div>", "text/plain": plain}
             show: Any = self._handle.display if first else self._handle.update
             self._context.run(show, data, raw=True)
 

@@ -308,6 +308,8 @@ def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[ast.Module
     found = _FAILED_LINE.findall(error)  # text of an exception may look so as well
     line = int(found[0]) if len(found) == 1 else 0
     body = [one for one in tree.body if (one.end_lineno or one.lineno) < line]
+    while body and len(body) < len(tree.body) and tree.body[len(body)].lineno <= (body[-1].end_lineno or 0):
+        body.pop()  # the next one begins on its line
     last = body[-1].end_lineno if body else 0
     return ast.Module(body, []), "\n".join(python_lines(code)[:last])
 

@@ -257,16 +257,17 @@ def _interpreter_paths(written: Sequence[str], seen: dict[str, int] | None = Non
         written: Folders that code may write to.
         seen: As of `environment_paths`.
     """
-    own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
-    found = environment_paths(whole_path(), os.path.expanduser("~"), own, written=written, seen=seen)
+    own, packages = (sys.prefix, sys.base_prefix), _own_package_folders()
+    home = os.path.expanduser("~")
+    found = environment_paths(whole_path(), home, own, packages=packages, written=written, seen=seen)
     return [*found, *editable_paths(dict(sys.modules), seen=seen)]
 
 
 def kept_folders() -> list[str]:
     """Return the folders that processes outside a sandbox run programs and import from, without links."""
     installed = [entry for entry in whole_path() if entry.endswith("-packages")]
-    own = [sys.prefix, sys.base_prefix, *_own_package_folders()]
-    found = environment_paths(installed, os.path.expanduser("~"), own)
+    own, packages = (sys.prefix, sys.base_prefix), _own_package_folders()
+    found = environment_paths(installed, os.path.expanduser("~"), own, packages=packages)
     return [one for one in found if os.path.isdir(one) and os.path.realpath(one) == one]
 
 

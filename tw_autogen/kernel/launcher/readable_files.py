@@ -6,7 +6,7 @@ read is granted piece by piece: its Python files, and each subfolder with Python
 namespace packages as far as Python tells them from other folders) with all that isn't dotted. What is created there
 later, beside the pieces, can be read by later kernels only.
 
-Limits: at most 20 000 entries of a folder are looked at, and as many again in regular packages; what is not looked at
+Limits: at most 50 000 entries of a folder are looked at, and as many again in regular packages; what is not looked at
 is not granted. At most 500 pieces of a folder are granted, Python files and packages first.
 """
 
@@ -23,7 +23,7 @@ from .known_paths import is_below, resolve
 LISTED = "/."
 """Ends a path of which code may list the entries, and that grants nothing in it."""
 
-_MOST_ENTRIES = 20_000
+_MOST_ENTRIES = 50_000
 _MOST_PIECES = 500
 _DEEPEST = 40
 _PYTHON = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".zip", ".egg", ".egg-link")
@@ -39,7 +39,8 @@ _PARTS = frozenset(
     *("lib", "lib32", "lib64", "libexec", "man", "pyvenv.cfg", "sbin", "ssl"),
 }
 _MARKS = frozenset((".gitignore", ".lock", ".Python", "CACHEDIR.TAG", "etc", "share"))
-_SHARED = ("etc/jupyter", "share/jupyter", "share/man", "share/proj", "share/gdal", "share/terminfo")
+_OF_PACKAGES = ("fonts", "gdal", "jupyter", "man", "proj", "terminfo", "zoneinfo")
+_SHARED = ("etc/fonts", "etc/jupyter", "nltk_data", *(f"share/{name}" for name in _OF_PACKAGES))
 """What is an interpreter's in its folder, what `venv` and `uv` leave beside it, and what its packages bring along."""
 _HOLD_KEYS = (".local/share", ".local/state")
 """Folders of the home folder in which programs keep keys, an interpreter's folder or not."""
@@ -50,6 +51,7 @@ def environment_paths(
     home: str,
     prefixes: Iterable[str] = (),
     *,
+    packages: Iterable[str] = (),
     written: Sequence[str] = (),
     seen: dict[str, int] | None = None,
 ) -> list[str]:
@@ -58,8 +60,8 @@ def environment_paths(
     Args:
         paths: Where modules come from.
         home: The user's home folder; nothing that holds it, or is it, is granted.
-        prefixes: The interpreter's own folders, and packages; libraries there, and folders of installed packages, are
-            granted whole.
+        prefixes: The interpreter's own folders; libraries there, and folders of installed packages, are granted whole.
+        packages: Folders of packages, which are granted whole.
         written: Folders that code may write to, without links. A path over a link there is left out: code may have made
             the link.
         seen: Takes the folders that were looked at, with `changed_at` of each.
@@ -68,7 +70,8 @@ def environment_paths(
         Absolute paths, as they were given and with links resolved; those that end in `LISTED` may only be listed.
     """
     own = [os.path.realpath(one) for one in prefixes if one]
-    whole_below = [os.path.join(one, name) for one in own for name in ("lib", "lib64", "")[: 2 + _is_package(one)]]
+    brought = [os.path.realpath(one) for one in packages]
+    whole_below = [*brought, *(os.path.join(one, name) for one in own for name in ("lib", "lib64"))]
     kept: list[str] = []
     for path in paths:
         if not path or _holds(path, home):
@@ -76,13 +79,14 @@ def environment_paths(
         found = resolve(os.path.abspath(path), written)
         if not found or not (os.path.isdir(found) or found.endswith(_ARCHIVES)):
             continue
-        whole = found.endswith((*_ARCHIVES, *_INSTALLED)) or any(is_below(found, one) for one in whole_below)
+        archive = found.endswith(_ARCHIVES) and not os.path.isdir(found)
+        whole = archive or found.endswith(_INSTALLED) or any(is_below(found, one) for one in whole_below)
         for one in dict.fromkeys((os.path.abspath(path), found)):
             kept += [one] if whole else readable_pieces(one, seen=seen)
     for path in own:
         if not _holds(path, home):
-            kept += _own_parts(path, home)
-    return list(dict.fromkeys(kept))
+            kept += _own_parts(path, os.path.realpath(home))
+    return list(dict.fromkeys([*kept, *brought]))
 
 
 def readable_pieces(
@@ -233,11 +237,7 @@ def _order(entry: os.DirEntry[str]) -> tuple[int, str]:
 
 
 def _has_init(entry: os.DirEntry[str]) -> bool:
-    return _is_package(entry.path)
-
-
-def _is_package(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, "__init__.py"))
+    return os.path.exists(os.path.join(entry.path, "__init__.py"))
 
 
 def _own_parts(prefix: str, home: str) -> Sequence[str]:
@@ -246,15 +246,16 @@ def _own_parts(prefix: str, home: str) -> Sequence[str]:
         names = sorted(os.listdir(prefix))
     except OSError:
         return []
-    if _is_package(prefix):
-        return [prefix]
-    if not set(names) - _PARTS - _MARKS and not any(is_below(f"{home}/{one}", prefix) for one in _HOLD_KEYS):
-        return [prefix]
-    if "conda-meta" in names and not any(name.startswith(".env") or name == ".git" for name in names):
+    if not set(names) - _PARTS - _MARKS and not any(is_below(os.path.join(home, one), prefix) for one in _HOLD_KEYS):
         return [prefix]
     shared = [os.path.join(prefix, one) for one in _SHARED]
     parts = [os.path.join(prefix, name) for name in names if name in _PARTS]
-    return [f"{prefix}{LISTED}", *parts, *filter(os.path.exists, shared)]
+    keys = [os.path.join(home, one) for one in _HOLD_KEYS]
+    return [f"{prefix}{LISTED}", *parts, *(one for one in shared if os.path.exists(one) and not _below(one, keys))]
+
+
+def _below(path: str, folders: Iterable[str]) -> bool:
+    return any(is_below(path, one) for one in folders)
 
 
 def _holds(path: str, home: str) -> bool:
