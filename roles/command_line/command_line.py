@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tw_autogen import Approve, ChatModel, Execution, Kernel, Memory, Post, Proposal, Role, Turn, decide
-from tw_autogen.kernel import AttachedKernel
 
 _FENCE = re.compile(r"```(?:sh|bash|shell|console)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 _LINE = re.compile(r"^\$ (.+)$", re.MULTILINE)
@@ -116,8 +115,8 @@ class CommandLine(Role):
 
     def _approved(self, command: str, turn: Turn) -> tuple[str, str]:
         """Give the command that is run, which the person may have changed, and why it is not; empty if it is."""
-        own = isinstance(self._kernel, AttachedKernel)  # the notebook's, where no setting lifts approval
-        if self._kernel.approval == "never" if own else self._settings.approval == "always":
+        said = getattr(self._kernel, "approval", "")  # of a notebook's kernel, where no setting lifts it
+        if said == "never" or (not said and self._settings.approval == "always"):
             return command, ""
         if self._approve is None:
             return command, "Commands need a person's approval, and nobody is here (role.command_line.approval)."

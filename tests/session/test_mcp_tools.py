@@ -211,7 +211,7 @@ NEVER = {
 
 @pytest.mark.parametrize("case", NEVER)
 def test_with_nobody_to_ask_a_folder_s_servers_only_read(case, servers, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}-state")
     more = NEVER[case]
     path = tmp_path / "notes"
     path.write_text("old", encoding="utf-8")
@@ -236,7 +236,7 @@ except Exception as error:
 def test_a_user_who_says_never_and_trusts_a_folder_that_showed_its_servers_lets_them_write(
     servers, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}-state")
     settings = project(tmp_path, servers, own={"plugin.mcp_approval": "never"}, trust=False)
     path = tmp_path / "notes"
     with (
@@ -249,7 +249,7 @@ def test_a_user_who_says_never_and_trusts_a_folder_that_showed_its_servers_lets_
 
 
 def test_a_user_s_never_ends_with_the_trust_of_the_folder_that_names_the_server(servers, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}-state")
     settings = project(tmp_path, servers, own={"plugin.mcp_approval": "never"}, trust=False)
     path = tmp_path / "notes"
     replies = [
