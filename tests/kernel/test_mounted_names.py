@@ -1,12 +1,16 @@
 """Folders that are mounted at a second place, and what that says of them."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
 
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel import mounted_names as module
 from tw_autogen.kernel.mounted_names import mounted_names
-from tw_autogen.kernel.path_policy import too_broad_reason
+from tw_autogen.kernel.path_policy import check_granted, refuse_folder, too_broad_reason
 
 LINE = "{} 1 {} {} {} rw,relatime shared:1 - ext4 /dev/sda rw"
 MOUNTS = [
@@ -58,3 +62,19 @@ def test_where_the_system_does_not_tell_there_are_no_other_names(monkeypatch, tm
     monkeypatch.setattr(module, "_MOUNTS", str(tmp_path / "none"))
 
     assert mounted_names(str(tmp_path)) == []
+
+
+def test_code_writes_to_nothing_that_this_program_uses_by_another_name(monkeypatch, tmp_path):
+    for name in ("one/tools", "two", "three"):
+        (tmp_path / name).mkdir(parents=True)
+    lines = [LINE.format(number, "9:9", "/", tmp_path / name) for number, name in enumerate(("one", "two"))]
+    (tmp_path / "mountinfo").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(module, "_MOUNTS", str(tmp_path / "mountinfo"))
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{tmp_path / 'one/tools'}")
+    words = f"it is also {tmp_path / 'one'}, and this program uses {tmp_path / 'one/tools'} there; name it so"
+
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        refuse_folder(tmp_path / "two", KernelSettings())
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        check_granted(KernelSettings(write=(str(tmp_path / "two"),)))
+    assert refuse_folder(tmp_path / "three", KernelSettings()) == tmp_path / "three"
