@@ -31,7 +31,7 @@ _LIBRARY = """\
 import ctypes, os
 class Library:
     def sandbox_init(self, text, flags, problem):
-        open(os.environ["TW_NOTES"] + "/enclosed", "wb").write(text)
+        open({notes!r} + "/enclosed", "wb").write(text)
         return 0
 original = ctypes.CDLL
 ctypes.CDLL = lambda name, *more, **options: (
@@ -139,7 +139,7 @@ def test_on_macos_a_cold_kernel_starts_behind_its_profile_and_says_that_it_was_n
 
 def test_on_macos_a_kernel_kept_ready_puts_itself_behind_the_profile_before_it_runs_code(mac, tmp_path):
     folder = tmp_path / "session"
-    (mac / "sitecustomize.py").write_text(_LIBRARY)
+    (mac / "sitecustomize.py").write_text(_LIBRARY.format(notes=str(mac)))
     path = os.pathsep.join([str(mac), os.environ.get("PYTHONPATH", "")])
 
     done = run("darwin", _RUN.format(warm=1, folder=str(folder)), mac, PYTHONPATH=path)
