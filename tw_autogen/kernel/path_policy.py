@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -68,15 +68,17 @@ _CLOSED_BELOW = ("/dev", "/etc", "/proc", "/run/secrets", "/sys", "/private/etc"
 """Where what lies below is as much as the folder itself."""
 
 
-def too_broad_reason(folder: Path) -> str:
+def too_broad_reason(folder: Path, names: Sequence[str] | None = None) -> str:
     """Return the reason why code may not read a whole folder without being told so; empty if it may.
 
     Args:
         folder: Absolute, links resolved.
+        names: Its `mounted_names`; None: not looked up yet.
     """
     if why := _reason_of_name(str(folder)):
         return why
-    return next((f"also {name}, {why}" for name in mounted_names(str(folder)) if (why := _reason_of_name(name))), "")
+    names = mounted_names(str(folder)) if names is None else names
+    return next((f"also {name}, {why}" for name in names if (why := _reason_of_name(name))), "")
 
 
 def _reason_of_name(asked: str) -> str:
@@ -128,27 +130,27 @@ def _own_folder_at(asked: str) -> str:
     return next((one for one in _own_places() if is_below(asked, one) or is_below(one, asked)), "")
 
 
-def _trusted_place_reason(folder: Path) -> str:
+def _trusted_place_reason(folder: Path, names: Sequence[str]) -> str:
     """Return the reason why code may not have a folder; empty if it may.
 
     What lies there decides what the user trusts, and has the key of the marks and seals that say what the user made.
 
     Args:
         folder: Absolute, links resolved.
+        names: Its `mounted_names`.
     """
-    own = next(filter(None, map(_own_folder_at, (str(folder), *mounted_names(str(folder))))), "")
+    own = next(filter(None, map(_own_folder_at, (str(folder), *names))), "")
     return f"{own} lies in it or is it, {_OWN}; choose another folder" if own else ""
 
 
-def _used_elsewhere_reason(folder: Path) -> str:
+def _used_elsewhere_reason(names: Sequence[str]) -> str:
     """Return the reason why code may not write to a folder that has another name, over a mount; empty if it may.
 
     What this program runs, imports and keeps there stays read-only by the name that it uses alone.
 
     Args:
-        folder: Absolute, links resolved.
+        names: Its `mounted_names`.
     """
-    names = mounted_names(str(folder))
     used = ((os.path.realpath(one), name) for one in (used_by_name() if names else ()) for name in names)
     found = next(
         (f"it is also {name}, and this program uses {real} there" for real, name in used if is_below(real, name)), ""
@@ -156,16 +158,15 @@ def _used_elsewhere_reason(folder: Path) -> str:
     return f"{found}; name it so" if found else ""
 
 
-def _used_reason(folder: Path) -> str:
+def _used_reason(folder: Path, names: Sequence[str]) -> str:
     """Return the reason why code may not write where this program keeps caches, or uses it by another name."""
     cache = os.path.realpath(cache_folder(os.environ))
-    return f"this program keeps caches in {cache}" if is_below(cache, str(folder)) else _used_elsewhere_reason(folder)
+    return f"this program keeps caches in {cache}" if is_below(cache, str(folder)) else _used_elsewhere_reason(names)
 
 
-def _holds_temporary_files(folder: Path) -> bool:
-    names = (str(folder), *mounted_names(str(folder)))
+def _holds_temporary_files(folder: Path, names: Sequence[str]) -> bool:
     temporary = [os.path.realpath(one) for one in (tempfile.gettempdir(), "/tmp", "/var/tmp")]
-    return any(is_below(one, name) for one in temporary for name in names)
+    return any(is_below(one, name) for one in temporary for name in (str(folder), *names))
 
 
 def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
@@ -187,14 +188,15 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
         folder = folder.resolve()
     else:
         folder = named_folder(folder, writable=settings.write, distrusted=())
-    if settings.sandbox != OFF and (why := too_broad_reason(folder)):
+    names = mounted_names(str(folder)) if settings.sandbox != OFF else []
+    if settings.sandbox != OFF and (why := too_broad_reason(folder, names)):
         raise ConfigError(
             f"{folder}: no kernel works here, because it is {why}, and code may read and write all of its kernel's "
             "folder; give it one of its own, and name files and folders to be read in kernel.read"
         )
-    if settings.sandbox != OFF and _holds_temporary_files(folder):
+    if settings.sandbox != OFF and _holds_temporary_files(folder, names):
         raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
-    if settings.sandbox != OFF and (why := _trusted_place_reason(folder) or _used_elsewhere_reason(folder)):
+    if settings.sandbox != OFF and (why := _trusted_place_reason(folder, names) or _used_elsewhere_reason(names)):
         raise ConfigError(f"{folder}: no kernel works here: {why}")
     return folder
 
@@ -293,14 +295,15 @@ def check_granted(
                     "name the folder that you mean, or remove the link"
                 )
             real = Path(one).expanduser().resolve()
-            if settings.sandbox != OFF and (why := _trusted_place_reason(real)):
+            names = mounted_names(str(real)) if settings.sandbox != OFF else []
+            if settings.sandbox != OFF and (why := _trusted_place_reason(real, names)):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
-            if held_off and (why := _used_reason(real)):
+            if held_off and (why := _used_reason(real, names)):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
-            if settings.sandbox != OFF and _holds_temporary_files(real):
+            if settings.sandbox != OFF and _holds_temporary_files(real, names):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {_TEMPORARY}")
             if held_off:
                 others = sum(map(len, kept.values()))

@@ -39,6 +39,8 @@ _PARTS = frozenset(
     *("lib", "lib32", "lib64", "libexec", "man", "pyvenv.cfg", "sbin", "ssl"),
 }
 _MARKS = frozenset((".gitignore", ".lock", ".Python", "CACHEDIR.TAG", "etc", "share"))
+_ENVIRONMENTS = (".venv", "venv")
+"""Names of folders that are an environment, and nothing else."""
 _OF_PACKAGES = ("fonts", "gdal", "jupyter", "man", "proj", "terminfo", "zoneinfo")
 _SHARED = ("etc/fonts", "etc/jupyter", "nltk_data", *(f"share/{name}" for name in _OF_PACKAGES))
 """What is an interpreter's in its folder, what `venv` and `uv` leave beside it, and what its packages bring along."""
@@ -246,7 +248,8 @@ def _own_parts(prefix: str, home: str) -> Sequence[str]:
         names = sorted(os.listdir(prefix))
     except OSError:
         return []
-    if not set(names) - _PARTS - _MARKS and not any(is_below(os.path.join(home, one), prefix) for one in _HOLD_KEYS):
+    own = os.path.basename(prefix) in _ENVIRONMENTS or not set(names) - _PARTS - _MARKS
+    if own and not any(is_below(os.path.join(home, one), prefix) for one in _HOLD_KEYS):
         return [prefix]
     shared = [os.path.join(prefix, one) for one in _SHARED]
     parts = [os.path.join(prefix, name) for name in names if name in _PARTS]
