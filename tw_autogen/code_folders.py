@@ -124,9 +124,8 @@ def _files_in(place: Path) -> list[str]:
 def _folders_of(path: str) -> list[str]:
     """Return what a living process has noted; the file of one that has ended is removed."""
     try:
-        file = os.open(
-            path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
-        )  # NFS locks for writing only what is open for it
+        # For writing as well: NFS locks only what is open so.
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return []
     try:

@@ -155,7 +155,7 @@ def cache_folder(host: Mapping[str, str]) -> Path:
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
     with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=FOLDER_MODE)
     if not _is_own(folder):
         folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
     (folder / "matplotlib").mkdir(mode=FOLDER_MODE, exist_ok=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import stat
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -359,7 +359,14 @@ def _home_folders() -> tuple[Path, ...]:
     """Return the user's home folders: the one that the environment says, and that of the user's account."""
     homes = [Path(os.path.expanduser("~")).resolve()]
     if hasattr(os, "geteuid"):
-        with contextlib.suppress(KeyError):  # a user without an entry
-            homes.append(Path(pwd.getpwuid(os.geteuid()).pw_dir).resolve())
+        homes += _account_homes(os.geteuid())
         homes += [Path("/root")] * (os.geteuid() == 0)
     return tuple(one for one in dict.fromkeys(homes) if one != Path("/"))
+
+
+@lru_cache(maxsize=4)  # a directory server may be asked, and each start comes here
+def _account_homes(user: int) -> tuple[Path, ...]:
+    try:
+        return (Path(pwd.getpwuid(user).pw_dir).resolve(),)
+    except KeyError:  # a user without an entry
+        return ()
