@@ -34,6 +34,7 @@ from zipimport import zipimporter
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import link_of_code
+from tw_autogen.private_files import lies_in
 from tw_autogen.python_source import python_lines
 from tw_autogen.trust_store import (
     MODEL_SUFFIXES,
@@ -113,7 +114,7 @@ class TrustedFiles:
             whole.update(os.fsencode(os.path.relpath(path, folder)) + b"\0" + digests[place].encode() + b"\n")
         walked = {os.path.abspath(path): os.path.realpath(path) for path in folders}
         for one, real in walked.items():  # by the folder's other name too, links below it not followed
-            below = {real + place[len(one) :]: digest for place, digest in digests.items() if _is_below(place, one)}
+            below = {real + place[len(one) :]: digest for place, digest in digests.items() if lies_in(place, one)}
             digests |= {place: digest for place, digest in below.items() if place not in digests}
         places = {*walked, *walked.values()}
         imported = places - {os.path.abspath(folder), os.path.realpath(folder)}
@@ -182,7 +183,7 @@ class TrustedFiles:
 
     def _is_new_in(self, path: str) -> bool:
         """Return whether a path lies in one of the folders of which each file of code was hashed."""
-        below = (os.path.dirname(path)[len(one) :] for one in self.folders if _is_below(path, one))
+        below = (os.path.dirname(path)[len(one) :] for one in self.folders if lies_in(path, one))
         return any(f"{os.sep}." not in place for place in below)
 
 
@@ -398,13 +399,13 @@ def _compared(folder: str) -> TrustedFiles | None:
 
 def _files_for(names: Collection[str]) -> TrustedFiles | None:
     """Return what a file or folder of these names is compared with: as the innermost folder around it is."""
-    guarded = [folder for folder in _GUARDED if any(_is_below(one, folder) for one in names)]
+    guarded = [folder for folder in _GUARDED if any(lies_in(one, folder) for one in names)]
     return _compared(max(guarded, key=len, default=""))
 
 
 def _forget_unheld(names: Collection[str]) -> None:
     """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
-    near = [one for one in _GUARDED if any(_is_below(one, name) or _is_below(name, one) for name in names)]
+    near = [one for one in _GUARDED if any(lies_in(one, name) or lies_in(name, one) for name in names)]
     over = {id(files) for one in near for files in _GUARDED[one] if id(files) not in _HOLDERS}
     ended = [folder for folder, known in _GUARDED.items() if over.intersection(map(id, known))] if over else []
     for folder in ended:
@@ -417,7 +418,7 @@ def _forget_unheld(names: Collection[str]) -> None:
 
 def _forget_finders(names: Collection[str]) -> None:
     for known in list(sys.path_importer_cache):
-        if any(_is_below(one, name) for one in (os.path.abspath(known), os.path.realpath(known)) for name in names):
+        if any(lies_in(one, name) for one in (os.path.abspath(known), os.path.realpath(known)) for name in names):
             sys.path_importer_cache.pop(known, None)
 
 
@@ -438,7 +439,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
     files = _files_for(names)
     if files is None:
-        below = [(one, folder) for one in names for folder in _NAMED if _is_below(one, folder)]
+        below = [(one, folder) for one in names for folder in _NAMED if lies_in(one, folder)]
         if not os.path.isdir(entry) or not any("-packages" not in one[len(folder) :] for one, folder in below):
             raise ImportError("no folder of which modules are compared", path=entry)
         extensions, sources, compiled = kinds
@@ -453,10 +454,6 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
 
 def _most_bytes(path: str) -> int:
     return _MOST_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MOST_BYTES
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
