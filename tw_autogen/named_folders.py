@@ -11,6 +11,10 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path, walk_links
 from tw_autogen.secret_masking import is_secret_file
 
+JOURNAL = "events.jsonl"
+"""The file of a session's folder that its events are written to."""
+FILES = "files"
+"""The folder beside that file in which the session's code works."""
 Distrusted = Path | Sequence[Path] | None
 UNTRUSTED_FOLDERS: set[str] = set()
 """Current folders of this process in which paths were named while nobody had trusted them, without links."""
@@ -35,7 +39,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
 
     Args:
         path: Absolute, or relative to the current folder.
-        writable: Folders that code can write to besides those of `KERNEL_FOLDERS`.
+        writable: Folders that code can write to besides those that `is_code_folder` knows.
         distrusted: Folders that somebody else may have made, by their paths without links, besides those of
             `UNTRUSTED_FOLDERS`; an empty tuple: links out of none of these matter.
 
@@ -57,19 +61,28 @@ def named_file(path: Path | str, *, distrusted: Distrusted = None) -> tuple[Path
         distrusted: As in `named_folder`.
 
     Returns:
-        The path, and the outermost of the folders that code of this process could write to in which it lies: there it
-        has to be read with `SafeFolder`. None: it lies in none.
+        The path, and the outermost of the folders that code could write to (`is_code_folder`) in which it lies: there
+        it has to be read with `SafeFolder`. None: it lies in none.
 
     Raises:
         ConfigError: as of `named_folder`.
     """
     real = _resolved(path, "file", (), distrusted)
-    return real, next((one for one in reversed(real.parents) if one in KERNEL_FOLDERS), None)
+    return real, next(filter(is_code_folder, reversed(real.parents)), None)
+
+
+def is_code_folder(folder: Path) -> bool:
+    """Return whether code of this process, or of any session whose journal lies beside the folder, could write there.
+
+    Args:
+        folder: Absolute, without links.
+    """
+    return folder in KERNEL_FOLDERS or (folder.name == FILES and (folder.parent / JOURNAL).is_file())
 
 
 def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: Distrusted) -> Path:
     target, links = _walked(path)
-    if link := _link_out(target, links, _writable(writable)):
+    if link := _link_out(target, links, _writable(writable, links)):
         raise ConfigError(
             f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
             "mean, or remove the link"
@@ -145,7 +158,7 @@ def link_of_code(path: Path | str, writable: Iterable[str] = ()) -> str:
         if one in KERNEL_FOLDERS and os.path.realpath(one) != str(one):  # it had no link when the kernel was made
             return str(one)
     target, links = _walked(path)
-    return _link_out(target, links, _writable(writable))
+    return _link_out(target, links, _writable(writable, links))
 
 
 def leads_out_reason(distrusted: Path, target: Path | str, what: str) -> str:
@@ -162,8 +175,9 @@ def leads_out_reason(distrusted: Path, target: Path | str, what: str) -> str:
     )
 
 
-def _writable(besides: Iterable[str]) -> set[str]:
-    return {os.path.realpath(os.path.expanduser(one)) for one in besides} | set(map(str, KERNEL_FOLDERS))
+def _writable(besides: Iterable[str], links: Sequence[str]) -> set[str]:
+    named = {os.path.realpath(os.path.expanduser(one)) for one in besides}
+    return named | {str(one) for link in links for one in Path(link).parents if is_code_folder(one)}
 
 
 def _link_out(target: str, links: Sequence[str], folders: Iterable[str]) -> str:

@@ -2,10 +2,16 @@
 
 import ast
 import base64
+import functools
 import gc
 import hashlib
+import os
+import shutil
+import subprocess
 import sys
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -121,6 +127,83 @@ def test_what_pip_says_is_told():
 
     assert "pip could not install tw-not-there" in execution.error
     assert "No matching distribution found" in execution.error
+
+
+@pytest.mark.parametrize("kind", ["setup.py", "pyproject.toml", "archive", "repository"])
+def test_what_a_wheel_wants_from_an_address_is_never_built(tmp_path, monkeypatch, kind):
+    source, canary = tmp_path / "evil", tmp_path / "canary"
+    source.mkdir()
+    spoil = f"open({str(canary)!r}, 'a').write('ran')\n"
+    (source / "setup.py").write_text(f"{spoil}from setuptools import setup\nsetup(name='evil', version='1.0')\n")
+    if kind == "pyproject.toml":
+        (source / "backend.py").write_text(f"{spoil}def build_wheel(*a, **k): ...\n")
+        build = "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+        (source / kind).write_text(f"{build}[project]\nname = 'evil'\nversion = '1.0'\n")
+    place = source.as_uri()
+    if kind == "archive":
+        place = Path(shutil.make_archive(str(tmp_path / "evil-1.0"), "gztar", tmp_path, "evil")).as_uri()
+    if kind == "repository":
+        place = f"git+{place}".replace("///", "//localhost/")
+        for words in (
+            ["init", "-q"],
+            ["add", "."],
+            ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "1"],
+        ):
+            subprocess.run(["git", *words], cwd=source, check=True)
+    make_wheel(tmp_path, "tw_innocent", "", needs=f"evil @ {place}")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+
+    with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+        ran = kernel.execute("%pip install tw-innocent", seconds=120)
+
+    assert "pip starts no programs here" in ran.error, ran.error
+    assert not canary.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the program is a script")
+def test_a_password_comes_from_the_user_s_keyring_where_that_is_chosen(tmp_path, wheels, monkeypatch):
+    (tmp_path / "keyring").write_text("#!/bin/sh\necho open sesame\n")
+    (tmp_path / "keyring").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PIP_KEYRING_PROVIDER", "subprocess")
+    monkeypatch.delenv("PIP_NO_INDEX", raising=False)
+    handler = functools.partial(_Locked, folder=wheels)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://user@127.0.0.1:{server.server_port}/")
+        with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+            ran = kernel.execute("%pip install tw-lemon\nimport tw_lemon\ntw_lemon.taste", seconds=120)
+        server.shutdown()
+
+    assert ran.result == "'sour'", ran.error
+
+
+class _Locked(BaseHTTPRequestHandler):
+    """An index of packages, for whoever has the password."""
+
+    def __init__(self, *given, folder):
+        self.folder = folder
+        super().__init__(*given)
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        name = self.path.rstrip("/").rpartition("/")[2]
+        if not self.headers.get("Authorization", "").endswith(base64.b64encode(b"user:open sesame").decode()):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="packages"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        links = "".join(f'<a href="/{one.name}">{one.name}</a>' for one in self.folder.glob("tw_lemon*"))
+        said = (self.folder / name).read_bytes() if name.endswith(".whl") else links.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")

@@ -11,6 +11,7 @@ from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.trust_store import over_no_link, read_regular
 
 
 def kernel(folder, **settings):
@@ -210,3 +211,48 @@ def test_a_link_to_a_hidden_folder_is_not_taken_for_what_its_name_says(tmp_path,
             with pytest.raises(ConfigError, match=f"a link to {home / target}, which is hidden .* name that folder"):
                 named_folder(named)
     assert named_folder(home / target) == home / target
+
+
+def read_named(path):
+    with over_no_link():
+        read_regular(path)
+
+
+def start_reading(path):
+    LocalKernel(settings=KernelSettings(read=(str(path),))).execute("1", seconds=20)
+
+
+@pytest.fixture
+def worked(tmp_path):
+    """Give the folder in which code of an earlier process's session worked, and one that is none of its business."""
+    private, files = tmp_path / "private", tmp_path / "session-1" / "files"
+    for folder in (private / "texts", files / "own"):
+        folder.mkdir(parents=True)
+    (files.parent / "events.jsonl").touch()
+    for place in (private / "pay.db", private / "texts" / "one.yaml", files / "own" / "own.db"):
+        place.write_text("CANARY")
+    (files / "shop.db").symlink_to(private / "pay.db")
+    (files / "texts").symlink_to(private / "texts")
+    (files / "near.db").symlink_to(files / "own" / "own.db")
+    return files, private
+
+
+@pytest.mark.parametrize("read", [named_folder, named_file, read_named, start_reading])
+@pytest.mark.parametrize("name", ["shop.db", "texts", "texts/one.yaml"])
+def test_no_link_out_of_the_folder_of_an_earlier_session_is_followed(worked, tmp_path, read, name):
+    files, _ = worked
+    (tmp_path / "short").symlink_to(files)
+
+    for named in (files / name, tmp_path / "short" / name):
+        with pytest.raises((ConfigError, OSError), match=f"leads over the link {files}/(shop.db|texts)(,| to )"):
+            read(named)
+
+
+def test_what_lies_in_the_folder_of_an_earlier_session_is_read_there_by_descriptor(worked):
+    files, private = worked
+
+    assert named_file(files / "own" / "own.db") == (files / "own" / "own.db", files)
+    assert named_file(files / "near.db") == (files / "own" / "own.db", files)
+    assert named_file(private / "pay.db") == (private / "pay.db", None)
+    (files.parent / "events.jsonl").unlink()
+    assert named_file(files / "shop.db") == (private / "pay.db", None)

@@ -31,6 +31,23 @@ _LONGEST = 500
 _SAID_CHARS = 1500
 _VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 """Has no slash: pip takes a requirement with one for a folder, if there is such a folder, and runs what lies there."""
+_PIP = """
+import os, runpy, sys
+
+def _refuse(event, details):
+    if event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty"):
+        program = os.fsdecode(details[0] or "") if details and event != "os.system" else event
+        if os.path.basename(program) != "keyring":
+            raise PermissionError(f"pip starts no programs here ({program}): wheels are installed, nothing is built")
+
+sys.addaudithook(_refuse)
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
+"""Runs pip; a wheel may want what has an address, which pip builds in spite of `--only-binary`.
+
+pip starts programs to build, to fetch what lies in a repository of source code, and to say what system this is; and
+`keyring`, if the user has chosen that, for an index's password.
+"""
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
 
@@ -38,7 +55,8 @@ class Installer:
     """Lets pip install packages for one session, in a folder that its code can read and not write.
 
     Only names with version specifiers are taken, no path, address or option; where from is for the host's own
-    environment and configuration to say. Only wheels are taken: an installation then runs no foreign code in the host.
+    environment and configuration to say. Only wheels are taken, and pip starts no programs: an installation then runs
+    no foreign code in the host, whatever the packages want.
 
     Args:
         settings: `install` and `python`.
@@ -110,7 +128,7 @@ class Installer:
         environment = {**isolated(environment), "PYTHONSAFEPATH": "1"}
         more: dict[str, Any] = {"env": environment, **({"umask": 0o022} if os.name == "posix" else {})}
         with private_folder("tw-pip-") as nowhere, private_folder("tw-pip-") as made:
-            command = [self._settings.python, "-m", "pip", "install", "--target", str(made), "--upgrade"]
+            command = [self._settings.python, "-c", _PIP, "install", "--target", str(made), "--upgrade"]
             command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--quiet", "--", *names]
             try:  # no file in the empty folder is taken for a package
                 done = subprocess.run(

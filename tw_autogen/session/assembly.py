@@ -17,14 +17,14 @@ from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
-from tw_autogen.named_folders import distrusted_now
+from tw_autogen.named_folders import FILES, distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session.earlier_session import FILES, EarlierSession, mark_own_session
+from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
 from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.named_places import files_of_setting
 from tw_autogen.session.project import Project, project_folder, project_here, read_project

@@ -10,10 +10,10 @@ from pathlib import Path
 from tw_autogen.conversation import AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
 from tw_autogen.events import CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
+from tw_autogen.named_folders import FILES, JOURNAL
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import (
-    JOURNAL,
     LARGEST_BYTES,
     events_in,
     is_marked_open,
@@ -22,8 +22,6 @@ from tw_autogen.session.event_journal import (
     whole_lines,
 )
 
-FILES = "files"
-"""Name of the folder below a session's own in which code works."""
 _MARK = "made_here"
 _PURPOSE = "session"
 

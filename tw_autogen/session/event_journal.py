@@ -35,8 +35,6 @@ from tw_autogen.session.budget import Spent
 if sys.platform != "win32":
     import fcntl
 
-JOURNAL = "events.jsonl"
-"""Name of the file, beside the session's folder."""
 _PURPOSE = "journal"
 LARGEST_BYTES = 256 << 20
 _MOST_HELD_BYTES = 1 << 30

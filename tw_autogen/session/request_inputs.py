@@ -22,11 +22,10 @@ from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
-from tw_autogen.named_folders import leads_out_reason, link_of_code, private_reason
+from tw_autogen.named_folders import is_code_folder, leads_out_reason, link_of_code, private_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.event_journal import JOURNAL
 from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
@@ -337,10 +336,10 @@ def _below_a_kernel(path: Path) -> Path | None:
     """
     for one in reversed(Path(os.path.abspath(path)).parents):
         for folder in (one, one.resolve()):
-            if folder in KERNEL_FOLDERS or (folder.parent / JOURNAL).is_file():
+            if is_code_folder(folder):
                 return folder
     if link := link_of_code(path):  # on the way of a link of the user's, perhaps
-        return next((one for one in reversed(Path(link, "x").parents) if one in KERNEL_FOLDERS), None)
+        return next(filter(is_code_folder, reversed(Path(link, "x").parents)), None)
     return None
 
 

@@ -37,7 +37,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
-from tw_autogen.named_folders import named_folder
+from tw_autogen.named_folders import FILES, JOURNAL, named_folder
 from tw_autogen.private_files import keep_private_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
@@ -45,8 +45,8 @@ from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget, check_limits, check_loop
-from tw_autogen.session.earlier_session import CUT_OFF, FILES, EarlierSession
-from tw_autogen.session.event_journal import JOURNAL, Journal
+from tw_autogen.session.earlier_session import CUT_OFF, EarlierSession
+from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
