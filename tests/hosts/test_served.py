@@ -62,6 +62,24 @@ def test_requests_of_one_a2a_context_share_a_session_and_others_do_not(worker):
     assert [ask(one) for one in ("ann", "bob", "ann", "ann")] == ["number 1", "number 1", "number 2", "number 3"]
 
 
+def test_a_client_that_nobody_knows_is_not_told_the_context_ids_of_others(worker):
+    pytest.importorskip("a2a.server.routes", reason="a2a-sdk lists tasks from 1.0 on", exc_type=ImportError)
+    client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
+    server = client(conversable.a2a_server(worker, url="http://localhost:8000").build())
+    message = {"role": "ROLE_USER", "messageId": "1", "contextId": "ann", "parts": [{"text": "count"}]}
+
+    def call(method, **params):
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return server.post("/", json=request, headers={"A2A-Version": "1.0"}).json()
+
+    assert "number 1" in str(call("SendMessage", message=message))
+    everything, own, other = (call("ListTasks", **one) for one in ({}, {"contextId": "ann"}, {"contextId": "bob"}))
+
+    assert "name the context whose tasks you want" in everything["error"]["message"]
+    assert [one["contextId"] for one in own["result"]["tasks"]] == ["ann"]
+    assert other["result"]["tasks"] == []
+
+
 def test_runs_of_one_ag_ui_thread_share_a_session_and_others_do_not(worker):
     pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
     core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")

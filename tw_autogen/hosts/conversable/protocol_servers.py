@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
@@ -39,7 +39,8 @@ def a2a_server(agent: Any, **how: Any) -> Any:
         ConfigError: code of one client could read another's session.
 
     The key is the context id together with the name of the user that the server has authenticated. The host's own
-    server works too, but hands no id over: there each request has a fresh kernel and knows what was said.
+    server works too, but hands no id over: there each request has a fresh kernel and knows what was said. Clients that
+    are not authenticated get no list of tasks but of a context that they name: context ids are keys to kernels.
     """
     _check_clients_apart(agent)
     host, executor = importlib.import_module("autogen.a2a"), importlib.import_module("autogen.a2a.agent_executor")
@@ -55,7 +56,25 @@ def a2a_server(agent: Any, **how: Any) -> Any:
         def executor(self) -> Any:
             return Executor(self.agent)
 
+        def build_request_handler(self, **how: Any) -> Any:
+            handler = super().build_request_handler(**how)
+            if hasattr(handler, "on_list_tasks"):  # from a2a-sdk 1.0 on
+                handler.on_list_tasks = _own_tasks(handler.on_list_tasks)
+            return handler
+
     return Server(agent, **how)
+
+
+def _own_tasks(list_tasks: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+    """Return a call that lists tasks; to clients that are not authenticated only those of a context that they name."""
+    errors = importlib.import_module("a2a.utils.errors")
+
+    async def listed(params: Any, context: Any) -> Any:
+        if not params.context_id and not context.user.is_authenticated:
+            raise errors.InvalidParamsError("name the context whose tasks you want: clients are not told apart here")
+        return await list_tasks(params, context)
+
+    return listed
 
 
 def ag_ui_stream(agent: Any, **how: Any) -> Any:
