@@ -58,13 +58,15 @@ def open_private_folder(folder: Path) -> SafeFolder:
         return opened.open_folder("/".join(names))
 
 
-def keep_private_folder(folder: Path) -> KeptFolder:
-    """Make the folder of a session, and those above it that are missing, and keep it open: nobody can exchange it.
+def keep_private_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> KeptFolder:
+    """Make the folder of a session or kernel, and those above it that are missing, and keep it open.
 
-    A kernel works below it: where the host is root, others can pass through the new folders by name, not list them.
+    So nobody can exchange it. Where the host is root, and a kernel works below, others can pass through the new folders
+    by name, not list them.
 
     Args:
         folder: Absolute, without links; one that appears on the way to it is not followed.
+        mode: Of the folder itself, where it is made.
 
     Returns:
         The folder, which the caller closes.
@@ -75,7 +77,7 @@ def keep_private_folder(folder: Path) -> KeptFolder:
     present = _nearest_existing(folder)
     names = folder.relative_to(present).parts
     with SafeFolder.without_links(present) as opened:
-        _make_missing(opened, names, _PASSABLE_MODE)
+        _make_missing(opened, names, mode)
         found = opened.info("/".join(names) or ".")
     if names and hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "another user has put a folder of theirs there", str(folder))

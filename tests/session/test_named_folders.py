@@ -256,3 +256,29 @@ def test_what_lies_in_the_folder_of_an_earlier_session_is_read_there_by_descript
     assert named_file(private / "pay.db") == (private / "pay.db", None)
     (files.parent / "events.jsonl").unlink()
     assert named_file(files / "shop.db") == (private / "pay.db", None)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["it exists", "it is made"])
+def test_no_kernel_is_made_over_a_link_that_came_after_its_folder_was_looked_at(tmp_path, monkeypatch, there):
+    """Plays what code of another process's kernel, which may write above the folder, does between two looks."""
+    work, victim = tmp_path / "data" / "sub", tmp_path / "victim"
+    saved = victim / "x" / ".checkpoint" / "variables"
+    saved.parent.mkdir(parents=True)
+    saved.write_text("another kernel's")
+    (work / "x" if there else work).mkdir(parents=True)
+    look = LocalKernel.check_folder
+
+    def look_and_lose(folder, settings):
+        look(folder, settings)
+        work.rename(tmp_path / "data" / "away")
+        work.symlink_to(victim)
+
+    monkeypatch.setattr(LocalKernel, "check_folder", look_and_lose)
+    with pytest.raises(OSError, match="link or a file is in the way|not a directory|was moved"):
+        KernelCodeExecutor(folder=work / "x", settings={"kernel.checkpoint_seconds": 30})
+
+    assert [str(one.relative_to(victim)) for one in sorted(victim.rglob("*"))] == [
+        "x",
+        "x/.checkpoint",
+        "x/.checkpoint/variables",
+    ]

@@ -21,7 +21,7 @@ from tw_autogen.named_folders import FILES, distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
-from tw_autogen.private_files import keep_private_folder
+from tw_autogen.private_files import FOLDER_MODE, keep_private_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
@@ -306,6 +306,7 @@ def open_kernel(
         place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
         settings = read.read("kernel", KernelSettings)
         LocalKernel.check_folder(place, settings)
+        undo.enter_context(keep_private_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
         kernel = kernels.pick(Seat("code_interpreter"))
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
