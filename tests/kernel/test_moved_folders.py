@@ -131,7 +131,7 @@ def test_a_link_of_the_users_that_leads_over_one_of_codes_is_not_followed(tmp_pa
 
     with pytest.raises(PermissionError, match="project/team is a link, which code may have made"):
         hold(tmp_path / "short" / "out")
-    with pytest.raises(ConfigError, match="it leads elsewhere since"):
+    with pytest.raises(ConfigError, match="it leads elsewhere than where code works"):
         copy_in(tmp_path / "short" / "pay.csv", tmp_path / "own")
 
     assert list((private / "out").iterdir()) == []

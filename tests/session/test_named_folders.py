@@ -10,6 +10,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file, named_folder
+from tw_autogen.session import request_inputs
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust_store import over_no_link, read_regular
 
@@ -282,3 +283,26 @@ def test_no_kernel_is_made_over_a_link_that_came_after_its_folder_was_looked_at(
         "x/.checkpoint",
         "x/.checkpoint/variables",
     ]
+
+
+@pytest.mark.parametrize("of", ["this process", "an earlier session"])
+@pytest.mark.parametrize("exchanged", [False, True], ids=["it is a link", "it becomes a link"])
+def test_a_link_of_the_users_to_a_file_of_codes_leads_no_farther(worked, tmp_path, monkeypatch, of, exchanged):
+    files, private = worked
+    if of == "this process":
+        (files.parent / "events.jsonl").unlink()
+        LocalKernel(files).close()
+    (tmp_path / "latest.db").symlink_to(files / ("own/own.db" if exchanged else "shop.db"))
+    walk = request_inputs.walk_links
+
+    def walk_and_lose(path):
+        found = walk(path)
+        if exchanged:
+            (files / "own" / "own.db").unlink(missing_ok=True)
+            (files / "own" / "own.db").symlink_to(private / "pay.db")
+        return found
+
+    with open_session(ScriptedModel([]), roles="code_interpreter", kernel=FakeKernel(), folder=tmp_path / "new") as it:
+        monkeypatch.setattr(request_inputs, "walk_links", walk_and_lose)
+        with pytest.raises(ConfigError, match="latest.db: (can't be read: a link|it leads elsewhere than where code)"):
+            it.ask("What is in it?", files=[tmp_path / "latest.db"])

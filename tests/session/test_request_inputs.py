@@ -216,9 +216,9 @@ def test_a_link_within_a_folder_that_is_not_trusted_is_followed(tmp_path):
 def test_a_file_that_is_too_large_to_be_copied_is_refused_before_a_byte_of_it_is_written(tmp_path, mark):
     """A few bytes on the disk can stand for many; from a folder that looks like a session's files are always copied."""
     folder, users = tmp_path / "session", tmp_path / "users"
-    (users / "data").mkdir(parents=True)
+    (users / "files").mkdir(parents=True)
     folder.mkdir()
-    with open(users / "data/big.csv", "wb") as file:
+    with open(users / "files/big.csv", "wb") as file:
         file.truncate(200 << 30)
     if mark:
         (users / "events.jsonl").write_text("{}", encoding="utf-8")
@@ -226,7 +226,7 @@ def test_a_file_that_is_too_large_to_be_copied_is_refused_before_a_byte_of_it_is
     with pytest.raises(
         ConfigError, match=r"big\.csv: can't be put into the working folder: File too large; let code read"
     ):
-        place_inputs([users / "data/big.csv"], folder, lambda path: mark)
+        place_inputs([users / "files/big.csv"], folder, lambda path: mark)
 
     assert list(folder.iterdir()) == []
 

@@ -22,7 +22,7 @@ from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
-from tw_autogen.named_folders import is_code_folder, leads_out_reason, link_of_code, private_reason
+from tw_autogen.named_folders import is_code_folder, leads_out_reason, private_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
@@ -223,7 +223,7 @@ def place_inputs(
             size = os.fstat(given.fileno()).st_size
         known = all(_name_below(path, one) is None for one in distrusted)
         here = _name_in(path, folder)
-        large = size > LARGE_BYTES and not _below_a_kernel(path) and not here
+        large = size > LARGE_BYTES and _place_of_code(path)[0] is None and not here
         shown = large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
         placed.append(real if shown else folder / name)
         if not shown:
@@ -310,15 +310,17 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
         if any(name == "" for _, name in names):
             raise ConfigError(f"{path}: {_leads_out(path, distrusted) or 'it changes while it is read'}")
         found = next(((one, name) for one, name in names if name), None)
-        for here in (folder, _below_a_kernel(path)):
+        for here, there in ((folder, path), _place_of_code(path)):
             if here is not None:
                 held = found is not None and found[0].path.is_relative_to(here)  # what lies there now may be another
                 begin = SafeFolder.without_links if here in KERNEL_FOLDERS else SafeFolder  # those are without links
                 with nullcontext(found[0]) if found and held else begin(here) as opened:
-                    if name := opened.name_of(path):
+                    if name := opened.name_of(there):
                         return opened.open_file(name)
                     if here is not folder:
-                        raise ConfigError(f"{path}: it leads elsewhere since {here}, where code works, was moved")
+                        raise ConfigError(
+                            f"{path}: it leads elsewhere than where code works, {here}: by a link, or since it moved"
+                        )
         return os.fdopen(open_regular(path)[0], "rb") if found is None else found[0].open_file(found[1])
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
@@ -329,18 +331,20 @@ def _name_in(path: Path, folder: Path) -> str:
         return opened.name_of(path)
 
 
-def _below_a_kernel(path: Path) -> Path | None:
-    """Return the outermost folder of a session or kernel that a path lies in, where code may have made links.
+def _place_of_code(path: Path) -> tuple[Path | None, Path]:
+    """Return the outermost folder of a session or kernel in which a file lies, and the path by which to open it there.
 
-    As the path is written, and where its links lead: code may have put one in the place of the folder itself.
+    That is the folder in which it lies as the path is written, with links above it followed or not, because code may
+    have put one in the place of the folder itself; or where it leads, or over which links of code's. Each link is read
+    once: what was looked at is what is opened. None: no such folder is on the way.
     """
     for one in reversed(Path(os.path.abspath(path)).parents):
         for folder in (one, one.resolve()):
             if is_code_folder(folder):
-                return folder
-    if link := link_of_code(path):  # on the way of a link of the user's, perhaps
-        return next(filter(is_code_folder, reversed(Path(link, "x").parents)), None)
-    return None
+                return folder, path
+    target, links = walk_links(path)
+    on_the_way = (one for place in (target, *links) for one in reversed(Path(place).parents))
+    return next(filter(is_code_folder, on_the_way), None), Path(target)
 
 
 class SessionInputs(Closing):
