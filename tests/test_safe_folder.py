@@ -31,7 +31,6 @@ from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.folder_ownership import USERS, FolderOwnership, hand_over
 from tw_autogen.kernel.guest.checkpoint import FOLDER as JOURNAL_FOLDER
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
-from tw_autogen.named_folders import JOURNAL
 from tw_autogen.recall.documents import DocumentIndex
 from tw_autogen.safe_folder import (
     KERNEL_USERS,
@@ -45,6 +44,7 @@ from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import _picture
 from tw_autogen.session.notebook import notebook
 from tw_autogen.session.request_inputs import copy_in
+from tw_autogen.session_layout import JOURNAL
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
 

@@ -10,11 +10,8 @@ from pathlib import Path
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import KERNEL_FOLDERS, kept_path, walk_links
 from tw_autogen.secret_masking import is_secret_file
+from tw_autogen.session_layout import is_working_folder
 
-JOURNAL = "events.jsonl"
-"""The file of a session's folder that its events are written to."""
-FILES = "files"
-"""The folder beside that file in which the session's code works."""
 Distrusted = Path | Sequence[Path] | None
 UNTRUSTED_FOLDERS: set[str] = set()
 """Current folders of this process in which paths were named while nobody had trusted them, without links."""
@@ -72,12 +69,12 @@ def named_file(path: Path | str, *, distrusted: Distrusted = None) -> tuple[Path
 
 
 def is_code_folder(folder: Path) -> bool:
-    """Return whether code of this process, or of any session whose journal lies beside the folder, could write there.
+    """Return whether code of this process, or of any session, could write to a folder; what lies below is not asked.
 
     Args:
         folder: Absolute, without links.
     """
-    return folder in KERNEL_FOLDERS or (folder.name == FILES and (folder.parent / JOURNAL).is_file())
+    return folder in KERNEL_FOLDERS or is_working_folder(folder)
 
 
 def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: Distrusted) -> Path:

@@ -10,6 +10,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file, named_folder
+from tw_autogen.safe_folder import held_folder
 from tw_autogen.session import request_inputs
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust_store import over_no_link, read_regular
@@ -306,3 +307,13 @@ def test_a_link_of_the_users_to_a_file_of_codes_leads_no_farther(worked, tmp_pat
         monkeypatch.setattr(request_inputs, "walk_links", walk_and_lose)
         with pytest.raises(ConfigError, match="latest.db: (can't be read: a link|it leads elsewhere than where code)"):
             it.ask("What is in it?", files=[tmp_path / "latest.db"])
+
+
+@pytest.mark.parametrize("name", ["texts/new", "texts/new/deep"])
+def test_nothing_is_written_over_a_link_out_of_the_folder_of_an_earlier_session(worked, name):
+    files, private = worked
+
+    with pytest.raises(PermissionError, match="texts is a link"):
+        held_folder(files / name)
+    assert sorted(one.name for one in (private / "texts").iterdir()) == ["one.yaml"]
+    held_folder(files / "own" / "new" / "deep").close()

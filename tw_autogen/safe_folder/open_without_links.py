@@ -12,6 +12,7 @@ from pathlib import Path
 from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, is_of_code, kept_path
 from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.safe_folder import SafeFolder
+from tw_autogen.session_layout import is_working_folder
 
 
 def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFolder:
@@ -44,7 +45,7 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
         if full == base or full == full.parent:
             return SafeFolder(full)
         real, links = walk_links(full.parent)
-        if link := next((one for one in links if is_of_code(os.path.dirname(one))), ""):
+        if link := next((one for one in links if _lies_where_code_works(one)), ""):
             why = f"{link} is a link, which code may have made; name the folder that it leads to"
             raise PermissionError(errno.EPERM, why, str(full))
         base = Path(full.anchor)
@@ -65,3 +66,7 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
         held = folder.open_folder(name)
     held.path = full
     return held
+
+
+def _lies_where_code_works(link: str) -> bool:
+    return any(one in KERNEL_FOLDERS or is_working_folder(one) for one in Path(link).parents)

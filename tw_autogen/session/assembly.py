@@ -17,7 +17,7 @@ from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
-from tw_autogen.named_folders import FILES, distrusted_now
+from tw_autogen.named_folders import distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
@@ -52,6 +52,7 @@ from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import distrusted_folder, still_remembered
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
+from tw_autogen.session_layout import FILES
 from tw_autogen.setting_values import named_in, naming_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import FolderTrust

@@ -10,7 +10,6 @@ from pathlib import Path
 from tw_autogen.conversation import AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
 from tw_autogen.events import CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
-from tw_autogen.named_folders import FILES, JOURNAL
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import (
@@ -21,6 +20,7 @@ from tw_autogen.session.event_journal import (
     rounds_of,
     whole_lines,
 )
+from tw_autogen.session_layout import FILES, JOURNAL
 
 _MARK = "made_here"
 _PURPOSE = "session"

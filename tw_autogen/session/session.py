@@ -37,7 +37,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
-from tw_autogen.named_folders import FILES, JOURNAL, named_folder
+from tw_autogen.named_folders import named_folder
 from tw_autogen.private_files import keep_private_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
@@ -53,6 +53,7 @@ from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_inputs import FilesWanted, SessionInputs
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team, allowed_receivers, next_speaker
+from tw_autogen.session_layout import FILES, JOURNAL
 
 _LEARNER = "Learner"
 _STOPPED = "it was stopped by the user"
@@ -123,8 +124,7 @@ class Session(NotebookAccess, Closing):
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
         self._cancelled = threading.Event()
-        self._stop_reason = ""
-        self._why_closed = ""
+        self._stop_reason = self._why_closed = ""
         self._set: dict[str, Any] = {}
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())

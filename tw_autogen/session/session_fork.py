@@ -13,12 +13,12 @@ from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import FileCopied
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.named_folders import FILES, JOURNAL
 from tw_autogen.owner_marks import unsealed
 from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, is_own_session, mark_own_session
 from tw_autogen.session.event_journal import LARGEST_BYTES, sealed_lines, whole_lines
+from tw_autogen.session_layout import FILES, JOURNAL
 
 _MOST_LEVELS = 100
 _COPIED = f'"event": "{FileCopied.__name__}"'.encode()

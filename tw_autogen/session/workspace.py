@@ -13,11 +13,12 @@ from pathlib import Path
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import FILES, JOURNAL, named_folder
+from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import SafeFolder, held_folder, real_path
 from tw_autogen.session.event_journal import is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import distrusted_folder, refuse_link
+from tw_autogen.session_layout import FILES, JOURNAL
 from tw_autogen.settings import Settings
 
 _VARIABLES = f"{FILES}/.checkpoint/variables"
