@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.errors import KernelStartError
+from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 
 SECONDS = 60.0
@@ -100,7 +100,23 @@ def test_a_granted_link_leads_where_it_led_first(tmp_path):
         (tmp_path / "link").unlink()
         (tmp_path / "link").symlink_to(tmp_path / "second")
         granted = kernel._pinned.granted().read
+        assert "led elsewhere" in str(pytest.raises(ConfigError, kernel.execute, "1", seconds=SECONDS).value)
     assert granted == (str(tmp_path / "first"),)
+
+
+def test_a_link_that_leads_elsewhere_between_two_starts_shows_what_it_showed_first(tmp_path):
+    for one in ("first", "second"):
+        (tmp_path / one).mkdir()
+        (tmp_path / one / "here.txt").write_text(one)
+    (tmp_path / "link").symlink_to(tmp_path / "first")
+    settings = KernelSettings(read=(str(tmp_path / "link"),), warm=0, sandbox="namespaces")
+    read = f"open({str(tmp_path / 'first' / 'here.txt')!r}).read()"
+    with LocalKernel(settings=settings) as kernel:
+        assert kernel.execute(read, seconds=SECONDS).result == "'first'"
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(tmp_path / "second")
+        kernel.restart()
+        assert kernel.execute(read, seconds=SECONDS).result == "'first'"
 
 
 def test_a_granted_file_may_be_replaced_by_another_file(tmp_path):
@@ -126,3 +142,19 @@ def test_a_temporary_folder_that_was_exchanged_is_not_removed_in_another_place(t
     (tmp_path / "t").symlink_to(tmp_path / "victim")
     kernel.close()
     assert canary.read_text() == "alive"
+
+
+@pytest.mark.parametrize("key", ["read", "write"])
+def test_what_a_link_showed_when_a_kernel_was_made_is_not_granted_once_the_link_is_away(world, key):
+    data = world / "w" / "data"
+    data.rename(world / "w" / "old")
+    data.symlink_to(world / "victim" / "data")
+    settings = KernelSettings(**{key: (str(data),)})
+
+    with LocalKernel(world / "own", settings=settings) as kernel:
+        data.unlink()
+        (world / "w" / "old").rename(data)
+        with pytest.raises(ConfigError, match=rf"kernel\.{key}: .*data leads to .*w/data now, and led elsewhere"):
+            kernel.execute("1", seconds=SECONDS)
+
+    assert (world / "victim" / "data" / "canary").read_text() == "alive"

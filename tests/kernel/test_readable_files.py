@@ -148,7 +148,7 @@ def test_a_folder_of_many_files_makes_few_pieces_and_python_files_come_first(tmp
 
     assert readable_pieces(str(tmp_path)) == [f"{tmp_path}{LISTED}", str(tmp_path / "z.py"), str(tmp_path / "pkg")]
     as_plugin = readable_pieces(str(tmp_path), package=True)
-    assert len(as_plugin) <= 501
+    assert len(as_plugin) <= 2001
     assert as_plugin[1:3] == [str(tmp_path / "z.py"), str(tmp_path / "pkg")]
 
 
@@ -181,6 +181,33 @@ def test_an_environment_in_a_projects_folder_shows_its_own_only(tmp_path):
     granted = environment_paths(paths, "/nobody", [str(tmp_path)])
 
     assert readable(tmp_path, granted) == sorted([*own, "src/mod.py"])
+
+
+def test_files_of_tools_keep_nothing_back_and_links_in_their_place_do(tmp_path):
+    make(tmp_path / "a", "__init__.py", ".gitignore", "tests/.f2py_f2cmap", "tests/.DS_Store", "tests/mod.py")
+    make(tmp_path / "b", "__init__.py", ".gitkeep/token", "mod.py")
+    make(tmp_path / "c", "__init__.py", "mod.py")
+    (tmp_path / "c" / ".gitignore").symlink_to("/etc/passwd")
+
+    assert readable_pieces(str(tmp_path / "a")) == [str(tmp_path / "a")]
+    assert readable(tmp_path, readable_pieces(str(tmp_path))) == [
+        *("a/.gitignore", "a/__init__.py", "a/tests/.DS_Store", "a/tests/.f2py_f2cmap", "a/tests/mod.py"),
+        *("b/__init__.py", "b/mod.py", "c/__init__.py", "c/mod.py"),
+    ]
+
+
+@pytest.mark.parametrize("besides", ["", "notes.csv"])
+def test_what_packages_of_conda_bring_along_is_their_environments(tmp_path, besides):
+    brought = [
+        *("bin/python", "conda-meta/history", "etc/conda/activate.d/a.sh", "fonts/a.ttf", "share/udunits/a.xml"),
+        "x86_64-conda-linux-gnu/sysroot/usr/lib/libc.so",
+    ]
+    make(tmp_path, *brought, *filter(None, [besides]))
+
+    granted = environment_paths([], "/nobody", [str(tmp_path)])
+
+    assert readable(tmp_path, granted) == sorted(brought)
+    assert (granted == [str(tmp_path)]) == (not besides)
 
 
 def test_a_projects_folder_is_no_package_of_the_interpreter(tmp_path):

@@ -6,6 +6,7 @@ import fnmatch
 import functools
 import os
 import re
+import site
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ _PASSED = (
     "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT",
     "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "USERPROFILE", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE",
     "PYTHONPATH", "PYTHONHOME", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING", "PYTHONPYCACHEPREFIX",
+    "PYTHONNOUSERSITE", "PYTHONUSERBASE",
     "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV",
     # how many threads and which devices numeric libraries use
     "OMP_*", "OPENBLAS_NUM_THREADS", "MKL_*", "NUMEXPR_*", "CUDA_VISIBLE_DEVICES", "XDG_CACHE_HOME",
@@ -26,7 +28,7 @@ _PASSED = (
 
 SEARCHED = (
     *("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "PYTHONHOME"),
-    "PYTHONPYCACHEPREFIX",
+    *("PYTHONPYCACHEPREFIX", "PYTHONUSERBASE"),
 )
 """Variables that name folders from which this program's own processes take programs, libraries or compiled code."""
 
@@ -89,6 +91,8 @@ def kernel_environment(
     passed = clean_environment(host, allowed=allowed)
     passed["IPYTHONDIR"] = str(own / "ipython")
     if home is not None:
+        if site.ENABLE_USER_SITE and os.path.isdir(site.getuserbase()):  # else code's processes look below their home
+            passed.setdefault("PYTHONUSERBASE", site.getuserbase())
         passed["HOME"] = home
         passed["MPLCONFIGDIR"] = str(own / "matplotlib")
         for name in ("TMPDIR", "TEMP", "TMP", "XDG_CACHE_HOME"):

@@ -281,7 +281,7 @@ class LocalKernel(LiveKernel):
     def _open(self) -> KernelHandle:
         kept: Mapping[str, Kept] = {}
         if self._start is None:
-            kept = check_granted(self._settings, self.folder, known=self._pinned.known())
+            kept = check_granted(self._settings, self.folder, pinned=self._pinned)
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
         place = KernelFolders(self.folder, read, known=self._pinned.known(), kept=kept)

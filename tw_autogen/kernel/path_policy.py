@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import stat
@@ -10,16 +11,16 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.kernel_folders import Kept, protected_in, used_by_name
 from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.mounted_names import mounted_names
+from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.named_folders import link_of_code, named_folder
+from tw_autogen.named_folders import named_folder
 from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import is_protected
 from tw_autogen.trust_store import config_folder, state_folder
@@ -266,14 +267,16 @@ def check_granted(
     settings: KernelSettings,
     folder: Path | None = None,
     *,
-    known: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    pinned: PinnedPaths | None = None,
 ) -> dict[str, Kept]:
     """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
+
+    Each link on the way to a path is read once; everything is asked of where it leads then, or of what is pinned.
 
     Args:
         settings: `read` and `write` say what is granted.
         folder: Where the kernel is to work; None: not known yet.
-        known: What was checked of the folders, as of `protected_in`.
+        pinned: What is going to be granted; None: nothing yet.
 
     Returns:
         By folder that may be written, its settings files and hooks, which stay read-only, as of `protected_in`.
@@ -284,23 +287,23 @@ def check_granted(
         SandboxError: no wall can stand here.
     """
     kept: dict[str, Kept] = {}
+    known = pinned.known() if pinned is not None else {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
         held_off = key == "write" and settings.sandbox != OFF
         for one in paths:
             if not Path(one).expanduser().exists():
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
-            if settings.sandbox != OFF and (link := link_of_code(Path(one).expanduser(), settings.write)):
-                raise ConfigError(
-                    f"kernel.{key}: {one} can't be granted: it leads over the link {link}, which code could make; "
-                    "name the folder that you mean, or remove the link"
-                )
-            real = Path(one).expanduser().resolve()
+            try:
+                look = functools.partial(_granted, one, settings)
+                real = pinned.looked_at(one, look) if pinned is not None else look()
+            except ConfigError as error:
+                raise ConfigError(f"kernel.{key}: {error}") from error
             names = mounted_names(str(real)) if settings.sandbox != OFF else []
             if settings.sandbox != OFF and (why := _trusted_place_reason(real, names)):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
             if held_off and (why := _used_reason(real, names)):
                 raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
-            if why := closed_reason(Path(one).expanduser(), settings, write=key == "write"):
+            if why := closed_reason(real, settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
             if settings.sandbox != OFF and _holds_temporary_files(real, names):
@@ -310,9 +313,20 @@ def check_granted(
                 why, kept[str(real)] = _protected(real, settings, folder, known, others)
                 if why:
                     raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
-            if folder and (why := shut_off_reason(folder, Path(one).expanduser(), settings)):
+            if folder and (why := shut_off_reason(folder, real, settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
     return kept
+
+
+def _granted(path: str, settings: KernelSettings) -> Path:
+    """Return where a path of `kernel.read` or `kernel.write` leads, absolute and without links.
+
+    Raises:
+        ConfigError: over a link that code could have made, where there is a wall.
+    """
+    if settings.sandbox == OFF:
+        return Path(path).expanduser().resolve()
+    return named_folder(Path(path).expanduser(), writable=settings.write, distrusted=())
 
 
 def _protected(

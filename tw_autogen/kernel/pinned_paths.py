@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class PinnedPaths:
         self._first: dict[str, str] = {}
         self._real: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}
+        self._looked: set[str] = set()
         self._kept: KeptFolder | None = None
         _make_missing(str(folder))
         self._keep()
@@ -70,6 +71,23 @@ class PinnedPaths:
         named = tuple(map(str, paths))
         self.add(named)
         return tuple(self._real[one] for one in named if one in self._real)
+
+    def looked_at(self, given: str, look: Callable[[], Path]) -> Path:
+        """Return where a path led first; before it is granted, `look` has to say that it leads there over no bad link.
+
+        Raises:
+            ConfigError: it leads elsewhere, or as `look` says.
+        """
+        given = str(given)
+        if given not in self._looked:
+            real = look()
+            if self.real((given,)) != (str(real),):
+                raise ConfigError(
+                    f"{given} leads to {real} now, and led elsewhere when it was taken down to be granted; look at who "
+                    "writes there, and start again"
+                )
+            self._looked.add(given)
+        return Path(self._real[given])
 
     def granted(self) -> KernelSettings:
         """Return the settings with the paths of `read` and `write` as they were resolved first."""

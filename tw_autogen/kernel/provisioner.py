@@ -80,7 +80,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             self._cwd = refuse_folder(self._cwd, settings)
             pinned = self._pinned or PinnedPaths(self._cwd, settings)
             pinned.check()
-            kept = check_granted(settings, self._cwd, known=pinned.known())
+            kept = check_granted(settings, self._cwd, pinned=pinned)
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
         settings = pinned.granted()

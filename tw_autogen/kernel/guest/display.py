@@ -197,9 +197,9 @@ class Display:
         original = module.Figure.savefig
 
         @functools.wraps(original)
-        def savefig(figure: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
-            done = original(figure, target, *args, **kwargs)
-            if isinstance(target, (str, os.PathLike)):
+        def savefig(figure: Any, *args: Any, **kwargs: Any) -> Any:
+            done = original(figure, *args, **kwargs)
+            if isinstance(args[0] if args else kwargs.get("fname"), (str, os.PathLike)):
                 self._saved.add(figure)
             return done
 

@@ -7,7 +7,7 @@ namespace packages as far as Python tells them from other folders) with all that
 later, beside the pieces, can be read by later kernels only.
 
 Limits: at most 50 000 entries of a folder are looked at, and as many again in regular packages; what is not looked at
-is not granted. At most 500 pieces of a folder are granted, Python files and packages first.
+is not granted. At most 2 000 pieces of a folder are granted, Python files and packages first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LISTED = "/."
 """Ends a path of which code may list the entries, and that grants nothing in it."""
 
 _MOST_ENTRIES = 50_000
-_MOST_PIECES = 500
+_MOST_PIECES = 2_000
 _DEEPEST = 40
 _PYTHON = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".zip", ".egg", ".egg-link")
 _ARCHIVES = (".zip", ".egg", ".whl", ".pyz")
@@ -38,10 +38,25 @@ _PARTS = frozenset(
 ) | {
     *("lib", "lib32", "lib64", "libexec", "man", "pyvenv.cfg", "sbin", "ssl"),
 }
+_HARMLESS = frozenset(
+    (".DS_Store", ".buildinfo", ".clang-format", ".coveragerc", ".editorconfig", ".empty", ".f2py_f2cmap", ".flake8")
+) | {
+    *(".gitattributes", ".gitignore", ".gitkeep", ".keep", ".nojekyll", ".npmignore", ".prettierrc", ".pylintrc"),
+}
+"""Files of tools without anything of the user's in them; packages bring them along."""
+_CONDA_PARTS = frozenset(
+    ("Library", "compiler_compat", "condabin", "doc", "etc", "fonts", "info", "libdevice", "mkspecs", "nvvm", "opt")
+) | {
+    *("phrasebooks", "plugins", "python.app", "qml", "resources", "share", "shell", "targets", "translations", "var"),
+}
+"""What packages of conda have beside that, in the folder of an environment."""
 _MARKS = frozenset((".gitignore", ".lock", ".Python", "CACHEDIR.TAG", "etc", "share"))
 _ENVIRONMENTS = (".venv", "venv")
 """Names of folders that are an environment, and nothing else."""
-_OF_PACKAGES = ("fonts", "gdal", "jupyter", "man", "proj", "terminfo", "zoneinfo")
+_OF_PACKAGES = (
+    *("RDKit", "eccodes", "fonts", "gdal", "icu", "jupyter", "man", "mime", "proj", "terminfo", "tessdata", "udunits"),
+    *("xyzservices", "zoneinfo"),
+)
 _SHARED = ("etc/fonts", "etc/jupyter", "nltk_data", *(f"share/{name}" for name in _OF_PACKAGES))
 """What is an interpreter's in its folder, what `venv` and `uv` leave beside it, and what its packages bring along."""
 _HOLD_KEYS = (".local/share", ".local/state")
@@ -192,6 +207,8 @@ class _Look:
         for one in sorted(first, key=_order):
             brought = one.name.endswith((*_METADATA, *_LIBRARIES)) or (installed and one.name == "bin")
             left_out = one.name == self._but and depth == 0
+            if one.name in _HARMLESS and one.is_file(follow_symlinks=False):
+                continue
             if left_out or one.name.startswith(".") and not (package and one.name in _LIBRARIES):
                 whole = False
             elif one.is_symlink():
@@ -248,13 +265,18 @@ def _own_parts(prefix: str, home: str) -> Sequence[str]:
         names = sorted(os.listdir(prefix))
     except OSError:
         return []
-    own = os.path.basename(prefix) in _ENVIRONMENTS or not set(names) - _PARTS - _MARKS
+    of_conda = {one for one in names if one in _CONDA_PARTS or _is_compilers(one)} if "conda-meta" in names else set()
+    own = os.path.basename(prefix) in _ENVIRONMENTS or not set(names) - _PARTS - _MARKS - of_conda
     if own and not any(is_below(os.path.join(home, one), prefix) for one in _HOLD_KEYS):
         return [prefix]
     shared = [os.path.join(prefix, one) for one in _SHARED]
-    parts = [os.path.join(prefix, name) for name in names if name in _PARTS]
+    parts = [os.path.join(prefix, name) for name in names if name in _PARTS or name in of_conda]
     keys = [os.path.join(home, one) for one in _HOLD_KEYS]
     return [f"{prefix}{LISTED}", *parts, *(one for one in shared if os.path.exists(one) and not _below(one, keys))]
+
+
+def _is_compilers(name: str) -> bool:
+    return "-conda" in name and name.endswith("-linux-gnu")
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:

@@ -25,6 +25,7 @@ _PROC = (
     *(f"/proc/self/{name}" for name in _OWN),
     *(f"/proc/{name}" for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")),
     *(f"/proc/sys/{name}" for name in ("vm/overcommit_memory", "vm/max_map_count", "kernel/osrelease")),
+    "/sys/fs/cgroup",  # how many processors a container has; what shows, and can't be opened, ends DuckDB
 )
 
 
