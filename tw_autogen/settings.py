@@ -422,7 +422,7 @@ class Settings:
         try:
             if key in self._grants:
                 value = _real(value)
-            if key in ("session.role_folder", "plugin.folder"):
+            if key in ("session.role_folder", "session.workspace", "plugin.folder"):
                 if not value:
                     raise OSError("it names no folder; leave it out")
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
@@ -461,7 +461,9 @@ class Settings:
             return [_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
             return _from(value, folder)  # a word is a program that is found on PATH
-        if key not in self._paths:
+        if key == "plugin.folder" and os.pardir in Path(str(value)).parts:
+            return _from(value, folder)
+        if key not in self._paths or key == "plugin.mcp_servers" and str(value).lstrip().startswith("{"):
             return value
         if isinstance(value, str) and self._paths.get(key):
             value = [part.strip() for part in value.split(",") if part.strip()]
@@ -517,11 +519,14 @@ def _variable(key: str) -> str:
 
 
 def _from(value: Any, folder: Path | None) -> Any:
-    """Return a path as seen from a folder; what is empty, absolute, no text, or a whole JSON object, as it is."""
-    if not isinstance(value, str) or not value or value.lstrip().startswith("{"):
+    """Return a path as seen from a folder, and with `..` as the system takes it; what is empty or no text, as it is."""
+    if not isinstance(value, str) or not value:
         return value
     value = str(Path(value).expanduser()) if value.startswith("~") else value
-    return value if folder is None else str(Path.cwd() / folder / value)
+    if folder is None:
+        return value
+    path = Path.cwd() / folder / value
+    return os.path.realpath(path) if os.pardir in path.parts else str(path)  # behind a link it leads elsewhere
 
 
 def _real(value: Any) -> Any:

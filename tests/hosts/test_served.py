@@ -46,6 +46,17 @@ def test_an_agent_whose_code_could_read_other_clients_sessions_is_not_served(tmp
         getattr(conversable, serve)(agent)
 
 
+@pytest.mark.parametrize("serve", ["a2a_server", "ag_ui_stream"])
+@pytest.mark.parametrize("where", [None, "sessions"])
+def test_a_member_whose_code_could_read_other_clients_sessions_is_not_served(tmp_path, monkeypatch, serve, where):
+    monkeypatch.chdir(tmp_path)
+    shared = conversable.SharedSession(settings={"session.user_folder": "."}, workspace=where, trust=True)
+    member = conversable.CodeInterpreterAgent(model=ScriptedModel([]), llm_config=False, session=shared)
+
+    with pytest.raises(ConfigError, match=r"session.user_folder .* holds the workspace .*so code of one client could"):
+        getattr(conversable, serve)(member)
+
+
 def test_requests_of_one_a2a_context_share_a_session_and_others_do_not(worker):
     pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
     client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient

@@ -348,7 +348,7 @@ HOST_PLUGIN = (
 )
 
 
-@pytest.mark.parametrize("key", ["plugin.folder", "session.role_folder"])
+@pytest.mark.parametrize("key", ["plugin.folder", "session.role_folder", "session.workspace"])
 def test_an_empty_folder_of_code_is_an_error(here, key):
     write(here, **{"tw_autogen.yaml": f"{key}: ''"})
 
@@ -445,3 +445,25 @@ def test_where_sessions_would_be_kept_outside_is_shown(here, tmp_path):
 
     (want,) = [one for one in review_folder().wants if one.name == ".tw"]
     assert want.does.endswith(f" -> {tmp_path / 'elsewhere/sessions'}, outside of the folder")
+
+
+@pytest.mark.parametrize(
+    "key", ["recall.planner_examples", "recall.experience", "session.workspace", "kernel.read", "plugin.folder"]
+)
+def test_what_goes_up_from_a_link_or_begins_with_a_brace_is_the_path_that_was_looked_at(here, tmp_path, key):
+    """As the system takes it; a path by its text alone would be another one, beside the folder."""
+    stranger = tmp_path / "dl" / "stranger"
+    for folder in (stranger / "deep" / "a" / "b", stranger / "notes", tmp_path / "notes", here / "notes"):
+        folder.mkdir(parents=True)
+    (stranger / "L").symlink_to("deep/a/b")
+
+    for value in ("L/../../../notes", "{}/../notes")[: 1 if key in ("kernel.read", "plugin.folder") else 2]:
+        write(stranger, **{SETTINGS: f"{key}: '{value}'"})
+        room, name = key.split(".")
+        found = getattr(read_settings(project=stranger, trust=True).read(room, ROOMS[room]), name)
+        assert found == ((str(stranger / "notes"),) if key == "kernel.read" else str(stranger / "notes"))
+
+
+def test_no_index_is_read_where_none_is_named(here):
+    with pytest.raises(ConfigError, match="no document index is named"):
+        open_session(ScriptedModel([]), roles=["document_retriever"], settings={"role.document_retriever.index": ""})

@@ -145,6 +145,8 @@ class DocumentIndex:
         Raises:
             ConfigError: there is none, or it is none; says how one is made.
         """
+        if not str(path):
+            raise ConfigError("no document index is named; make one with `tw-autogen index DIR`, and name DIR")
         path = Path(path).expanduser()
         file = path / INDEX_FILE if path.is_dir() else path
         try:

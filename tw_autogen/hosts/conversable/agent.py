@@ -206,21 +206,8 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         Raises:
             ConfigError: the workspace lies in a folder that code may read.
         """
-        session = self._read.read("session", parts.SessionSettings)
-        kernel = self._read.read("kernel", parts.KernelSettings)
-        workspace = Path(self._open.keywords["folder"] or session.workspace).resolve()
-        granted = {
-            "session.user_folder": [session.user_folder],
-            "kernel.read": kernel.read,
-            "kernel.write": kernel.write,
-        }
-        for key, folders in granted.items():
-            for folder in filter(None, folders):
-                if self._open.keywords["kernel"] is None and workspace.is_relative_to(Path(folder).resolve()):
-                    raise ConfigError(
-                        f"{self.name}: {key} ({folder}) holds the workspace {workspace}, so code of one client could "
-                        "read what another has asked and made; name a workspace elsewhere (workspace=…)"
-                    )
+        if self._open.keywords["kernel"] is None:
+            parts.check_clients_apart(self.name, self._read, self._open.keywords["folder"])
 
     def _answer(self, conversation: Conversation, messages: Messages, sender: Any) -> str | None:
         chat = lines_of(messages, sender, (self.name,))

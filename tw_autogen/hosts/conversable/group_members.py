@@ -96,6 +96,14 @@ class GroupMember(SpeakingAgent):
 
     _shared_with_copies = ("_model", "seat", "shared")
 
+    def check_clients_apart(self) -> None:
+        """Check that code of one client of a service can't read what another one has asked and made.
+
+        Raises:
+            ConfigError: the workspace lies in a folder that code may read.
+        """
+        self.shared.check_clients_apart(self.name)
+
     def _own_sessions(self, memo: dict[int, Any], copied: GroupMember) -> None:
         self.seat = dataclasses.replace(copied.seat, model=self._own_model())
         self.shared = copy.deepcopy(copied.shared, memo)

@@ -6,8 +6,6 @@ import importlib
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
-from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
-
 
 class _Served:
     """An agent as one request of a service sees it: the same, with the conversation's key in each call."""
@@ -21,11 +19,6 @@ class _Served:
 
     async def a_generate_oai_reply(self, *args: Any, **kwargs: Any) -> Any:
         return await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
-
-
-def _check_clients_apart(agent: Any) -> None:
-    if isinstance(agent, TaskWeaverAgent):
-        agent.check_clients_apart()
 
 
 def a2a_server(agent: Any, **how: Any) -> Any:
@@ -42,7 +35,7 @@ def a2a_server(agent: Any, **how: Any) -> Any:
     server works too, but hands no id over: there each request has a fresh kernel and knows what was said. Clients that
     are not authenticated get no list of tasks but of a context that they name: context ids are keys to kernels.
     """
-    _check_clients_apart(agent)
+    agent.check_clients_apart()
     host, executor = importlib.import_module("autogen.a2a"), importlib.import_module("autogen.a2a.agent_executor")
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
@@ -89,7 +82,7 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
 
     Whoever serves it decides who may use a thread id, as with anything that is kept by one.
     """
-    _check_clients_apart(agent)
+    agent.check_clients_apart()
     host = importlib.import_module("autogen.ag_ui")
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above

@@ -4,6 +4,7 @@ from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerTalk
 from tw_autogen.hosts.conversable.model import HostModel
+from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles
 from tw_autogen.kernel import KernelSettings
@@ -29,6 +30,7 @@ __all__ = [
     "Planner",
     "SessionSettings",
     "approval_by",
+    "check_clients_apart",
     "checked_opening",
     "idle_seconds",
     "open_session",

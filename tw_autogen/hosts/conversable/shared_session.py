@@ -17,6 +17,7 @@ from tw_autogen.events import Handler
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerTalk
 from tw_autogen.hosts.conversable.messages import render_reply
+from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import CONTINUE, Conversation, GivenFiles, Line
 from tw_autogen.planner import Planner
@@ -294,6 +295,18 @@ class SharedSession(Closing):
         if member.seat.role == "planner" and self.planner:
             raise ConfigError(f"{member.name}: {self.planner} plans here already; a session has one Planner")
         self._members[member.name] = member
+
+    def check_clients_apart(self, name: str) -> None:
+        """Check that code of one client of a service can't read what another one has asked and made.
+
+        Args:
+            name: Of the member that is served.
+
+        Raises:
+            ConfigError: the workspace lies in a folder that code may read.
+        """
+        if any(one.seat.kernel is None for one in self._members.values()):
+            check_clients_apart(name, read_settings(self._settings, trust=self._trust.holds()), self._workspace)
 
     @property
     def planner(self) -> str:
