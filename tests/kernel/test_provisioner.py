@@ -174,6 +174,16 @@ def test_a_notebooks_shell_begins_in_its_folder_and_runs_what_it_is_to_run_first
         assert Asked(client, code).said == f"1 {folder} {folder} cat\n"
 
 
+@pytest.mark.parametrize("sandbox", ["namespaces", "landlock", "bubblewrap"])
+def test_commands_of_a_notebook_are_run_and_heard(spec, folder, sandbox):
+    spec(sandbox=sandbox)
+    with client_of_a_kernel(folder) as client:
+        code = "word = 'hi'\n!echo $word; echo there >&2; exit 3\nprint(_exit_code)"
+        assert Asked(client, code).said.split() == ["hi", "there", "3"]
+        assert Asked(client, "said = !echo kept\nsaid").said == "['kept']"
+        assert Asked(client, "import os\nos.system('echo raw')").said.split() == ["raw", "0"]
+
+
 def test_a_kernel_that_dies_is_seen_with_its_exit_code(spec, folder):
     manager = KernelManager(kernel_name="walled")
     manager.start_kernel(cwd=str(folder))

@@ -41,7 +41,7 @@ def run_wrapped(
     """
     log, folders = request["log"], _folders(request, kept)
     said_before = os.path.getsize(log)
-    pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts().items()}
+    pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts(request["wall"]["uid"]).items()}
     wanted = os.memfd_create("wanted")
     try:
         written = request["assignment"]["write"]

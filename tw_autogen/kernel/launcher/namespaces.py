@@ -75,6 +75,7 @@ def build(
     write: Iterable[str],
     network: bool,
     memory_bytes: int,
+    uid: int = 0,
     written: Sequence[str] = (),
 ) -> None:
     """Enter a root that holds what every kernel sees; called in the first process of a pid namespace.
@@ -85,6 +86,7 @@ def build(
         write: The kernel's own folders.
         network: The host's network stays there.
         memory_bytes: How much may be written to /tmp and shared memory, each.
+        uid: The user that the kernel becomes; 0: it stays this one.
         written: The session's folders that code may write to, if they are known; no link there is followed.
 
     Raises:
@@ -112,7 +114,7 @@ def build(
     bind(settings, settings, writable=False)
     os.close(settings)
     os.mkdir(f"{stage}/etc")
-    for name, text in etc_texts().items():
+    for name, text in etc_texts(uid).items():
         with open(f"{stage}/etc/{name}", "w", encoding="ascii") as file:
             file.write(text)
     for path in outermost(read):
@@ -302,9 +304,14 @@ def hidden() -> list[str]:
     return [path for path in (f"/proc/{name}" for name in _TELLING) if os.path.exists(path)]
 
 
-def etc_texts() -> dict[str, str]:
-    """Return the files of /etc that libraries look up users and names in, without what stands in the host's."""
-    uid, gid = os.geteuid() or 65534, os.getegid() or 65534
+def etc_texts(uid: int = 0) -> dict[str, str]:
+    """Return the files of /etc that libraries look up users and names in, without what stands in the host's.
+
+    Args:
+        uid: The user that the kernel becomes; 0: it stays this one.
+    """
+    gid = uid or os.getegid() or 65534
+    uid = uid or os.geteuid() or 65534
     return {
         "passwd": f"root:x:0:0:root:/:/bin/sh\nuser:x:{uid}:{gid}:user:{HOME}:/bin/sh\n",
         "group": f"root:x:0:\nuser:x:{gid}:\n",

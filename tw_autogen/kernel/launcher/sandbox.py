@@ -72,6 +72,7 @@ class Sandbox:
                     read=self._plan["read"],
                     write=self._plan["write"],
                     network=self._plan["network"],
+                    uid=self._plan["uid"],
                     memory_bytes=self._plan["limits"]["memory_bytes"] // 4,
                     written=self._plan.get("written", ()),
                 )
