@@ -11,6 +11,7 @@ from tw_autogen.testing import ScriptedModel
 
 pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+with_context = pytest.importorskip("tw_autogen.hosts.conversable.group_functions").with_context
 
 
 class Counts(Role):
@@ -73,7 +74,50 @@ def test_requests_of_one_a2a_context_share_a_session_and_others_do_not(worker):
     assert [ask(one) for one in ("ann", "bob", "ann", "ann")] == ["number 1", "number 1", "number 2", "number 3"]
 
 
+def test_what_a_function_keeps_for_one_client_is_not_shown_to_another(tmp_path):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+
+    @with_context
+    def note(text: str, context_variables: dict) -> str:
+        before = context_variables.get("note", "nothing")
+        context_variables["note"] = text
+        return before
+
+    class Keeps(Role):
+        name, intro = "Keeps", "Keeps notes."
+
+        def reply(self, memory, **kwargs):
+            asked = memory.last_post
+            return Post(self.name, asked.send_from, f"before: {note(asked.message)}")
+
+        def close(self):
+            pass
+
+    async def ask(thread, text):
+        asked = core.RunAgentInput(
+            thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
+            messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
+        )  # fmt: skip
+        return "".join([event async for event in stream.dispatch(asked)])
+
+    with conversable.TaskWeaverAgent(
+        model=ScriptedModel([]), llm_config=False, roles=[lambda: Keeps()], workspace=tmp_path
+    ) as agent:
+        stream = conversable.ag_ui_stream(agent)
+        said = [
+            asyncio.run(ask(*one)) for one in (("ann", "SECRET"), ("bob", "other"), ("ann", "more"), ("bob", "last"))
+        ]
+        kept = agent.context_variables.to_dict()
+
+    assert ["before: nothing" in said[0], "before: nothing" in said[1], "before: other" in said[3]] == [True] * 3
+    assert "SECRET" not in said[1] + said[3]
+    assert "before: SECRET" in said[2]
+    assert kept == {}
+
+
 def test_a_client_that_nobody_knows_is_not_told_the_context_ids_of_others(worker):
+    pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
     pytest.importorskip("a2a.server.routes", reason="a2a-sdk lists tasks from 1.0 on", exc_type=ImportError)
     client = pytest.importorskip("starlette.testclient", reason="needs autogen[a2a]").TestClient
     server = client(conversable.a2a_server(worker, url="http://localhost:8000").build())

@@ -18,6 +18,9 @@ except ImportError:  # a lineage without groups of this kind
 
 _CONTEXT = "context_variables"  # by this name the host knows the parameter
 
+VARIABLES: ContextVar[Any] = ContextVar("variables", default=None)
+"""The context variables of the client of a service whose request is being answered; None: those of the agent."""
+
 TARGETS: ContextVar[list[Any] | None] = ContextVar("targets", default=None)
 """Who is to speak after the reply that is being made, as functions have returned it; the last one counts."""
 
@@ -49,7 +52,7 @@ def with_context(wanted: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if place is not None:
-            variables = chain()[-1].agent.context_variables
+            variables = _variables()
             if len(args) > place:
                 args = (*args[:place], variables, *args[place:])
             else:
@@ -82,6 +85,12 @@ def hand_on(group: Any, targets: list[Any]) -> None:
         executor.set_next_target(targets[-1])
 
 
+def _variables() -> Any:
+    """Return the context variables that functions take and change now."""
+    own = VARIABLES.get()
+    return chain()[-1].agent.context_variables if own is None else own
+
+
 def _is_reply_result(annotation: Any) -> bool:
     return annotation is ReplyResult or isinstance(annotation, str) and annotation.split(".")[-1] == "ReplyResult"
 
@@ -95,7 +104,7 @@ def _worded(result: Any) -> Any:
     target = None
     if isinstance(result, ReplyResult):
         if result.context_variables is not None:
-            chain()[-1].agent.context_variables.update(result.context_variables.to_dict())
+            _variables().update(result.context_variables.to_dict())
         target, result = result.target, result.message
     elif isinstance(result, TransitionTarget):
         target, result = result, str(result)

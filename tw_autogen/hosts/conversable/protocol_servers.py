@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
+from tw_autogen.hosts.conversable.group_functions import VARIABLES
+
+_MOST_CLIENTS = 1000
+"""So many clients' context variables are kept, of those that asked last."""
+
 
 class _Served:
-    """An agent as one request of a service sees it: the same, with the conversation's key in each call."""
+    """An agent as one request of a service sees it: the same, with the conversation's key in each call.
 
-    def __init__(self, agent: Any, key: Hashable) -> None:
+    Args:
+        agent: It.
+        key: The conversation's.
+        variables: The context variables of its client, in place of the agent's.
+    """
+
+    def __init__(self, agent: Any, key: Hashable, variables: Any) -> None:
         self._agent = agent
         self._key = key
+        self.context_variables = variables
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._agent, name)
 
     async def a_generate_oai_reply(self, *args: Any, **kwargs: Any) -> Any:
-        return await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
+        token = VARIABLES.set(self.context_variables)
+        try:
+            return await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
+        finally:
+            VARIABLES.reset(token)
+
+
+def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
+    """Return what makes of a key the agent as its client sees it, with the agent's context variables to begin with."""
+
+    @functools.lru_cache(maxsize=_MOST_CLIENTS)
+    def variables(key: Hashable) -> Any:
+        return copy.deepcopy(getattr(agent, "context_variables", None))
+
+    return lambda key: _Served(agent, key, variables(key))
 
 
 def a2a_server(agent: Any, **how: Any) -> Any:
@@ -36,13 +64,14 @@ def a2a_server(agent: Any, **how: Any) -> Any:
     are not authenticated get no list of tasks but of a context that they name: context ids are keys to kernels.
     """
     agent.check_clients_apart()
+    served = _by_client(agent)
     host, executor = importlib.import_module("autogen.a2a"), importlib.import_module("autogen.a2a.agent_executor")
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
         async def execute(self, context: Any, event_queue: Any) -> None:
             call = context.call_context
             key = ("a2a", call.user.user_name if call is not None else "", context.context_id)
-            await executor.AutogenAgentExecutor(_Served(agent, key)).execute(context, event_queue)
+            await executor.AutogenAgentExecutor(served(key)).execute(context, event_queue)
 
     class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]  # as above
         @property
@@ -83,10 +112,11 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
     Whoever serves it decides who may use a thread id, as with anything that is kept by one.
     """
     agent.check_clients_apart()
+    served = _by_client(agent)
     host = importlib.import_module("autogen.ag_ui")
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
         def dispatch(self, incoming: Any, **more: Any) -> Any:
-            return host.AGUIStream(_Served(agent, ("ag_ui", incoming.thread_id)), **how).dispatch(incoming, **more)
+            return host.AGUIStream(served(("ag_ui", incoming.thread_id)), **how).dispatch(incoming, **more)
 
     return Stream(agent, **how)
