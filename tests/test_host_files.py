@@ -39,7 +39,7 @@ PATH = PATH_READS | words("write_text write_bytes unlink chmod lchmod rmdir touc
 READERS = words("read_csv read_parquet read_excel read_json")
 READ = {
     "tw_autogen/cli/workspace_choice.py": "asks whether the sessions' folder is there",
-    "tw_autogen/session_layout.py": "asks whether a session's journal lies beside a folder",
+    "tw_autogen/session_layout.py": "reads the beginning of a session's journal, beside the folder of code",
     "tw_autogen/role/spec.py": "asks whether a path in a role's settings is a folder",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
     "tw_autogen/settings_trust.py": "asks which folder is the current one",

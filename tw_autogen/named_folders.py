@@ -50,6 +50,22 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     return _resolved(path, "folder", writable, distrusted)
 
 
+def granted_path(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:
+    """Return what is to be granted to code, as `named_folder`; links are followed in a kept folder, too.
+
+    There they lead where the user means, or code may have made them, and then they are an error.
+
+    Args:
+        path: As of `named_folder`, as the others.
+        writable: Likewise.
+        distrusted: Likewise.
+
+    Raises:
+        ConfigError: as of `named_folder`.
+    """
+    return _resolved(path, "folder", writable, distrusted)
+
+
 def named_file(path: Path | str, *, distrusted: Distrusted = None) -> tuple[Path, Path | None]:
     """Return a file that the user names as an absolute path without links, and the folder of code's that holds it.
 

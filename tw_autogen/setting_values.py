@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import reprlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -144,3 +145,29 @@ def _nearest_choice(value: Any, hint: Any) -> str:
     """Return which of a `Literal`'s texts was probably meant; empty where the message lists them all."""
     choices = [one for one in get_args(hint) if isinstance(one, str)] if get_origin(hint) is Literal else []
     return did_you_mean(value, choices) if isinstance(value, str) else ""
+
+
+def path_from(value: Any, folder: Path | None) -> Any:
+    """Return a path as seen from a folder; what is empty, absolute or no text, as it is."""
+    if not isinstance(value, str) or not value:
+        return value
+    value = str(Path(value).expanduser()) if value.startswith("~") else value
+    return value if folder is None else str(Path.cwd() / folder / value)
+
+
+def climbed_path(value: Any) -> Any:
+    """Return a path, or several, without `..`: up from where the links before lead, as the system goes."""
+    if isinstance(value, list | tuple):
+        return list(map(climbed_path, value))
+    parts = Path(value).parts if isinstance(value, str) and not value.lstrip().startswith("{") else ()
+    if os.pardir not in parts:
+        return value
+    behind = len(parts) - parts[::-1].index(os.pardir)
+    return str(Path(os.path.realpath(Path(*parts[:behind])), *parts[behind:]))
+
+
+def real_path_of(value: Any) -> Any:
+    """Return a path, or several, where their links lead; what is empty as it is."""
+    if isinstance(value, list | tuple):
+        return list(map(real_path_of, value))
+    return os.path.realpath(value) if value else value

@@ -43,7 +43,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from tw_autogen.autogen_config_list import read_config_list
 from tw_autogen.errors import ConfigError, SettingsError, nearest
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.setting_values import Setting, fit_setting, given_setting, naming_folder
+from tw_autogen.setting_values import (
+    Setting,
+    climbed_path,
+    fit_setting,
+    given_setting,
+    naming_folder,
+    path_from,
+    real_path_of,
+)
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
@@ -66,6 +74,7 @@ ROLE_ROOM = "role"
 VARIABLE_SUFFIX = "_env"
 """What a role's key ends with that names a variable of the user's environment: a folder that is named can't say it."""
 
+_ALSO_PATHS = ("kernel.python", "plugin.folder", "session.roles")
 _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_folder")
 """Paths that the user's file may mean for whatever folder is the current one."""
 
@@ -420,8 +429,11 @@ class Settings:
         """
         value = self._located(key, setting, file.parent)
         try:
+            if key == "plugin.folder" and os.pardir in str(value):
+                value = path_from(value, file.parent)
+            value = climbed_path(value) if key in self._paths or key in _ALSO_PATHS else value
             if key in self._grants:
-                value = _real(value)
+                value = real_path_of(value)
             if key in ("session.role_folder", "session.workspace", "plugin.folder"):
                 if not value:
                     raise OSError("it names no folder; leave it out")
@@ -442,7 +454,7 @@ class Settings:
             return setting
         value = self._located(key, setting, base)
         is_file = base and key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
-        return dataclasses.replace(setting, value=_from(value, base) if is_file else value)
+        return dataclasses.replace(setting, value=path_from(value, base) if is_file else value)
 
     def _located(self, key: str, setting: Setting, folder: Path | None) -> Any:
         """Return a value in its field's type: a path, or several, as seen from a folder; None: as it is, but for `~`.
@@ -458,18 +470,16 @@ class Settings:
 
     def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
         if key == "session.roles" and isinstance(value, list | tuple):
-            return [_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
+            return [path_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
-            return _from(value, folder)  # a word is a program that is found on PATH
-        if key == "plugin.folder" and os.pardir in Path(str(value)).parts:
-            return _from(value, folder)
+            return path_from(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths or key == "plugin.mcp_servers" and str(value).lstrip().startswith("{"):
             return value
         if isinstance(value, str) and self._paths.get(key):
             value = [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, list | tuple):
-            return [_from(one, folder) for one in value]
-        return _from(value, folder)
+            return [path_from(one, folder) for one in value]
+        return path_from(value, folder)
 
     def _user_file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         for key, setting in self._file(path):
@@ -516,22 +526,6 @@ class Settings:
 def _variable(key: str) -> str:
     """Return the name in the environment of a dotted key: `TW_AUTOGEN_SESSION_MAX_POSTS`."""
     return _PREFIX + key.replace(".", "_").upper()
-
-
-def _from(value: Any, folder: Path | None) -> Any:
-    """Return a path as seen from a folder, and with `..` as the system takes it; what is empty or no text, as it is."""
-    if not isinstance(value, str) or not value:
-        return value
-    value = str(Path(value).expanduser()) if value.startswith("~") else value
-    if folder is None:
-        return value
-    path = Path.cwd() / folder / value
-    return os.path.realpath(path) if os.pardir in path.parts else str(path)  # behind a link it leads elsewhere
-
-
-def _real(value: Any) -> Any:
-    """Return a path, or several, where their links lead; what is empty as it is."""
-    return list(map(_real, value)) if isinstance(value, list | tuple) else os.path.realpath(value) if value else value
 
 
 def _lies_in(value: Any, folder: Path | None) -> bool:

@@ -20,8 +20,10 @@ def test_a_chart_is_kept_with_and_without_show(run, end):
 
 
 @pytest.mark.parametrize("end", ["", "plt.show()"])
-def test_a_chart_that_the_code_saved_itself_is_not_kept_a_second_time(run, kernel, end):
-    execution = run(f"{DRAW}plt.savefig('mine.png')\n{end}")
+@pytest.mark.parametrize("save", ["plt.savefig('mine.png')", "plt.savefig(fname='mine.png', dpi=50)"])
+def test_a_chart_that_the_code_saved_itself_is_not_kept_a_second_time(run, kernel, save, end):
+    execution = run(f"{DRAW}{save}\n{end}")
+    assert execution.ok, execution.error
 
     assert charts(execution) == []
     assert (kernel.folder / "mine.png").exists()

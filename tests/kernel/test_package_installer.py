@@ -179,6 +179,15 @@ def test_a_password_comes_from_the_user_s_keyring_where_that_is_chosen(tmp_path,
     assert ran.result == "'sour'", ran.error
 
 
+@pytest.mark.usefixtures("index")
+def test_packages_are_for_the_kernels_interpreter_whichever_pip_is_configured_for(monkeypatch):
+    monkeypatch.setenv("PIP_PYTHON", "/usr/bin/python3")
+    with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+        ran = kernel.execute("%pip install tw-lemon\nimport tw_lemon\ntw_lemon.taste", seconds=120)
+
+    assert ran.result == "'sour'", ran.error
+
+
 class _Locked(BaseHTTPRequestHandler):
     """An index of packages, for whoever has the password."""
 

@@ -36,6 +36,49 @@ def test_what_is_said_before_the_start_is_what_stands_then(sandbox):
         assert before.partition("sandbox: ")[2] == kernel.where.partition("sandbox: ")[2]
 
 
+@pytest.mark.parametrize("sandbox", ["namespaces", "landlock", "bubblewrap"])
+def test_what_programs_of_the_system_need_of_etc_and_of_groups_of_processes_is_readable(sandbox):
+    known = ("/etc/perl", "/etc/python3", "/etc/terminfo", "/etc/R", "/etc/java-17-openjdk", "/etc/matplotlibrc")
+    wanted = [one for one in known if os.path.exists(one)] + ["/sys/fs/cgroup"] * (sandbox == "landlock")
+    code = f"import os\n[one for one in {wanted} if not (os.listdir(one) if os.path.isdir(one) else open(one).read(1))]"
+    with LocalKernel(settings=KernelSettings(sandbox=sandbox)) as kernel:
+        try:
+            ran = kernel.execute(code, seconds=60)
+        except SandboxError as error:
+            pytest.skip(str(error))
+        assert ran.ok, ran.error
+        assert kernel.execute("open('/etc/shadow')", seconds=60).error
+
+
+@pytest.mark.parametrize("sandbox", ["namespaces", "bubblewrap"])
+def test_the_user_that_code_runs_as_has_an_account(sandbox):
+    code = "import getpass, os, pwd\nos.environ.pop('USER', 0), os.environ.pop('LOGNAME', 0)\n"
+    code += "getpass.getuser(), pwd.getpwuid(os.getuid()).pw_dir == os.path.expanduser('~')"
+    with LocalKernel(settings=KernelSettings(sandbox=sandbox)) as kernel:
+        try:
+            assert kernel.execute(code, seconds=60).result == "('user', True)"
+        except SandboxError as error:
+            pytest.skip(str(error))
+
+
+def test_processes_that_code_starts_import_what_the_user_has_installed(tmp_path, monkeypatch):
+    tag = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site_packages = tmp_path / "base" / "lib" / tag / "site-packages"
+    site_packages.mkdir(parents=True)
+    (site_packages / "tw_own.py").write_text("name = 'installed by the user'")
+    monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path / "base"))
+    python = os.path.realpath(sys.executable)  # an environment has no such folder
+    code = f"import subprocess\nsubprocess.run([{python!r}, '-c', 'import tw_own; print(tw_own.name)'], text=True, "
+    code += "capture_output=True).stdout"
+    settings = KernelSettings(read=(str(site_packages),), warm=0)
+
+    with LocalKernel(settings=settings) as kernel:
+        assert kernel.execute(code, seconds=60).result == repr("installed by the user\n")
+    monkeypatch.setenv("PYTHONNOUSERSITE", "1")
+    with LocalKernel(settings=settings, pool=KernelPool()) as kernel:
+        assert kernel.execute(code, seconds=60).result == "''"
+
+
 def test_without_one_it_says_so():
     with LocalKernel(settings=KernelSettings(sandbox="off")) as kernel:
         assert kernel.where.endswith("no sandbox (kernel.sandbox='off'): code may do what this user may do")

@@ -181,7 +181,7 @@ def test_a_file_is_given_over_no_link_of_the_folder_that_the_program_has_gone_to
 
 @pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])
 def test_what_is_granted_is_what_was_checked(linked, tmp_path, monkeypatch, key):
-    checked = role_seats.named_folder
+    checked = role_seats.granted_path
 
     def exchanging(path, **options):
         real = checked(path, **options)
@@ -189,7 +189,7 @@ def test_what_is_granted_is_what_was_checked(linked, tmp_path, monkeypatch, key)
         (linked / "mine").symlink_to(tmp_path / "private")
         return real
 
-    monkeypatch.setattr(role_seats, "named_folder", exchanging)
+    monkeypatch.setattr(role_seats, "granted_path", exchanging)
     with pytest.raises(ConfigError, match="a link to .*private came in place of what is granted while"):
         open_session(ScriptedModel([]), settings={key: "way"}, folder=tmp_path / "sessions")
 

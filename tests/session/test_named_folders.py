@@ -230,7 +230,7 @@ def worked(tmp_path):
     private, files = tmp_path / "private", tmp_path / "session-1" / "files"
     for folder in (private / "texts", files / "own"):
         folder.mkdir(parents=True)
-    (files.parent / "events.jsonl").touch()
+    (files.parent / "events.jsonl").write_text('{"seq": 0, "at": "", "event": "SessionOpened"}\n')
     for place in (private / "pay.db", private / "texts" / "one.yaml", files / "own" / "own.db"):
         place.write_text("CANARY")
     (files / "shop.db").symlink_to(private / "pay.db")
@@ -256,6 +256,8 @@ def test_what_lies_in_the_folder_of_an_earlier_session_is_read_there_by_descript
     assert named_file(files / "own" / "own.db") == (files / "own" / "own.db", files)
     assert named_file(files / "near.db") == (files / "own" / "own.db", files)
     assert named_file(private / "pay.db") == (private / "pay.db", None)
+    (files.parent / "events.jsonl").write_text('{"event": "click"}\n')  # of the user's own, in a folder of that name
+    assert named_file(files / "shop.db") == (private / "pay.db", None)
     (files.parent / "events.jsonl").unlink()
     assert named_file(files / "shop.db") == (private / "pay.db", None)
 
@@ -317,3 +319,30 @@ def test_nothing_is_written_over_a_link_out_of_the_folder_of_an_earlier_session(
         held_folder(files / name)
     assert sorted(one.name for one in (private / "texts").iterdir()) == ["one.yaml"]
     held_folder(files / "own" / "new" / "deep").close()
+
+
+def test_a_file_of_code_that_is_a_link_to_another_kernel_s_folder_is_not_the_other_s_file(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        LocalKernel(tmp_path / name).close()
+    (tmp_path / "other" / "private.csv").write_text("CANARY")
+    (tmp_path / "one" / "out.csv").symlink_to(tmp_path / "other" / "private.csv")
+    (tmp_path / "latest.csv").symlink_to(tmp_path / "one" / "out.csv")
+
+    with open_session(ScriptedModel([]), roles="code_interpreter", kernel=FakeKernel(), folder=tmp_path / "new") as it:
+        for given in ("latest.csv", "one/out.csv"):
+            with pytest.raises(ConfigError, match="can't be read: a link|it leads elsewhere than where code works"):
+                it.ask("What is in it?", files=[tmp_path / given])
+
+
+def test_a_link_of_the_users_within_a_kernels_folder_may_be_granted(tmp_path):
+    (tmp_path / "proj" / "v2").mkdir(parents=True)
+    (tmp_path / "proj" / "data").symlink_to("v2")
+    wanted = str(tmp_path / "proj" / "data")
+
+    with LocalKernel(tmp_path / "proj", settings=KernelSettings(read=(wanted, f"{tmp_path}/proj/v2/."))) as one:
+        assert one.execute(f"import os\nos.listdir({wanted!r})", seconds=20).result == "[]"
+        with LocalKernel(tmp_path / "other", settings=KernelSettings(read=(wanted,))) as other:
+            assert other.execute("1", seconds=20).result == "1"
+    with KernelCodeExecutor(folder=tmp_path / "proj", settings={"kernel.read": [wanted]}) as opened:
+        assert opened.work_dir == tmp_path / "proj"

@@ -221,7 +221,7 @@ def test_a_file_that_is_too_large_to_be_copied_is_refused_before_a_byte_of_it_is
     with open(users / "files/big.csv", "wb") as file:
         file.truncate(200 << 30)
     if mark:
-        (users / "events.jsonl").write_text("{}", encoding="utf-8")
+        (users / "events.jsonl").write_text('{"seq": 0, "event": "SessionOpened"}', encoding="utf-8")
 
     with pytest.raises(
         ConfigError, match=r"big\.csv: can't be put into the working folder: File too large; let code read"

@@ -467,3 +467,17 @@ def test_what_goes_up_from_a_link_or_begins_with_a_brace_is_the_path_that_was_lo
 def test_no_index_is_read_where_none_is_named(here):
     with pytest.raises(ConfigError, match="no document index is named"):
         open_session(ScriptedModel([]), roles=["document_retriever"], settings={"role.document_retriever.index": ""})
+
+
+@pytest.mark.parametrize("key", ["kernel.read", "kernel.write"])
+@pytest.mark.parametrize("way", ["src/../data", "src/../../here/data"])
+def test_a_link_behind_a_step_up_is_looked_at_as_any_other(here, tmp_path, key, way):
+    (here / "src").mkdir()
+    (tmp_path / "private").mkdir()
+    (here / "data").symlink_to(tmp_path / "private")
+    keywords = {key: [str(here / way)]}
+
+    with pytest.raises(ConfigError, match="a link out of .*, which is not trusted, to .*private"):
+        open_session(ScriptedModel([]), settings=keywords)
+    with pytest.raises(ConfigError, match="a link out of .*, which is not trusted, to .*private"):
+        open_session(ScriptedModel([]), settings=read_settings(keywords))

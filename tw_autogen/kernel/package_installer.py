@@ -37,7 +37,9 @@ import os, runpy, sys
 def _refuse(event, details):
     if event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty"):
         program = os.fsdecode(details[0] or "") if details and event != "os.system" else event
-        if os.path.basename(program) != "keyring":
+        words = details[1] if event == "subprocess.Popen" and isinstance(details[1], list) else []
+        asks_system = os.path.basename(program).startswith("ld-musl-") or words[1:3] == ["-sS", "-c"]
+        if os.path.basename(program) != "keyring" and not asks_system:
             raise PermissionError(f"pip starts no programs here ({program}): wheels are installed, nothing is built")
 
 sys.addaudithook(_refuse)
@@ -45,8 +47,9 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """
 """Runs pip; a wheel may want what has an address, which pip builds in spite of `--only-binary`.
 
-pip starts programs to build, to fetch what lies in a repository of source code, and to say what system this is; and
-`keyring`, if the user has chosen that, for an index's password.
+pip starts programs to build, and to fetch what lies in a repository of source code: these are refused. The others are
+`keyring`, if the user has chosen that, for an index's password, and what tells which wheels fit (musl's loader, and on
+macOS Python itself).
 """
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
@@ -125,7 +128,7 @@ class Installer:
 
     def _run(self, names: Sequence[str]) -> dict[str, Any]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        environment = {**isolated(environment), "PYTHONSAFEPATH": "1"}
+        environment = {**isolated(environment), "PYTHONSAFEPATH": "1", "_PIP_RUNNING_IN_SUBPROCESS": "1"}
         more: dict[str, Any] = {"env": environment, **({"umask": 0o022} if os.name == "posix" else {})}
         with private_folder("tw-pip-") as nowhere, private_folder("tw-pip-") as made:
             command = [self._settings.python, "-c", _PIP, "install", "--target", str(made), "--upgrade"]

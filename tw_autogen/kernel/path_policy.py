@@ -20,7 +20,7 @@ from tw_autogen.kernel.mounted_names import mounted_names
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.named_folders import named_folder
+from tw_autogen.named_folders import granted_path, named_folder
 from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import is_protected
 from tw_autogen.trust_store import config_folder, state_folder
@@ -326,7 +326,7 @@ def _granted(path: str, settings: KernelSettings) -> Path:
     """
     if settings.sandbox == OFF:
         return Path(path).expanduser().resolve()
-    return named_folder(Path(path).expanduser(), writable=settings.write, distrusted=())
+    return granted_path(Path(path).expanduser(), writable=settings.write, distrusted=())
 
 
 def _protected(

@@ -81,7 +81,7 @@ class PinnedPaths:
         given = str(given)
         if given not in self._looked:
             real = look()
-            if self.real((given,)) != (str(real),):
+            if [one.removesuffix(LISTED) for one in self.real((given,))] != [str(real)]:
                 raise ConfigError(
                     f"{given} leads to {real} now, and led elsewhere when it was taken down to be granted; look at who "
                     "writes there, and start again"

@@ -335,16 +335,18 @@ def _place_of_code(path: Path) -> tuple[Path | None, Path]:
     """Return the outermost folder of a session or kernel in which a file lies, and the path by which to open it there.
 
     That is the folder in which it lies as the path is written, with links above it followed or not, because code may
-    have put one in the place of the folder itself; or where it leads, or over which links of code's. Each link is read
-    once: what was looked at is what is opened. None: no such folder is on the way.
+    have put one in the place of the folder itself; or one out of which a link leads, in which it is not found then; or
+    where it leads. Each link is read once: what was looked at is what is opened. None: no such folder is on the way.
     """
     for one in reversed(Path(os.path.abspath(path)).parents):
         for folder in (one, one.resolve()):
             if is_code_folder(folder):
                 return folder, path
-    target, links = walk_links(path)
-    on_the_way = (one for place in (target, *links) for one in reversed(Path(place).parents))
-    return next(filter(is_code_folder, on_the_way), None), Path(target)
+    found, links = walk_links(path)
+    target = Path(found)
+    ways = filter(is_code_folder, (one for link in links for one in reversed(Path(link).parents)))
+    left = next((one for one in ways if not target.is_relative_to(one)), None)
+    return left or next(filter(is_code_folder, reversed(target.parents)), None), target
 
 
 class SessionInputs(Closing):

@@ -22,7 +22,7 @@ from tw_autogen.model import (
     resolve_model,
     resolve_ranker,
 )
-from tw_autogen.named_folders import named_folder
+from tw_autogen.named_folders import granted_path, named_folder
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
@@ -382,7 +382,7 @@ class Kernels:
         found = []
         for one in paths:
             try:
-                found.append(str(named_folder(Path(one).expanduser(), distrusted=self._distrusted)))
+                found.append(str(granted_path(Path(one).expanduser(), distrusted=self._distrusted)))
             except ConfigError as error:
                 raise ConfigError(f"{key}: {error}") from error
             if found[-1] != one and self._read.folder_of(key) is not None:
