@@ -12,6 +12,7 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session import request_inputs
+from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust_store import over_no_link, read_regular
 
@@ -346,3 +347,13 @@ def test_a_link_of_the_users_within_a_kernels_folder_may_be_granted(tmp_path):
             assert other.execute("1", seconds=20).result == "1"
     with KernelCodeExecutor(folder=tmp_path / "proj", settings={"kernel.read": [wanted]}) as opened:
         assert opened.work_dir == tmp_path / "proj"
+
+
+def test_files_of_an_answer_are_saved_over_no_link_of_an_earlier_session(worked, tmp_path):
+    files, private = worked
+    (tmp_path / "latest").symlink_to(files)
+
+    for out in (files / "texts" / "june", tmp_path / "latest" / "texts" / "june"):
+        with pytest.raises(ConfigError, match=f"leads over the link {files}/texts"):
+            AnswerFiles(tmp_path / "work", out=out)
+    assert sorted(one.name for one in (private / "texts").iterdir()) == ["one.yaml"]

@@ -34,12 +34,18 @@ _VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 _PIP = """
 import os, runpy, sys
 
+def _is_for_keyring():
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] != "keyring":
+        frame = frame.f_back
+    return frame is not None
+
 def _refuse(event, details):
     if event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty"):
         program = os.fsdecode(details[0] or "") if details and event != "os.system" else event
         words = details[1] if event == "subprocess.Popen" and isinstance(details[1], list) else []
         asks_system = os.path.basename(program).startswith("ld-musl-") or words[1:3] == ["-sS", "-c"]
-        if os.path.basename(program) != "keyring" and not asks_system:
+        if os.path.basename(program) != "keyring" and not asks_system and not _is_for_keyring():
             raise PermissionError(f"pip starts no programs here ({program}): wheels are installed, nothing is built")
 
 sys.addaudithook(_refuse)
@@ -48,8 +54,8 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 """Runs pip; a wheel may want what has an address, which pip builds in spite of `--only-binary`.
 
 pip starts programs to build, and to fetch what lies in a repository of source code: these are refused. The others are
-`keyring`, if the user has chosen that, for an index's password, and what tells which wheels fit (musl's loader, and on
-macOS Python itself).
+`keyring`, or what that module starts, if the user has chosen it, for an index's password, and what tells which wheels
+fit (musl's loader, and on macOS Python itself).
 """
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 

@@ -16,7 +16,7 @@ from tw_autogen.conversation import folders_named, split_suffix
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
-from tw_autogen.named_folders import refuse_private
+from tw_autogen.named_folders import named_folder, refuse_private
 from tw_autogen.safe_folder import (
     KERNEL_FOLDERS,
     SafeFolder,
@@ -96,7 +96,7 @@ def _place_of(path: Path, writable: Iterable[Path]) -> Path:
         with contextlib.suppress(OSError), SafeFolder(one) as folder:
             if len(found := folder.name_of(path)) > len(name):
                 name, base = found, one
-    return base / name if name else path.parent.resolve() / path.name
+    return base / name if name else named_folder(path.parent, distrusted=()) / path.name
 
 
 class _Room:
