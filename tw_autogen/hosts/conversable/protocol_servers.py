@@ -39,12 +39,21 @@ class _Served:
             VARIABLES.reset(token)
 
 
+def _copied(value: Any) -> Any:
+    """Return a copy for one client; what can't be copied, such as a connection, is shared by all."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001 - any class may refuse in its own way
+        return value
+
+
 def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
     """Return what makes of a key the agent as its client sees it, with the agent's context variables to begin with."""
 
     @functools.lru_cache(maxsize=_MOST_CLIENTS)
     def variables(key: Hashable) -> Any:
-        return copy.deepcopy(getattr(agent, "context_variables", None))
+        own = getattr(agent, "context_variables", None)
+        return own if own is None else type(own)(data={name: _copied(value) for name, value in own.to_dict().items()})
 
     return lambda key: _Served(agent, key, variables(key))
 
