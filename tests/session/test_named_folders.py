@@ -328,11 +328,15 @@ def test_a_file_of_code_that_is_a_link_to_another_kernel_s_folder_is_not_the_oth
         LocalKernel(tmp_path / name).close()
     (tmp_path / "other" / "private.csv").write_text("CANARY")
     (tmp_path / "one" / "out.csv").symlink_to(tmp_path / "other" / "private.csv")
+    (tmp_path / "one" / "sub").symlink_to(tmp_path / "other")
     (tmp_path / "latest.csv").symlink_to(tmp_path / "one" / "out.csv")
+    (tmp_path / "d").symlink_to(tmp_path / "one" / "sub")
 
     with open_session(ScriptedModel([]), roles="code_interpreter", kernel=FakeKernel(), folder=tmp_path / "new") as it:
-        for given in ("latest.csv", "one/out.csv"):
-            with pytest.raises(ConfigError, match="can't be read: a link|it leads elsewhere than where code works"):
+        for given in ("latest.csv", "one/out.csv", "one/sub/private.csv", "d/private.csv"):
+            with pytest.raises(
+                ConfigError, match="can't be read: a link|it leads elsewhere than where code works|in the way"
+            ):
                 it.ask("What is in it?", files=[tmp_path / given])
 
 

@@ -23,6 +23,7 @@ from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 SETTINGS, THEIRS = "tw_autogen.yaml", "taskweaver_config.json"
+OPENED = '{"seq": 0, "at": "", "event": "SessionOpened"}\n'
 SERVERS = '{"mcpServers": {"x": {"command": "uvx", "args": ["x"]}}}'
 EVIL_SERVERS = '{"mcpServers": {"x": {"command": "/nowhere/evil"}}}'
 ROLE_YAML = "alias: Crier\nintro: Cries.\nmodule: crier\n"
@@ -435,8 +436,8 @@ def test_an_earlier_sessions_file_is_read_in_the_folder_that_was_looked_at(tmp_p
     monkeypatch.chdir(tmp_path)
     secret, above = tmp_path / "secret", tmp_path / "above"
     earlier, own = above / "session-1", tmp_path / "own"
-    write(secret, {"sales.csv": "SECRET", "session-1/files/sales.csv": "SECRET", "session-1/events.jsonl": ""})
-    write(earlier, {"files/sales.csv": "ok", "events.jsonl": ""})
+    write(secret, {"sales.csv": "SECRET", "session-1/files/sales.csv": "SECRET", "session-1/events.jsonl": OPENED})
+    write(earlier, {"files/sales.csv": "ok", "events.jsonl": OPENED})
     own.mkdir()
     model = ScriptedModel([plans("Done.", to="User")])
     with (
@@ -450,7 +451,7 @@ def test_an_earlier_sessions_file_is_read_in_the_folder_that_was_looked_at(tmp_p
             earlier.mkdir()
             (earlier / "files").symlink_to(secret)
             if what != "session":
-                (earlier / "events.jsonl").touch()
+                (earlier / "events.jsonl").write_text(OPENED)
         else:
             moved.symlink_to({"files": secret, "other session": secret / "session-1"}.get(what, secret))
 

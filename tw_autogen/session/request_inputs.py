@@ -338,15 +338,17 @@ def _place_of_code(path: Path) -> tuple[Path | None, Path]:
     have put one in the place of the folder itself; or one out of which a link leads, in which it is not found then; or
     where it leads. Each link is read once: what was looked at is what is opened. None: no such folder is on the way.
     """
-    for one in reversed(Path(os.path.abspath(path)).parents):
-        for folder in (one, one.resolve()):
-            if is_code_folder(folder):
-                return folder, path
     found, links = walk_links(path)
     target = Path(found)
     ways = filter(is_code_folder, (one for link in links for one in reversed(Path(link).parents)))
     left = next((one for one in ways if not target.is_relative_to(one)), None)
-    return left or next(filter(is_code_folder, reversed(target.parents)), None), target
+    if left is not None:
+        return left, target
+    for one in reversed(Path(os.path.abspath(path)).parents):
+        for folder in (one, one.resolve()):
+            if is_code_folder(folder):
+                return folder, path
+    return next(filter(is_code_folder, reversed(target.parents)), None), target
 
 
 class SessionInputs(Closing):
