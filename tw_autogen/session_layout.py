@@ -1,6 +1,7 @@
 """What a session's folder holds, by name."""
 
 import os
+import stat
 from pathlib import Path
 
 JOURNAL = "events.jsonl"
@@ -19,15 +20,17 @@ def is_working_folder(folder: Path) -> bool:
     """
     if folder.name != FILES:
         return False
+    path = folder.parent / JOURNAL
     try:
-        journal = os.open(folder.parent / JOURNAL, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)  # whoever made it may exchange it
+        journal = os.open(path, os.O_RDONLY | flags)
     except PermissionError:  # another user's
         return True
     except OSError:
         return False
     try:
-        return _FIRST in os.read(journal, _MOST_BYTES)
-    except OSError:  # a folder
-        return False
+        return stat.S_ISREG(os.fstat(journal).st_mode) and _FIRST in os.read(journal, _MOST_BYTES)
     finally:
         os.close(journal)

@@ -8,7 +8,7 @@ import pytest
 
 from tw_autogen import Post, Role
 from tw_autogen.errors import ConfigError
-from tw_autogen.testing import ScriptedModel
+from tw_autogen.testing import ScriptedModel, plans
 
 pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
@@ -116,6 +116,28 @@ def test_what_a_function_keeps_for_one_client_is_not_shown_to_another(tmp_path):
     assert "SECRET" not in said[1] + said[3]
     assert "before: SECRET" in said[2]
     assert list(kept) == ["lock"]
+
+
+def test_the_board_of_one_client_is_not_shown_to_another(tmp_path):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    model = ScriptedModel([plans(f"Done {number}.", to="User", plan=f"1. step {number}") for number in range(3)])
+    with conversable.SharedSession(workspace=tmp_path) as shared:
+        planner = conversable.PlannerAgent(model=model, llm_config=False, session=shared)
+        conversable.CodeInterpreterAgent(model=model, llm_config=False, session=shared)
+        stream = conversable.ag_ui_stream(planner)
+
+        async def ask(thread, text):
+            asked = core.RunAgentInput(
+                thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
+                messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
+            )  # fmt: skip
+            return "".join([event async for event in stream.dispatch(asked)])
+
+        said = [asyncio.run(ask(*one)) for one in (("ann", "ANNS"), ("bob", "BOBS"), ("bob", "again"))]
+
+    assert ["ANNS" in one or "step 0" in one for one in said[1:]] == [False, False]
+    assert "step 1" in said[2]
 
 
 def test_a_client_that_nobody_knows_is_not_told_the_context_ids_of_others(worker):

@@ -13,6 +13,7 @@ from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session import request_inputs
 from tw_autogen.session.answer_files import AnswerFiles
+from tw_autogen.session_layout import is_working_folder
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trust_store import over_no_link, read_regular
 
@@ -361,3 +362,27 @@ def test_files_of_an_answer_are_saved_over_no_link_of_an_earlier_session(worked,
         with pytest.raises(ConfigError, match=f"leads over the link {files}/texts"):
             AnswerFiles(tmp_path / "work", out=out)
     assert sorted(one.name for one in (private / "texts").iterdir()) == ["one.yaml"]
+
+
+def test_nothing_is_saved_in_the_current_folder_over_a_link_of_an_earlier_session(worked, tmp_path, monkeypatch):
+    files, _ = worked
+    (tmp_path / "here").mkdir()
+    (files / "back").symlink_to(tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+
+    with pytest.raises(ConfigError, match=f"leads over the link {files}/back"):
+        AnswerFiles(tmp_path / "work", out=files / "back" / "june")
+    with pytest.raises(PermissionError, match="back is a link"):
+        held_folder(files / "back" / "june")
+    assert not list((tmp_path / "here").iterdir())
+
+
+@pytest.mark.parametrize("what", ["link", "pipe"])
+def test_what_stands_for_a_journal_is_not_read_if_it_is_no_plain_file(tmp_path, what):
+    (tmp_path / "files").mkdir()
+    if what == "pipe":
+        os.mkfifo(tmp_path / "events.jsonl")
+    else:
+        (tmp_path / "events.jsonl").symlink_to("/proc/self/fd/0")
+
+    assert not is_working_folder(tmp_path / "files")

@@ -42,10 +42,11 @@ def _is_for_keyring():
 
 def _refuse(event, details):
     if event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty"):
-        program = os.fsdecode(details[0] or "") if details and event != "os.system" else event
         words = details[1] if event == "subprocess.Popen" and isinstance(details[1], list) else []
-        asks_system = os.path.basename(program).startswith("ld-musl-") or words[1:3] == ["-sS", "-c"]
-        if os.path.basename(program) != "keyring" and not asks_system and not _is_for_keyring():
+        program = os.fsdecode(details[0] or (words or [""])[0]) if details and event != "os.system" else event
+        name = os.path.basename(program).lower().removesuffix(".exe")
+        asks_system = name.startswith("ld-musl-") or words[1:3] == ["-sS", "-c"]
+        if name != "keyring" and not asks_system and not _is_for_keyring():
             raise PermissionError(f"pip starts no programs here ({program}): wheels are installed, nothing is built")
 
 sys.addaudithook(_refuse)

@@ -32,6 +32,8 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
     kept = kept_path(full)
     if str(full) == kept:
         return SafeFolder(full)
+    if not kept and not is_of_code(full):
+        _refuse_link_of_code(full)
     name, base = "", Path(kept or (full.anchor if is_of_code(full) else os.getcwd()))
     for one in (base,) if kept or is_of_code(full) else (base, *map(Path, below), *KERNEL_FOLDERS):
         try:
@@ -44,10 +46,7 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
     if not name:
         if full == base or full == full.parent:
             return SafeFolder(full)
-        real, links = walk_links(full.parent)
-        if link := next((one for one in links if _lies_where_code_works(one)), ""):
-            why = f"{link} is a link, which code may have made; name the folder that it leads to"
-            raise PermissionError(errno.EPERM, why, str(full))
+        real, _ = walk_links(full.parent)
         base = Path(full.anchor)
         name = (Path(real) / full.name).relative_to(base).as_posix()
     with SafeFolder(base) as folder:
@@ -68,5 +67,9 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
     return held
 
 
-def _lies_where_code_works(link: str) -> bool:
-    return any(one in KERNEL_FOLDERS or is_working_folder(one) for one in Path(link).parents)
+def _refuse_link_of_code(full: Path) -> None:
+    """Refuse a path above whose last folder there is a link where code works, wherever that leads."""
+    for link in walk_links(full.parent)[1]:
+        if any(one in KERNEL_FOLDERS or is_working_folder(one) for one in Path(link).parents):
+            why = f"{link} is a link, which code may have made; name the folder that it leads to"
+            raise PermissionError(errno.EPERM, why, str(full))

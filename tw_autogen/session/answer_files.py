@@ -92,11 +92,12 @@ def _place_of(path: Path, writable: Iterable[Path]) -> Path:
         writable: Folders that untrusted code may write to: links below are left as they are.
     """
     name, base = "", Path()
+    above = named_folder(path.parent, distrusted=())
     for one in writable:
         with contextlib.suppress(OSError), SafeFolder(one) as folder:
             if len(found := folder.name_of(path)) > len(name):
                 name, base = found, one
-    return base / name if name else named_folder(path.parent, distrusted=()) / path.name
+    return base / name if name else above / path.name
 
 
 class _Room:

@@ -334,9 +334,9 @@ def _name_in(path: Path, folder: Path) -> str:
 def _place_of_code(path: Path) -> tuple[Path | None, Path]:
     """Return the outermost folder of a session or kernel in which a file lies, and the path by which to open it there.
 
-    That is the folder in which it lies as the path is written, with links above it followed or not, because code may
-    have put one in the place of the folder itself; or one out of which a link leads, in which it is not found then; or
-    where it leads. Each link is read once: what was looked at is what is opened. None: no such folder is on the way.
+    That is one out of which a link leads, in which it is not found then; or the folder in which it lies as the path is
+    written, because code may have put a link in the place of the folder itself; or where it leads. Each link is read
+    once: what was looked at is what is opened. None: no such folder is on the way.
     """
     found, links = walk_links(path)
     target = Path(found)
@@ -345,9 +345,8 @@ def _place_of_code(path: Path) -> tuple[Path | None, Path]:
     if left is not None:
         return left, target
     for one in reversed(Path(os.path.abspath(path)).parents):
-        for folder in (one, one.resolve()):
-            if is_code_folder(folder):
-                return folder, path
+        if is_code_folder(one):
+            return one, path
     return next(filter(is_code_folder, reversed(target.parents)), None), target
 
 

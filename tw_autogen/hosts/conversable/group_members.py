@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError
-from tw_autogen.hosts.conversable.group_functions import all_with_context
+from tw_autogen.hosts.conversable.group_functions import VARIABLES, all_with_context
 from tw_autogen.hosts.conversable.messages import lines_of
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
@@ -66,11 +66,14 @@ class GroupMember(SpeakingAgent):
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
         """Write board and next speaker where the host's conditions and templates read them, if it has such a place.
 
+        In a service that is the place of the client whose request is being answered.
+
         Args:
             board: Bulletins by role.
             next_speaker: Name of the role that the newest post is for.
         """
-        variables = getattr(self, "context_variables", None)
+        of_client = VARIABLES.get()
+        variables = getattr(self, "context_variables", None) if of_client is None else of_client
         if variables is not None:
             variables["tw_board"] = dict(board)
             variables["tw_next"] = next_speaker

@@ -48,12 +48,13 @@ def _copied(value: Any) -> Any:
 
 
 def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
-    """Return what makes of a key the agent as its client sees it, with the agent's context variables to begin with."""
+    """Return what makes of a key the agent as its client sees it, at first with the variables that it has now."""
+    own = getattr(agent, "context_variables", None)
+    first = {} if own is None else {name: _copied(value) for name, value in own.to_dict().items()}
 
     @functools.lru_cache(maxsize=_MOST_CLIENTS)
     def variables(key: Hashable) -> Any:
-        own = getattr(agent, "context_variables", None)
-        return own if own is None else type(own)(data={name: _copied(value) for name, value in own.to_dict().items()})
+        return own if own is None else type(own)(data={name: _copied(value) for name, value in first.items()})
 
     return lambda key: _Served(agent, key, variables(key))
 

@@ -306,7 +306,9 @@ class SharedSession(Closing):
             ConfigError: the workspace lies in a folder that code may read.
         """
         if any(one.seat.kernel is None for one in self._members.values()):
-            check_clients_apart(name, read_settings(self._settings, trust=self._trust.holds()), self._workspace)
+            with named_in(self._made_in):
+                read = read_settings(self._settings, trust=self._trust.holds())
+            check_clients_apart(name, read, self._workspace)
 
     @property
     def planner(self) -> str:

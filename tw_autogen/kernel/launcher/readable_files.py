@@ -45,9 +45,9 @@ _HARMLESS = frozenset(
 }
 """Files of tools without anything of the user's in them; packages bring them along."""
 _CONDA_PARTS = frozenset(
-    ("Library", "compiler_compat", "condabin", "doc", "etc", "fonts", "info", "libdevice", "mkspecs", "nvvm", "opt")
+    ("Library", "compiler_compat", "condabin", "doc", "fonts", "info", "libdevice", "mkspecs", "nvvm", "opt")
 ) | {
-    *("phrasebooks", "plugins", "python.app", "qml", "resources", "share", "shell", "targets", "translations", "var"),
+    *("phrasebooks", "plugins", "python.app", "qml", "resources", "share", "shell", "targets", "translations"),
 }
 """What packages of conda have beside that, in the folder of an environment."""
 _MARKS = frozenset((".gitignore", ".lock", ".Python", "CACHEDIR.TAG", "etc", "share"))
@@ -57,7 +57,14 @@ _OF_PACKAGES = (
     *("RDKit", "eccodes", "fonts", "gdal", "icu", "jupyter", "man", "mime", "proj", "terminfo", "tessdata", "udunits"),
     *("xyzservices", "zoneinfo"),
 )
-_SHARED = ("etc/fonts", "etc/jupyter", "nltk_data", *(f"share/{name}" for name in _OF_PACKAGES))
+_SHARED = (
+    "etc/ImageMagick-7",
+    "etc/OpenCL",
+    "etc/fonts",
+    "etc/jupyter",
+    "nltk_data",
+    *(f"share/{name}" for name in _OF_PACKAGES),
+)
 """What is an interpreter's in its folder, what `venv` and `uv` leave beside it, and what its packages bring along."""
 _HOLD_KEYS = (".local/share", ".local/state")
 """Folders of the home folder in which programs keep keys, an interpreter's folder or not."""
