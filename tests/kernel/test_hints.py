@@ -455,6 +455,28 @@ def test_a_file_of_the_home_folder_names_what_would_show_the_users(kernel, code)
     )
 
 
+@pytest.mark.parametrize(
+    ("module", "folder"), [("own_helpers", ""), ("own_package", "/src"), ("own_package.x", "/src")]
+)
+def test_a_module_of_a_granted_folder_is_named_with_what_lets_code_import_it(kernel, module, folder):
+    folder = f"{kernel.given}{folder}"
+    top = module.partition(".")[0]
+
+    line = last_line(kernel, f"import {module}")
+
+    assert line == f"{top} lies in {folder}: `sys.path.append({folder!r})` lets code import it."
+    taken = kernel.execute(f"import sys\nsys.path.append({folder!r})\nimport {top}\nsys.path.pop()", seconds=60)
+    assert taken.ok
+    kernel.execute(f"del sys.modules[{top!r}]", seconds=60)
+
+
+@pytest.mark.parametrize("module", ["not_there_at_all", "data", "own_helpers.deeper"])
+def test_other_modules_have_no_hint(kernel, module):
+    code = f"import sys\nsys.path.append({str(kernel.given)!r})\nimport own_helpers\nsys.path.pop()\nimport {module}.x"
+
+    assert last_line(kernel, code).startswith("ModuleNotFoundError")
+
+
 @pytest.mark.parametrize(("wanted", "found"), [("../old/twice.csv", "old/twice.csv"), ("../given.csv", "given.csv")])
 def test_a_relative_path_that_leaves_the_working_folder_is_looked_for_in_what_is_granted(kernel, wanted, found):
     line = last_line(kernel, f"open({wanted!r})")

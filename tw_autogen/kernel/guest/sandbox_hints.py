@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import stat
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -41,6 +42,8 @@ _NO_NAME = re.compile(
 _TOO_LARGE = re.compile(r"File too large")
 _FORKS = {"_execute_child", "_fork_exec", "_posix_spawn", "_launch", "fork", "forkpty", "start"}
 _NETWORK_FILES = ("socket.py", "asyncio/selector_events.py", "asyncio/base_events.py", "multiprocessing/connection.py")
+_SOURCES = ("", "src")
+"""Where modules lie in a project."""
 
 
 class Hints:
@@ -65,6 +68,7 @@ class Hints:
             *((self._leads_out,) if walled else ()),
             _encoding,
             self._given,
+            self._module,
             self._elsewhere,
             *((self._network, self._link, self._limit, self._path) if walled else ()),
         )
@@ -110,6 +114,22 @@ class Hints:
             return ""
         name = os.path.basename(error.filename)
         return f"{name} is read-only, as files are that were given: copy it under another name, and change the copy."
+
+    def _module(self, error: BaseException) -> str:
+        """Look for a module that lies in a folder that code may read, and from which it imports nothing."""
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        top = name.partition(".")[0] if isinstance(name, str) else ""
+        if not top or top in sys.modules:
+            return ""
+        granted = [one for one in self._files.granted if one != self._folder]
+        folders = [os.path.normpath(os.path.join(place, one)) for place in granted for one in _SOURCES]
+        folders += [os.path.dirname(one) for one in granted if os.path.basename(one) == f"{top}.py"]
+        known = {os.path.realpath(one) for one in sys.path}
+        for folder in folders:
+            found = any(can_read(os.path.join(folder, one)) for one in (f"{top}.py", f"{top}/__init__.py"))
+            if found and os.path.realpath(folder) not in known:
+                return f"{top} lies in {folder}: `sys.path.append({folder!r})` lets code import it."
+        return ""
 
     def _network(self, error: BaseException) -> str:
         if self._wall["network"] or not _is_network(error):
