@@ -490,6 +490,57 @@ def test_no_path_is_made_of_a_relative_one_that_leaves_the_working_folder(kernel
     assert last_line(kernel, f"open({wanted!r})").startswith("FileNotFoundError")
 
 
+SHARED = {
+    "a lock": "import multiprocessing\nmultiprocessing.Lock()",
+    "a pool": "import multiprocessing\nmultiprocessing.Pool(2)",
+    "an executor": "from concurrent.futures import ProcessPoolExecutor as Pool\nPool(2).submit(abs, -1).result()",
+    "memory": "from multiprocessing.shared_memory import SharedMemory\nSharedMemory(create=True, size=100).unlink()",
+}
+
+
+@pytest.mark.parametrize("code", SHARED.values(), ids=SHARED.keys())
+def test_semaphores_and_memory_that_processes_share_name_the_levels_that_have_them(roomy, code):
+    execution = roomy.execute(code, seconds=60)
+
+    if roomy.level == "landlock":
+        line = execution.error.splitlines()[-1]
+        assert line.startswith(
+            "Processes can't share semaphores or memory at the sandbox's level landlock: use threads"
+        )
+    else:
+        assert execution.ok, execution.error
+
+
+def test_processes_that_connect_to_one_another_name_what_works(roomy):
+    line = last_line(roomy, "import multiprocessing\nmanager = multiprocessing.Manager()\nmanager.dict()")
+
+    assert line.startswith(
+        "The sandbox lets processes of a cell connect to no sockets, Unix sockets included: use threads"
+    )
+    assert "no network;" not in line
+
+
+def test_with_the_network_allowed_processes_connect_to_one_another():
+    with LocalKernel(settings=KernelSettings(allow_network=True)) as kernel:
+        code = "import multiprocessing\nmanager = multiprocessing.Manager()\nmanager.dict(a=1)['a']"
+        assert kernel.execute(code, seconds=60).result == "1"
+
+
+BROWSERS = {
+    "kaleido": "class BrowserFailedError(RuntimeError): pass\nraise BrowserFailedError('The browser seemed to close')",
+    "plotly": "raise RuntimeError('Kaleido requires Google Chrome; run $ plotly_get_chrome')",
+}
+
+
+@pytest.mark.parametrize("code", BROWSERS.values(), ids=BROWSERS.keys())
+def test_a_browser_that_fails_names_what_draws_without_one(kernel, code):
+    line = last_line(kernel, code)
+
+    assert line.startswith("Browsers such as Chrome can't run in the sandbox")
+    assert "matplotlib" in line
+    assert "write_html" in line
+
+
 HOSTILE = {
     "a huge text": "raise FileNotFoundError('/srv/x' * 3_000_000)",
     "many paths": "raise FileNotFoundError(''.join(f\"'/srv/tw{number}/x.csv' \" for number in range(200_000)))",

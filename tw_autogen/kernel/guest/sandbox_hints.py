@@ -42,6 +42,11 @@ _NO_NAME = re.compile(
 _TOO_LARGE = re.compile(r"File too large")
 _FORKS = {"_execute_child", "_fork_exec", "_posix_spawn", "_launch", "fork", "forkpty", "start"}
 _NETWORK_FILES = ("socket.py", "asyncio/selector_events.py", "asyncio/base_events.py", "multiprocessing/connection.py")
+_SHARING_FILES = ("multiprocessing/synchronize.py", "multiprocessing/shared_memory.py", "loky/backend/synchronize.py")
+_WORKERS = ("multiprocessing/connection.py", "/distributed/")
+"""Parts of the names of files in which processes of one program connect to one another."""
+_BROWSER = re.compile(r"(?:choreo|kaleido|plotly)_get_chrome")
+_BROWSER_ERRORS = {"BrowserFailedError", "BrowserClosedError", "BrowserDepsError", "ChromeNotFoundError"}
 _SOURCES = ("", "src")
 """Where modules lie in a project."""
 
@@ -70,7 +75,7 @@ class Hints:
             self._given,
             self._module,
             self._elsewhere,
-            *((self._network, self._link, self._limit, self._path) if walled else ()),
+            *((self._sharing, _browser, self._network, self._link, self._limit, self._path) if walled else ()),
         )
         try:
             return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
@@ -131,9 +136,25 @@ class Hints:
                 return f"{top} lies in {folder}: `sys.path.append({folder!r})` lets code import it."
         return ""
 
+    def _sharing(self, error: BaseException) -> str:
+        if self._wall["level"] != _LANDLOCK or not is_refused(error):
+            return ""
+        if not _is_in(error, _SHARING_FILES) and "shared memory" not in error_text(error):
+            return ""
+        return (
+            "Processes can't share semaphores or memory at the sandbox's level landlock: use threads or n_jobs=1; at "
+            "the levels namespaces and bubblewrap (kernel.sandbox) they can."
+        )
+
     def _network(self, error: BaseException) -> str:
         if self._wall["network"] or not _is_network(error):
             return ""
+        if _is_in(error, _WORKERS):
+            return (
+                "The sandbox lets processes of a cell connect to no sockets, Unix sockets included: use threads or one "
+                "process (num_workers=0, dask without a Client); kernel.allow_network=True lets them, with all of the "
+                "network."
+            )
         return (
             "The sandbox allows no network; kernel.allow_network=True would, or a plugin that runs in the host "
             "(`runs_in: host`)."
@@ -276,6 +297,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             left += [one.__cause__, None if one.__suppress_context__ else one.__context__, *inner]
 
 
+def _browser(error: BaseException) -> str:
+    if type(error).__name__ not in _BROWSER_ERRORS and not _BROWSER.search(error_text(error)):
+        return ""
+    return (
+        "Browsers such as Chrome can't run in the sandbox, whatever is installed, so plotly's write_image can't: use "
+        "matplotlib, altair (with vl-convert) or HTML (write_html)."
+    )
+
+
 def _is_network(error: BaseException) -> bool:
     if isinstance(error, socket.gaierror):
         return True
@@ -332,6 +362,11 @@ def _named(name: str, places: Iterable[str]) -> list[str]:
 
 def _makes_folder(error: BaseException) -> bool:
     return "mkdir(" in failed_line(error) or any(one.name in ("mkdir", "makedirs") for one in last_frames(error)[-1:])
+
+
+def _is_in(error: BaseException, parts: Iterable[str]) -> bool:
+    """Return whether an error comes from, or through, files whose names contain one of these parts."""
+    return any(part in frame.filename for frame in last_frames(error) for part in parts)
 
 
 def _absolute(path: str) -> str:
