@@ -148,7 +148,12 @@ def _nearest_choice(value: Any, hint: Any) -> str:
 
 
 def path_from(value: Any, folder: Path | None) -> Any:
-    """Return a path as seen from a folder; what is empty, absolute or no text, as it is."""
+    """Return a path as seen from a folder; what is empty, absolute or no text, as it is.
+
+    Args:
+        value: The path; `~` is replaced.
+        folder: Where a relative path begins; None: nowhere, it stays relative.
+    """
     if not isinstance(value, str) or not value:
         return value
     value = str(Path(value).expanduser()) if value.startswith("~") else value

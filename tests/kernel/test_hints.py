@@ -2,6 +2,8 @@
 
 import os
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -19,14 +21,42 @@ def kernel(request, tmp_path_factory):
     for name in ("given.csv", "data/inner/deep.csv", "data/twice.csv", "old/twice.csv", ".hidden/secret.csv"):
         (granted / name).parent.mkdir(parents=True, exist_ok=True)
         (granted / name).write_text("a\n1\n")
+    for name in ("own_helpers.py", "src/own_package/__init__.py", "data/linked.csv"):
+        (granted / name).parent.mkdir(parents=True, exist_ok=True)
+        (granted / name).write_text("")
+    outside = tmp_path_factory.mktemp("outside")
+    outside.chmod(0o755)
+    (outside / "linked.csv").write_text("b\n2\n")
+    (granted / "big").symlink_to(outside)
+    (granted / "one.csv").symlink_to(outside / "linked.csv")
     settings = KernelSettings(sandbox=request.param, read=(str(granted),), **LIMITS)
     with LocalKernel(settings=settings) as kernel:
         try:
             kernel.execute("1", seconds=60)
         except SandboxError as error:
             pytest.skip(str(error))
-        kernel.level, kernel.given = request.param, granted
+        kernel.level, kernel.given, kernel.outside = request.param, granted, outside
         yield kernel
+
+
+@pytest.fixture(scope="module", params=["namespaces", "landlock"])
+def roomy(request):
+    """A kernel with memory for large libraries."""
+    with LocalKernel(settings=KernelSettings(sandbox=request.param)) as kernel:
+        try:
+            kernel.execute("1", seconds=60)
+        except SandboxError as error:
+            pytest.skip(str(error))
+        kernel.level = request.param
+        yield kernel
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that other users may enter, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
 
 
 def last_line(kernel, code):
@@ -147,7 +177,7 @@ def test_a_folder_outside_names_what_would_show_it_and_what_is_shown(kernel):
     line = last_line(kernel, "import os\nos.listdir('/home')")
 
     assert line.startswith(f"The sandbox shows code only the working folder, {kernel.given} and the system")
-    assert "kernel.read=['/home'] would show it, kernel.write=['/home'] would let code write there" in line
+    assert line.endswith("kernel.read=['/home'] would show it.")
 
 
 WRITES = {
@@ -243,3 +273,292 @@ def test_with_the_network_allowed_its_errors_are_its_own():
 
     assert "Connection refused" in execution.error
     assert "sandbox" not in execution.error
+
+
+@pytest.mark.parametrize("name", ["settings.json", "models/m.joblib"])
+@pytest.mark.parametrize("above", ["/srv/tw-project", ""], ids=["in neither home nor /tmp", "beside tests"])
+def test_a_file_beside_modules_names_what_would_show_it_and_never_what_would_let_code_write(
+    kernel, tmp_path, above, name
+):
+    above = above or str(tmp_path)
+    file = f"{above}/{name}"
+    if above == str(tmp_path):
+        tmp_path.chmod(0o755)
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    elif kernel.level == "landlock":
+        pytest.skip("a missing file is missing there")
+
+    line = last_line(kernel, f"import sys\nsys.path.append({above!r})\nopen({file!r})")
+    assert kernel.execute("sys.path.pop()", seconds=60).ok
+
+    assert f"kernel.read=[{file!r}] would show" in line
+    assert "kernel.write" not in line
+
+
+OVER_A_LINK = {
+    "whole": "open('{0}/big/linked.csv')",
+    "relative": "open('big/linked.csv')",
+    "pandas": "import pandas as pd\npd.read_csv('big/linked.csv')",
+    "listed": "import os\nos.listdir('{0}/big/inner' if '{1}' == 'namespaces' else '{0}/big')",
+}
+
+
+@pytest.mark.parametrize("code", OVER_A_LINK.values(), ids=OVER_A_LINK.keys())
+def test_a_link_out_of_what_is_granted_is_named_and_no_other_file_of_that_name(kernel, code):
+    line = last_line(kernel, code.format(kernel.given, kernel.level))
+
+    said = f"{kernel.given}/big is a link to {kernel.outside}, which was not granted; kernel.read=['{kernel.outside}']"
+    assert line == f"{said} would show it."
+
+
+def test_a_file_that_is_such_a_link_is_named_with_what_it_leads_to(kernel):
+    file = f"{kernel.outside}/linked.csv"
+
+    assert last_line(kernel, "open('one.csv')") == (
+        f"{kernel.given}/one.csv is a link to {file}, which was not granted; kernel.read=['{file}'] would show it."
+    )
+
+
+def test_writing_over_such_a_link_names_what_would_let_it(kernel):
+    line = last_line(kernel, f"import pandas as pd\npd.DataFrame({{'a': [1]}}).to_csv('{kernel.given}/big/new.csv')")
+
+    assert line.endswith(f"which was not granted; kernel.write=['{kernel.outside}'] would let code write there.")
+
+
+HIDDEN_WRITES = {
+    "open": "open({0!r}, 'w')",
+    "open by keyword": "with open({0!r}, mode='wb') as file:\n    file.write(b'')",
+    "pathlib": "import pathlib\npathlib.Path({0!r}).write_text('a')",
+    "pandas": "import pandas as pd\npd.DataFrame({{'a': [1]}}).to_csv({0!r})",
+    "numpy": "import numpy as np\nnp.savez({0!r}, a=[1])",
+    "a copy": "open('own.csv', 'w').close()\nimport shutil\nshutil.copy('own.csv', {0!r})",
+    "removed": "import os\nos.remove({0!r})",
+}
+HIDDEN_READS = {
+    "open": "open({0!r})",
+    "open for bytes": "open({0!r}, mode='rb').read()",
+    "pathlib": "import pathlib\npathlib.Path({0!r}).read_text()",
+    "pandas": "import pandas as pd\npd.read_csv({0!r})",
+    "numpy": "import numpy as np\nnp.load({0!r})",
+    "a copy": "import shutil\nshutil.copy({0!r}, 'own.csv')",
+    "read to write": "open('own.csv', 'w').write(open({0!r}).read())",
+    "a program": "import subprocess\nsubprocess.run([{0!r}])",
+}
+
+
+@pytest.mark.parametrize("code", HIDDEN_WRITES.values(), ids=HIDDEN_WRITES.keys())
+def test_writing_where_nothing_is_shown_names_only_what_would_let_it(kernel, tmp_path, code):
+    tmp_path.chmod(0o755)
+    (tmp_path / "x.npz").write_text("")
+    above = "/srv/tw-data" if kernel.level == "namespaces" else str(tmp_path)
+
+    line = last_line(kernel, code.format(f"{above}/x.npz"))
+
+    assert line.endswith(f"the system; kernel.write=[{above!r}] would let code write there.")
+
+
+@pytest.mark.parametrize("code", HIDDEN_READS.values(), ids=HIDDEN_READS.keys())
+def test_reading_where_nothing_is_shown_names_only_what_would_show_it(kernel, tmp_path, code):
+    tmp_path.chmod(0o755)
+    (tmp_path / "x.csv").write_text("")
+    file = "/srv/tw-data/x.csv" if kernel.level == "namespaces" else str(tmp_path / "x.csv")
+
+    line = last_line(kernel, code.format(file))
+
+    assert line.endswith(f"the system; kernel.read=[{file!r}] would show it.")
+
+
+TEXTS = {
+    "polars": ("FileNotFoundError('No such file or directory (os error 2): {0}')", "{0}"),
+    "duckdb": ("OSError('IO Error: No files found that match the pattern \"{0}\"')", "{0}"),
+    "duckdb, a pattern": ("OSError('IO Error: No files found that match the pattern \"/srv/tw-data/*.csv\"')", None),
+    "pyogrio": ("RuntimeError('{0}: No such file or directory')", "{0}"),
+    "pyarrow": ("FileNotFoundError('{0}')", "{0}"),
+    "no errno": ("FileNotFoundError(\"no workbook found at path '{0}'\")", "{0}"),
+}
+
+
+@pytest.mark.parametrize(("error", "shown"), TEXTS.values(), ids=TEXTS.keys())
+def test_a_file_that_only_the_text_of_an_error_names_is_found_there(kernel, error, shown):
+    if kernel.level == "landlock":
+        pytest.skip("a missing file is missing there")
+    file = "/srv/tw-data/x.csv"
+
+    line = last_line(kernel, f"raise {error.format(file)}")
+
+    shown = file if shown else "/srv/tw-data"
+    assert line.endswith(f"the system; kernel.read=[{shown!r}] would show it.")
+
+
+REFUSED_TEXTS = {
+    "polars": "PermissionError('Permission denied (os error 13): {0}')",
+    "polars, a folder": "ValueError('attempting to read `{0}` resulted in an error: Permission denied (os error 13)')",
+    "duckdb": "OSError('IO Error: Cannot open file \"{0}\": Permission denied')",
+    "pyogrio": "RuntimeError('{0}: Permission denied')",
+}
+
+
+@pytest.mark.parametrize("error", REFUSED_TEXTS.values(), ids=REFUSED_TEXTS.keys())
+def test_a_text_that_says_refused_counts_as_refused_whatever_else_it_says(kernel, tmp_path, error):
+    if kernel.level != "landlock":
+        pytest.skip("what is not granted is missing there")
+    tmp_path.chmod(0o755)
+    (tmp_path / "x.csv").write_text("")
+    file = str(tmp_path / "x.csv")
+
+    line = last_line(kernel, f"raise {error.format(file)}")
+
+    assert line.endswith(f"the system; kernel.read=[{file!r}] would show it.")
+
+
+READERS = {
+    "polars": "pl.read_csv({0!r})",
+    "polars lazily": "pl.scan_csv({0!r}).collect()",
+    "polars, a long path": "path = {1!r}\npl.read_csv(path)",
+    "duckdb": "duckdb.read_csv({0!r})",
+    "duckdb query": "duckdb.sql(\"select * from '{0}'\")",
+    "pyogrio": "pyogrio.read_dataframe({0!r})",
+    "pyarrow.dataset": "ds.dataset({0!r})",
+    "sqlite3": "sqlite3.connect({0!r})",
+    "sqlite3, a variable": "path = {0!r}\nwith sqlite3.connect(path) as base:\n    pass",
+    "sqlite3, an address": "sqlite3.connect('file:{0}?mode=ro', uri=True)",
+}
+NAMES = {"polars": "pl", "pyarrow.dataset": "ds"}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_readers_of_tables_name_what_would_show_a_file(roomy, open_folder, reader):
+    module = reader.partition(",")[0].partition(" ")[0]
+    pytest.importorskip(module)
+    if roomy.level == "landlock" and module in ("duckdb", "pyarrow.dataset"):
+        pytest.skip("opens files of the system first, or says the truth")
+    long = "/".join(["x" * 40] * 4)
+    (open_folder / long).mkdir(parents=True)
+    for name in ("x.csv", f"{long}/x.csv"):
+        (open_folder / name).write_text("a\n1\n")
+    above = str(open_folder) if roomy.level == "landlock" else "/srv/tw-data"
+    files = [f"{above}/x.csv", f"{above}/{long}/x.csv"]
+
+    line = last_line(roomy, f"import {module} as {NAMES.get(module, module)}\n{READERS[reader].format(*files)}")
+
+    wanted = files["long" in reader]
+    assert line.endswith(f"the system; kernel.read=[{wanted!r}] would show it.")
+
+
+@pytest.mark.parametrize(
+    "code", ["import pandas as pd\npd.read_csv('~/data/x.csv')", "import os\nopen(os.path.expanduser('~/data/x.csv'))"]
+)
+def test_a_file_of_the_home_folder_names_what_would_show_the_users(kernel, code):
+    assert last_line(kernel, code) == (
+        "The sandbox gives code an empty home folder of its own; kernel.read=['~/data/x.csv'] would show the user's."
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "folder"), [("own_helpers", ""), ("own_package", "/src"), ("own_package.x", "/src")]
+)
+def test_a_module_of_a_granted_folder_is_named_with_what_lets_code_import_it(kernel, module, folder):
+    folder = f"{kernel.given}{folder}"
+    top = module.partition(".")[0]
+
+    line = last_line(kernel, f"import {module}")
+
+    assert line == f"{top} lies in {folder}: `sys.path.append({folder!r})` lets code import it."
+    taken = kernel.execute(f"import sys\nsys.path.append({folder!r})\nimport {top}\nsys.path.pop()", seconds=60)
+    assert taken.ok
+    kernel.execute(f"del sys.modules[{top!r}]", seconds=60)
+
+
+@pytest.mark.parametrize("module", ["not_there_at_all", "data", "own_helpers.deeper"])
+def test_other_modules_have_no_hint(kernel, module):
+    code = f"import sys\nsys.path.append({str(kernel.given)!r})\nimport own_helpers\nsys.path.pop()\nimport {module}.x"
+
+    assert last_line(kernel, code).startswith("ModuleNotFoundError")
+
+
+@pytest.mark.parametrize(("wanted", "found"), [("../old/twice.csv", "old/twice.csv"), ("../given.csv", "given.csv")])
+def test_a_relative_path_that_leaves_the_working_folder_is_looked_for_in_what_is_granted(kernel, wanted, found):
+    line = last_line(kernel, f"open({wanted!r})")
+
+    name, above = os.path.basename(wanted), os.path.dirname(wanted)
+    assert line == f"{name} is not in {above}; it is '{kernel.given}/{found}'."
+
+
+@pytest.mark.parametrize("wanted", ["../nosuch.csv", "../other/twice.csv"])
+def test_no_path_is_made_of_a_relative_one_that_leaves_the_working_folder(kernel, wanted):
+    assert last_line(kernel, f"open({wanted!r})").startswith("FileNotFoundError")
+
+
+SHARED = {
+    "a lock": "import multiprocessing\nmultiprocessing.Lock()",
+    "a pool": "import multiprocessing\nmultiprocessing.Pool(2)",
+    "an executor": "from concurrent.futures import ProcessPoolExecutor as Pool\nPool(2).submit(abs, -1).result()",
+    "memory": "from multiprocessing.shared_memory import SharedMemory\nSharedMemory(create=True, size=100).unlink()",
+}
+
+
+@pytest.mark.parametrize("code", SHARED.values(), ids=SHARED.keys())
+def test_semaphores_and_memory_that_processes_share_name_the_levels_that_have_them(roomy, code):
+    execution = roomy.execute(code, seconds=60)
+
+    if roomy.level == "landlock":
+        line = execution.error.splitlines()[-1]
+        assert line.startswith(
+            "Processes can't share semaphores or memory at the sandbox's level landlock: use threads"
+        )
+    else:
+        assert execution.ok, execution.error
+
+
+def test_processes_that_connect_to_one_another_name_what_works(roomy):
+    line = last_line(roomy, "import multiprocessing\nmanager = multiprocessing.Manager()\nmanager.dict()")
+
+    assert line.startswith(
+        "The sandbox lets processes of a cell connect to no sockets, Unix sockets included: use threads"
+    )
+    assert "no network;" not in line
+
+
+def test_with_the_network_allowed_processes_connect_to_one_another():
+    with LocalKernel(settings=KernelSettings(allow_network=True)) as kernel:
+        code = "import multiprocessing\nmanager = multiprocessing.Manager()\nmanager.dict(a=1)['a']"
+        assert kernel.execute(code, seconds=60).result == "1"
+
+
+BROWSERS = {
+    "kaleido": "class BrowserFailedError(RuntimeError): pass\nraise BrowserFailedError('The browser seemed to close')",
+    "plotly": "raise RuntimeError('Kaleido requires Google Chrome; run $ plotly_get_chrome')",
+}
+
+
+@pytest.mark.parametrize("code", BROWSERS.values(), ids=BROWSERS.keys())
+def test_a_browser_that_fails_names_what_draws_without_one(kernel, code):
+    line = last_line(kernel, code)
+
+    assert line.startswith("Browsers such as Chrome can't run in the sandbox")
+    assert "matplotlib" in line
+    assert "write_html" in line
+
+
+HOSTILE = {
+    "a huge text": "raise FileNotFoundError('/srv/x' * 3_000_000)",
+    "many paths": "raise FileNotFoundError(''.join(f\"'/srv/tw{number}/x.csv' \" for number in range(200_000)))",
+    "a zero byte": "error = OSError(2, 'No such file', '/srv/a')\nerror.filename = '/srv/\\0'\nraise error",
+    "a long path": "raise OSError(2, 'No such file', '/srv/' + 'x/' * 100_000)",
+    "attributes that raise": "class Odd(OSError):\n    @property\n    def filename(self): raise ValueError\n"
+    "    errno = filename\nraise Odd",
+    "a deep traceback": "import types\ntry:\n    open('/srv/x')\nexcept OSError as error:\n"
+    "    end = error.__traceback__\n    for _ in range(100_000):\n"
+    "        end = types.TracebackType(end, end.tb_frame, 0, 1)\n    raise error.with_traceback(end)",
+    "a long line": "raise ValueError('unable to open database file', " + "'/srv/a', " * 20_000 + ")",
+}
+
+
+@pytest.mark.parametrize("code", HOSTILE.values(), ids=HOSTILE.keys())
+def test_an_error_of_any_size_and_kind_takes_little_time_and_has_a_short_hint(kernel, code):
+    execution = kernel.execute(code, seconds=60)
+
+    assert not execution.ok
+    assert execution.seconds < 10
+    assert len(execution.error.splitlines()[-1]) < 8200

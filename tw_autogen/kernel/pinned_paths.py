@@ -75,6 +75,10 @@ class PinnedPaths:
     def looked_at(self, given: str, look: Callable[[], Path]) -> Path:
         """Return where a path led first; before it is granted, `look` has to say that it leads there over no bad link.
 
+        Args:
+            given: The path, as the settings have it.
+            look: Returns where it leads now, or raises an error.
+
         Raises:
             ConfigError: it leads elsewhere, or as `look` says.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 import shutil
@@ -10,33 +11,44 @@ import socket
 import stat
 import sys
 import threading
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .csv_dialect import find_encoding
+from .error_files import (
+    error_text,
+    failed_line,
+    is_about_folder,
+    is_missing,
+    is_refused,
+    last_frames,
+    named_files,
+    writes,
+)
 from .folder_listing import list_files
-from .output_capture import clip
+from .reachable_files import ReachableFiles, can_read, closed_part, is_absent, is_below
 
 _CHAIN = 10
 _MOST_NAMED = 3
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})
 _LITTLE = 1 << 20
-_TEXT_CHARS = 100_000
-"""How much of an exception's text is searched."""
 _STACK = 8 << 20
 """What a thread takes for its stack, unless somebody has set that."""
 _LANDLOCK = "landlock"
-_PATH = re.compile(r"""['"](/[^'"\n]+)['"]""")
 _NO_NAME = re.compile(
     r"name resolution|[Cc]ould(?: not|n't) resolve|[Nn]ame or service not known|Network is unreachable"
     r"|nodename nor servname|[Nn]o address associated"
 )
-_NO_PLACE = re.compile(r"No such file|non-existent directory|[Uu]nable to open|[Cc]annot open|[Cc]an't open")
-_NOT_ALLOWED = re.compile(r"Permission denied|Read-only file system|Operation not permitted")
 _TOO_LARGE = re.compile(r"File too large")
 _FORKS = {"_execute_child", "_fork_exec", "_posix_spawn", "_launch", "fork", "forkpty", "start"}
 _NETWORK_FILES = ("socket.py", "asyncio/selector_events.py", "asyncio/base_events.py", "multiprocessing/connection.py")
+_SHARING_FILES = ("multiprocessing/synchronize.py", "multiprocessing/shared_memory.py", "loky/backend/synchronize.py")
+_WORKERS = ("multiprocessing/connection.py", "/distributed/")
+"""Parts of the names of files in which processes of one program connect to one another."""
+_BROWSER = re.compile(r"(?:choreo|kaleido|plotly)_get_chrome")
+_BROWSER_ERRORS = {"BrowserFailedError", "BrowserClosedError", "BrowserDepsError", "ChromeNotFoundError"}
+_SOURCES = ("", "src")
+"""Where modules lie in a project."""
 
 
 class Hints:
@@ -52,18 +64,44 @@ class Hints:
     def __init__(self, folder: str, wall: Mapping[str, Any]) -> None:
         self._folder = folder
         self._wall = wall
-        self._home = os.path.expanduser("~")
+        self._files = ReachableFiles(folder, wall)
 
     def hint_for(self, error: BaseException) -> str:
         """Return one line about an error; empty if neither a wall nor a file's place or encoding has caused it."""
         walled = "level" in self._wall
         looks = (
+            *((self._leads_out,) if walled else ()),
             _encoding,
             self._given,
+            self._module,
             self._elsewhere,
-            *((self._network, self._link, self._limit, self._path) if walled else ()),
+            *((self._sharing, _browser, self._network, self._link, self._limit, self._path) if walled else ()),
         )
-        return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
+        try:
+            return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
+        except Exception:  # noqa: BLE001 - the exception is foreign code, and so are its attributes
+            return ""
+
+    def _leads_out(self, error: BaseException) -> str:
+        """Look for a link on the way to a file that leads to what was not granted."""
+        if not (is_missing(error) or is_refused(error)):
+            return ""
+        found = (self._link_out(_absolute(given), error) for given in named_files(error))
+        return next((hint for hint in found if hint), "")
+
+    def _link_out(self, path: str, error: BaseException) -> str:
+        if self._files.beside and is_missing(error) and not os.path.exists(path):
+            return ""  # there it says the truth
+        found = self._files.link_out(path)
+        if found is None:
+            return ""
+        link, target = found
+        if writes(error):
+            place = target if path != link or is_about_folder(error) else os.path.dirname(target)
+            ways = f"kernel.write={[place]!r} would let code write there"
+        else:
+            ways = f"kernel.read={[target]!r} would show it"
+        return f"{link} is a link to {target}, which was not granted; {ways}."
 
     def _given(self, error: BaseException) -> str:
         """Look for a file that was given to the session: it can be read only, with a wall and without."""
@@ -76,23 +114,55 @@ class Hints:
         if (
             not stat.S_ISREG(state.st_mode)
             or state.st_mode & 0o222
-            or not _below(os.path.abspath(error.filename), (self._folder,))
+            or not is_below(os.path.abspath(error.filename), (self._folder,))
         ):
             return ""
         name = os.path.basename(error.filename)
         return f"{name} is read-only, as files are that were given: copy it under another name, and change the copy."
 
+    def _module(self, error: BaseException) -> str:
+        """Look for a module that lies in a folder that code may read, and from which it imports nothing."""
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        top = name.partition(".")[0] if isinstance(name, str) else ""
+        if not top or top in sys.modules:
+            return ""
+        granted = [one for one in self._files.granted if one != self._folder]
+        folders = [os.path.normpath(os.path.join(place, one)) for place in granted for one in _SOURCES]
+        folders += [os.path.dirname(one) for one in granted if os.path.basename(one) == f"{top}.py"]
+        known = {os.path.realpath(one) for one in sys.path}
+        for folder in folders:
+            found = any(can_read(os.path.join(folder, one)) for one in (f"{top}.py", f"{top}/__init__.py"))
+            if found and os.path.realpath(folder) not in known:
+                return f"{top} lies in {folder}: `sys.path.append({folder!r})` lets code import it."
+        return ""
+
+    def _sharing(self, error: BaseException) -> str:
+        if self._wall["level"] != _LANDLOCK or not is_refused(error):
+            return ""
+        if not _is_in(error, _SHARING_FILES) and "shared memory" not in error_text(error):
+            return ""
+        return (
+            "Processes can't share semaphores or memory at the sandbox's level landlock: use threads or n_jobs=1; at "
+            "the levels namespaces and bubblewrap (kernel.sandbox) they can."
+        )
+
     def _network(self, error: BaseException) -> str:
         if self._wall["network"] or not _is_network(error):
             return ""
+        if _is_in(error, _WORKERS):
+            return (
+                "The sandbox lets processes of a cell connect to no sockets, Unix sockets included: use threads or one "
+                "process (num_workers=0, dask without a Client); kernel.allow_network=True lets them, with all of the "
+                "network."
+            )
         return (
             "The sandbox allows no network; kernel.allow_network=True would, or a plugin that runs in the host "
             "(`runs_in: host`)."
         )
 
     def _link(self, error: BaseException) -> str:
-        one = getattr(error, "errno", None) == errno.EPERM and "symlink" in _line(error)
-        several = isinstance(error, shutil.Error) and f"[Errno {errno.EPERM}]" in _text(error)  # of `copytree`
+        one = getattr(error, "errno", None) == errno.EPERM and "symlink" in failed_line(error)
+        several = isinstance(error, shutil.Error) and f"[Errno {errno.EPERM}]" in error_text(error)  # of `copytree`
         if self._wall["links"] or not (one or several):
             return ""
         return (
@@ -101,7 +171,7 @@ class Hints:
         )
 
     def _limit(self, error: BaseException) -> str:
-        wall, number, text = self._wall, getattr(error, "errno", None), _text(error)
+        wall, number, text = self._wall, getattr(error, "errno", None), error_text(error)
         short = isinstance(error, MemoryError) or number == errno.ENOMEM
         short = short or (_is_thread(error) and _taken() + (threading.stack_size() or _STACK) > wall["memory_mb"] << 20)
         if wall["memory_mb"] and short:
@@ -119,14 +189,26 @@ class Hints:
     def _elsewhere(self, error: BaseException) -> str:
         """Look for a file that is missing in the folders that code may read besides: by its path, then by its name."""
         places = (*self._wall.get("read", ()), *self._wall.get("write", ()))
-        for path in _paths(error) if _missing(error) else []:
-            here = _below(path, (self._folder,))
-            if os.path.exists(path) or not (here or _below(path, places)):
+        for given in named_files(error) if is_missing(error) else []:
+            path = _absolute(given)
+            here = is_below(path, (self._folder,))
+            asked = here or not os.path.isabs(given) or is_below(path, places)
+            if _is_pattern(path, error) or os.path.exists(path) or not asked:
                 continue
-            relative, name = os.path.relpath(path, self._folder), os.path.basename(path)
-            direct = (os.path.join(place, one) for place in places for one in dict.fromkeys((relative, name)))
-            found = [one for one in direct if os.path.isfile(one)][:1] or _named(name, places)
-            where = "the working folder" if here else os.path.dirname(path)
+            relative, name = os.path.normpath(given), os.path.basename(path)
+            if os.path.isabs(given):
+                relative = os.path.relpath(path, self._folder) if here else name
+            leaves = relative.startswith("../")
+            inner = relative if leaves else name
+            while inner.startswith("../"):
+                inner = inner[3:]
+            direct = [os.path.join(place, relative) for place in places]
+            if hint := next((hint for one in direct if (hint := self._link_of_grant(one, error))), ""):
+                return hint
+            direct += [os.path.join(place, inner) for place in places]
+            found = [os.path.normpath(one) for one in direct if os.path.isfile(one) and can_read(one)][:1]
+            found = found or [one for one in _named(name, places) if one.endswith(f"/{inner}")]
+            where = "the working folder" if here else os.path.dirname(given if leaves else path)
             if len(found) == 1:
                 return f"{name} is not in {where}; it is {found[0]!r}."
             if found:
@@ -134,62 +216,61 @@ class Hints:
                 return f"{name} is not in {where}; there are {', '.join(map(repr, found[:_MOST_NAMED]))}{more}."
         return ""
 
-    def _path(self, error: BaseException) -> str:
-        missing, refused = _missing(error), _refused(error)
-        if missing and self._wall["level"] == _LANDLOCK:
-            return ""  # there it says the truth
-        paths = _paths(error) if missing or refused else []
-        return next((hint for path in paths if (hint := self._of_path(path, missing=missing))), "")
+    def _link_of_grant(self, path: str, error: BaseException) -> str:
+        return self._link_out(os.path.normpath(path), error) if "level" in self._wall else ""
 
-    def _of_path(self, path: str, *, missing: bool) -> str:
-        above = os.path.dirname(path)
-        place = repr([path if above == "/" else above])
-        if missing and not _below(path, self._grants()):
-            for own, what, theirs in ((self._home, "home folder", "~"), ("/tmp", "/tmp", "/tmp")):
-                if _below(path, (own,)):
-                    named = theirs + os.path.realpath(path)[len(os.path.realpath(own)) :]
-                    show = f"kernel.read={[named]!r} would show the user's"
-                    return f"The sandbox gives code an empty {what} of its own; {show}."
-        if _below(path, self._wall.get("kept", ())) and not missing:
+    def _path(self, error: BaseException) -> str:
+        missing = is_missing(error)
+        for given in named_files(error) if missing or is_refused(error) else []:
+            path = _absolute(given)
+            leaves = not os.path.isabs(given) and not is_below(path, (self._folder,))
+            if missing and leaves and not self._files.beside:
+                continue  # whether the host has such a file can't be known
+            while _is_pattern(path, error):
+                path = os.path.dirname(path)
+            above = os.path.dirname(path)
+            outside = not self._files.beside and not self._files.is_shown(above)
+            place = path if above == "/" or is_about_folder(error) or (outside and _makes_folder(error)) else above
+            if hint := self._of_file(path, place, missing=missing, writing=_is_writing(error, path)):
+                return hint
+        return ""
+
+    def _of_file(self, path: str, place: str, *, missing: bool, writing: bool) -> str:
+        files = self._files
+        if missing and (own := files.stand_in(path)):
+            what, named = own
+            show = f"kernel.read={[named]!r} would show the user's"
+            if writing:
+                named = named if place == path else os.path.dirname(named)
+                show = f"kernel.write={[named]!r} would let code write there"
+            return f"The sandbox gives code an empty {what} of its own; {show}."
+        if is_below(path, self._wall.get("kept", ())) and not missing:
             name = os.path.basename(path)
             return f"{name} stays read-only, as settings files, hooks and what other programs use do here."
-        if self._writable(path):
+        if files.is_writable(path) or (missing and files.beside and not os.path.exists(path)):
             return ""
-        if not self._shown(path):
-            ways = f"kernel.read={[path]!r} would show it, kernel.write={place} would let code write there"
+        if not files.is_shown(path):
+            ways = f"kernel.read={[path]!r} would show it"
+            if writing:
+                ways = f"kernel.write={[place]!r} would let code write there"
             return f"The sandbox shows code only the working folder{self._granted()} and the system; {ways}."
-        if missing:
-            return ""
-        if self._wall["level"] != _LANDLOCK and (closed := _closed(path)):
+        return "" if missing else self._of_shown(path, place, writing=writing)
+
+    def _of_shown(self, path: str, place: str, *, writing: bool) -> str:
+        if not self._files.beside and (closed := closed_part(path)):
             what = "this" if closed == path else closed
             return f"The sandbox runs code as another user (number {os.getuid()}), who may not read {what}."
+        if not writing:
+            return ""
         return (
             "The sandbox lets code write only in the working folder and in the folder for temporary files; "
-            f"kernel.write={place} would let it write there."
+            f"kernel.write={[place]!r} would let it write there."
         )
 
     def _granted(self) -> str:
-        paths = [one for one in (*self._wall["read"], *self._wall["write"]) if one != self._folder]
+        paths = [one for one in self._files.granted if one != self._folder]
         more = ["…"] if len(paths) > _MOST_NAMED else []
         return "".join(f", {one}" for one in [*paths[:_MOST_NAMED], *more])
-
-    def _grants(self) -> tuple[str, ...]:
-        return (self._folder, *self._wall["read"], *self._wall["write"])
-
-    def _shown(self, path: str) -> bool:
-        wall = self._wall
-        own = (*wall["read"], *wall["system"], sys.prefix, sys.base_prefix, *(one for one in sys.path if one))
-        return self._writable(path) or _below(path, own)
-
-    def _writable(self, path: str) -> bool:
-        if _below(path, (self._folder, *self._wall["write"])):
-            return True
-        places = ("/dev", "/proc") if self._wall["level"] == _LANDLOCK else ("/tmp", "/dev", "/proc")
-        return _below(path, (*places, *self._private())) and not _below(path, self._wall["read"])
-
-    def _private(self) -> Iterator[str]:
-        names = ("TMPDIR", "HOME", "MPLCONFIGDIR", "IPYTHONDIR", "XDG_CACHE_HOME", "JUPYTER_RUNTIME_DIR")
-        return (os.environ[name] for name in names if os.environ.get(name))
 
 
 def _encoding(error: BaseException) -> str:
@@ -216,6 +297,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             left += [one.__cause__, None if one.__suppress_context__ else one.__context__, *inner]
 
 
+def _browser(error: BaseException) -> str:
+    if type(error).__name__ not in _BROWSER_ERRORS and not _BROWSER.search(error_text(error)):
+        return ""
+    return (
+        "Browsers such as Chrome can't run in the sandbox, whatever is installed, so plotly's write_image can't: use "
+        "matplotlib, altair (with vl-convert) or HTML (write_html)."
+    )
+
+
 def _is_network(error: BaseException) -> bool:
     if isinstance(error, socket.gaierror):
         return True
@@ -223,8 +313,10 @@ def _is_network(error: BaseException) -> bool:
     if number in (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
         return True
     if number in (errno.EPERM, errno.EACCES) and getattr(error, "filename", None) is None:
-        return any(frame.filename.endswith(_NETWORK_FILES) for frame in _frames(error)) or "socket" in _line(error)
-    return bool(_NO_NAME.search(_text(error)))
+        return any(frame.filename.endswith(_NETWORK_FILES) for frame in last_frames(error)) or "socket" in failed_line(
+            error
+        )
+    return bool(_NO_NAME.search(error_text(error)))
 
 
 def _is_fork(error: BaseException) -> bool:
@@ -232,11 +324,11 @@ def _is_fork(error: BaseException) -> bool:
         return True
     if getattr(error, "errno", None) != errno.EAGAIN:
         return False
-    return any(frame.name in _FORKS for frame in _frames(error)[-2:]) or "fork" in _line(error)
+    return any(frame.name in _FORKS for frame in last_frames(error)[-2:]) or "fork" in failed_line(error)
 
 
 def _is_thread(error: BaseException) -> bool:
-    return isinstance(error, RuntimeError) and "can't start new thread" in _text(error)
+    return isinstance(error, RuntimeError) and "can't start new thread" in error_text(error)
 
 
 def _taken() -> int:
@@ -246,55 +338,6 @@ def _taken() -> int:
             return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _missing(error: BaseException) -> bool:
-    number = getattr(error, "errno", None)
-    return number == errno.ENOENT or (number is None and bool(_NO_PLACE.search(_text(error))))
-
-
-def _refused(error: BaseException) -> bool:
-    number = getattr(error, "errno", None)
-    return number in (errno.EACCES, errno.EROFS, errno.EPERM) or (
-        number is None and bool(_NOT_ALLOWED.search(_text(error)))
-    )
-
-
-def _paths(error: BaseException) -> list[str]:
-    """Return the files that an error is about, absolute."""
-    named = [getattr(error, name, None) for name in ("filename2", "filename")]  # where to comes first
-    found = [os.fsdecode(one) for one in named if isinstance(one, str | bytes | os.PathLike)]
-    try:
-        return [os.path.abspath(one) for one in found or _PATH.findall(_text(error))]
-    except OSError:  # the code removed the folder that it is in
-        return []
-
-
-def _closed(path: str) -> str:
-    """Return what of a path this user may not read: the first folder on the way, or the path; empty if none."""
-    names = path.split("/")
-    for depth in range(2, len(names) + 1):
-        above = "/".join(names[:depth])
-        mode = os.R_OK if above == path else os.X_OK
-        if os.path.exists(above) and not os.access(above, mode):
-            return above
-    return ""
-
-
-def _frames(error: BaseException) -> traceback.StackSummary:
-    return traceback.extract_tb(error.__traceback__)
-
-
-def _line(error: BaseException) -> str:
-    frames = _frames(error)
-    return frames[-1].line or "" if frames else ""
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return clip(str(error), _TEXT_CHARS)
-    except Exception:  # noqa: BLE001 - the exception is foreign code
-        return ""
 
 
 def _full(place: str) -> bool:
@@ -317,6 +360,31 @@ def _named(name: str, places: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _below(path: str, places: Iterable[str]) -> bool:
-    found = {path, os.path.realpath(path)}
-    return any(one == top or one.startswith(top.rstrip("/") + "/") for top in places for one in found)
+def _makes_folder(error: BaseException) -> bool:
+    return "mkdir(" in failed_line(error) or any(one.name in ("mkdir", "makedirs") for one in last_frames(error)[-1:])
+
+
+def _is_in(error: BaseException, parts: Iterable[str]) -> bool:
+    """Return whether an error comes from, or through, files whose names contain one of these parts."""
+    return any(part in frame.filename for frame in last_frames(error) for part in parts)
+
+
+def _absolute(path: str) -> str:
+    """Return a path from the root; empty if that can't be known."""
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the code removed the folder that it is in
+        return ""
+
+
+def _is_writing(error: BaseException, path: str) -> bool:
+    """Return whether what failed was to write: for reading, a missing file is no refused one."""
+    if writes(error):
+        return True
+    runs = any(frame.name in _FORKS for frame in last_frames(error)[-1:])
+    return is_refused(error) and not runs and (is_absent(path) or can_read(path))
+
+
+def _is_pattern(path: str, error: BaseException) -> bool:
+    """Return whether what an error names is a pattern of names."""
+    return glob.has_magic(path) and not isinstance(getattr(error, "filename", None), str)
