@@ -455,6 +455,26 @@ def test_a_file_of_the_home_folder_names_what_would_show_the_users(kernel, code)
     )
 
 
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+@pytest.mark.parametrize("granted", ["data", "data/2026", "data/2026/x.csv"])
+def test_a_granted_file_of_the_home_folder_is_named_where_it_lies(tmp_path, monkeypatch, level, granted):
+    home = tmp_path / "anna"
+    (home / "data" / "2026").mkdir(parents=True)
+    (home / "data" / "2026" / "x.csv").write_text("a\n1\n")
+    for one in (tmp_path, *home.rglob("*"), home):
+        one.chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    settings = KernelSettings(sandbox=level, read=(str(home / granted),))
+    with LocalKernel(tmp_path / "work", settings=settings) as opened:
+        try:
+            line = last_line(opened, "open(__import__('os').path.expanduser('~/data/2026/x.csv'))")
+        except SandboxError as error:
+            pytest.skip(str(error))
+
+    place = home / "data" / "2026" / "x.csv"
+    assert line == f"The sandbox gives code an empty home folder of its own; the user's file is {str(place)!r}."
+
+
 @pytest.mark.parametrize(
     ("module", "folder"), [("own_helpers", ""), ("own_package", "/src"), ("own_package.x", "/src")]
 )

@@ -84,6 +84,18 @@ class ReachableFiles:
                 return what, theirs + os.path.realpath(path)[len(os.path.realpath(own)) :]
         return None
 
+    def granted_home(self, below: str) -> str:
+        """Return the path of a file in the user's home folder that is granted; empty if none is.
+
+        Args:
+            below: Where it lies in that folder, which code is not told: begins with a slash.
+        """
+        ends = [below]
+        while len(ends) < _MOST_STEPS and (above := os.path.dirname(ends[-1])) != "/":
+            ends.append(above)
+        found = (one + below[len(end) :] for end in ends for one in self.granted if one.endswith(end))
+        return next(filter(os.path.exists, found), "")
+
 
 def can_read(path: str) -> bool:
     """Return whether a file or folder can be opened; what is neither counts by its rights.

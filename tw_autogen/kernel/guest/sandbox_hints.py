@@ -239,6 +239,8 @@ class Hints:
         files = self._files
         if missing and (own := files.stand_in(path)):
             what, named = own
+            if named.startswith("~") and (there := files.granted_home(named[1:])):
+                return f"The sandbox gives code an empty {what} of its own; the user's file is {there!r}."
             show = f"kernel.read={[named]!r} would show the user's"
             if writing:
                 named = named if place == path else os.path.dirname(named)
