@@ -181,6 +181,7 @@ def test_commands_of_a_notebook_are_run_and_heard(spec, folder, sandbox):
         code = "word = 'hi'\n!echo $word; echo there >&2; exit 3\nprint(_exit_code)"
         assert Asked(client, code).said.split() == ["hi", "there", "3"]
         assert Asked(client, "said = !echo kept\nsaid").said == "['kept']"
+        assert Asked(client, "!sleep 600 &").status == "error"
         assert Asked(client, "import os\nos.system('echo raw')").said.split() == ["raw", "0"]
 
 

@@ -144,7 +144,13 @@ def _has_terminals() -> bool:
 
 
 def _system(shell: Any, command: str) -> None:
-    """Run a `!command` with its output in a pipe; IPython's own way wants a terminal."""
+    """Run a `!command` with its output in a pipe; IPython's own way wants a terminal.
+
+    Raises:
+        OSError: it is to go on in the background, as in IPython's way.
+    """
+    if command.rstrip().endswith("&"):
+        raise OSError("a command that goes on in the background is started with subprocess.Popen, not with `!`")
     with subprocess.Popen(
         shell.var_expand(command, depth=1),
         shell=True,
