@@ -20,17 +20,22 @@ def is_working_folder(folder: Path) -> bool:
     """
     if folder.name != FILES:
         return False
-    path = folder.parent / JOURNAL
+    by_descriptor = os.open in os.supports_dir_fd
+    above, opened = -1, -1
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        if by_descriptor:
+            above = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        path, at = (JOURNAL, {"dir_fd": above}) if by_descriptor else (str(folder.parent / JOURNAL), {})
+        if not stat.S_ISREG(os.stat(path, follow_symlinks=False, **at).st_mode):
             return False
         flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)  # whoever made it may exchange it
-        journal = os.open(path, os.O_RDONLY | flags)
+        opened = os.open(path, os.O_RDONLY | flags, **at)
+        return stat.S_ISREG(os.fstat(opened).st_mode) and _FIRST in os.read(opened, _MOST_BYTES)
     except PermissionError:  # another user's
         return True
     except OSError:
         return False
-    try:
-        return stat.S_ISREG(os.fstat(journal).st_mode) and _FIRST in os.read(journal, _MOST_BYTES)
     finally:
-        os.close(journal)
+        for one in (above, opened):
+            if one >= 0:
+                os.close(one)

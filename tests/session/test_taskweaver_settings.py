@@ -187,7 +187,7 @@ def test_relative_paths_are_those_of_the_projects_file(read, tmp_path, monkeypat
 
     recall, session = found.read("recall", RecallSettings), found.read("session", SessionSettings)
     assert recall.planner_examples == str(tmp_path / "mine")
-    assert recall.code_examples == str(tmp_path / "../ours")
+    assert recall.code_examples == str(tmp_path.parent / "ours")
     assert recall.experience == ""
     assert (session.workspace, session.role_folder) == (str(tmp_path / "work"), "/elsewhere/roles")
     index = found.of_role("document_retriever", ["index"])["index"]

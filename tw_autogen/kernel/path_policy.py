@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import stat
@@ -271,7 +270,7 @@ def check_granted(
 ) -> dict[str, Kept]:
     """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
 
-    Each link on the way to a path is read once; everything is asked of where it leads then, or of what is pinned.
+    Each link on the way to a path is read once, when it is pinned; everything is asked of where it led then.
 
     Args:
         settings: `read` and `write` say what is granted.
@@ -294,8 +293,7 @@ def check_granted(
             if not Path(one).expanduser().exists():
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
             try:
-                look = functools.partial(_granted, one, settings)
-                real = pinned.looked_at(one, look) if pinned is not None else look()
+                real = pinned.checked(one) if pinned is not None else _granted(one, settings)
             except ConfigError as error:
                 raise ConfigError(f"kernel.{key}: {error}") from error
             names = mounted_names(str(real)) if settings.sandbox != OFF else []

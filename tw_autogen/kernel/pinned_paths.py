@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.launcher.readable_files import LISTED
+from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.named_folders import granted_path
 from tw_autogen.safe_folder import KeptFolder, SafeFolder, remove_folder
 
 _FILE = (0, 0)
@@ -37,7 +39,7 @@ class PinnedPaths:
         self._first: dict[str, str] = {}
         self._real: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}
-        self._looked: set[str] = set()
+        self._refused: dict[str, str] = {}
         self._kept: KeptFolder | None = None
         _make_missing(str(folder))
         self._keep()
@@ -55,7 +57,7 @@ class PinnedPaths:
         """
         for given in map(str, paths):  # settings made in Python may hold a `Path`
             if given not in self._real:
-                path = os.path.realpath(os.path.expanduser(given))
+                path = self._walked(given)
                 if self._first.setdefault(given, path) != path:
                     raise ConfigError(
                         f"{given} leads over a link to {path} since the settings that grant it were read, so code is "
@@ -66,31 +68,37 @@ class PinnedPaths:
                     self._real[given] = f"{path}{LISTED}" if given.endswith(LISTED) else path
                     self._known.setdefault(path, found)
 
+    def _walked(self, given: str) -> str:
+        """Return where a path leads, each link read once; note it if code could have made one."""
+        path = Path(given).expanduser()
+        if self._settings.sandbox != OFF:
+            try:
+                return str(granted_path(path, writable=self._settings.write, distrusted=()))
+            except ConfigError as error:
+                self._refused.setdefault(given, str(error))
+        return os.path.realpath(path)
+
     def real(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths as they were resolved first; those that have led to nothing so far are left out."""
         named = tuple(map(str, paths))
         self.add(named)
         return tuple(self._real[one] for one in named if one in self._real)
 
-    def looked_at(self, given: str, look: Callable[[], Path]) -> Path:
-        """Return where a path led first; before it is granted, `look` has to say that it leads there over no bad link.
+    def checked(self, given: str) -> Path:
+        """Return where a path led first.
 
         Args:
             given: The path, as the settings have it.
-            look: Returns where it leads now, or raises an error.
 
         Raises:
-            ConfigError: it leads elsewhere, or as `look` says.
+            ConfigError: over a link that code could have made, or there is nothing.
         """
         given = str(given)
-        if given not in self._looked:
-            real = look()
-            if [one.removesuffix(LISTED) for one in self.real((given,))] != [str(real)]:
-                raise ConfigError(
-                    f"{given} leads to {real} now, and led elsewhere when it was taken down to be granted; look at who "
-                    "writes there, and start again"
-                )
-            self._looked.add(given)
+        self.add((given,))
+        if given in self._refused:
+            raise ConfigError(self._refused[given])
+        if given not in self._real:
+            raise ConfigError(f"{given} does not exist any more")
         return Path(self._real[given])
 
     def granted(self) -> KernelSettings:
