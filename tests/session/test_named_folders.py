@@ -10,7 +10,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file, named_folder
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import SafeFolder, held_folder
 from tw_autogen.session import request_inputs
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session_layout import is_working_folder
@@ -386,3 +386,21 @@ def test_what_stands_for_a_journal_is_not_read_if_it_is_no_plain_file(tmp_path, 
         (tmp_path / "events.jsonl").symlink_to("/proc/self/fd/0")
 
     assert not is_working_folder(tmp_path / "files")
+
+
+def test_a_link_that_comes_while_a_folder_is_made_is_named(tmp_path, monkeypatch):
+    """Plays what code of another process's kernel, which may write above the folder, does between two looks."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "private").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    make = SafeFolder.make_folder
+
+    def make_and_lose(folder, name, **how):
+        made = make(folder, name, **how)
+        (tmp_path / "here" / "made").rename(tmp_path / "gone")
+        (tmp_path / "here" / "made").symlink_to(tmp_path / "private")
+        return made
+
+    monkeypatch.setattr(SafeFolder, "make_folder", make_and_lose)
+    with pytest.raises(PermissionError, match="made is a link, which code may have made; name the folder"):
+        held_folder("made")

@@ -58,18 +58,25 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
             try:
                 folder.make_folder(part)
             except PermissionError as error:
-                if (base / part).is_symlink():
-                    why = f"{base / part} is a link, which code may have made; name the folder that it leads to"
-                    raise PermissionError(errno.EPERM, why, str(full)) from None
-                raise error from None
-        held = folder.open_folder(name)
+                raise _link_error(base / part, full) or error from None
+        try:
+            held = folder.open_folder(name)
+        except OSError as error:  # code may have put a link there since
+            raise _link_error(base / name, full) or error from None
     held.path = full
     return held
 
 
 def _refuse_link_of_code(full: Path) -> None:
     """Refuse a path above whose last folder there is a link where code works, wherever that leads."""
-    for link in walk_links(full.parent)[1]:
-        if any(one in KERNEL_FOLDERS or is_working_folder(one) for one in Path(link).parents):
-            why = f"{link} is a link, which code may have made; name the folder that it leads to"
-            raise PermissionError(errno.EPERM, why, str(full))
+    for link in map(Path, walk_links(full.parent)[1]):
+        if any(one in KERNEL_FOLDERS or is_working_folder(one) for one in link.parents):
+            raise _link_error(link, full) or PermissionError(errno.EPERM, "changed while it was looked at", str(full))
+
+
+def _link_error(path: Path, full: Path) -> PermissionError | None:
+    """Return what to raise where a link is in the way of a folder; None: it is no link."""
+    if not path.is_symlink():
+        return None
+    why = f"{path} is a link, which code may have made; name the folder that it leads to"
+    return PermissionError(errno.EPERM, why, str(full))
