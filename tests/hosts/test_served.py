@@ -1,6 +1,7 @@
 """Servers of the host around an agent: kernels are found by the ids of their protocols."""
 
 import asyncio
+import importlib
 import threading
 import uuid
 
@@ -26,6 +27,16 @@ class Counts(Role):
 
     def close(self):
         pass
+
+
+async def say(stream, thread, text):
+    """Say something in a thread of an AG-UI stream; return the events."""
+    core = importlib.import_module("ag_ui.core")
+    asked = core.RunAgentInput(
+        thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
+        messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
+    )  # fmt: skip
+    return "".join([event async for event in stream.dispatch(asked)])
 
 
 @pytest.fixture
@@ -77,7 +88,7 @@ def test_requests_of_one_a2a_context_share_a_session_and_others_do_not(worker):
 
 def test_what_a_function_keeps_for_one_client_is_not_shown_to_another(tmp_path):
     pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
-    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
 
     @with_context
     def note(text: str, context_variables: dict) -> str:
@@ -95,20 +106,14 @@ def test_what_a_function_keeps_for_one_client_is_not_shown_to_another(tmp_path):
         def close(self):
             pass
 
-    async def ask(thread, text):
-        asked = core.RunAgentInput(
-            thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
-            messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
-        )  # fmt: skip
-        return "".join([event async for event in stream.dispatch(asked)])
-
     with conversable.TaskWeaverAgent(
         model=ScriptedModel([]), llm_config=False, roles=[lambda: Keeps()], workspace=tmp_path
     ) as agent:
         agent.context_variables["lock"] = threading.Lock()  # can't be copied
         stream = conversable.ag_ui_stream(agent)
         said = [
-            asyncio.run(ask(*one)) for one in (("ann", "SECRET"), ("bob", "other"), ("ann", "more"), ("bob", "last"))
+            asyncio.run(say(stream, *one))
+            for one in (("ann", "SECRET"), ("bob", "other"), ("ann", "more"), ("bob", "last"))
         ]
         kept = agent.context_variables.to_dict()
 
@@ -120,21 +125,14 @@ def test_what_a_function_keeps_for_one_client_is_not_shown_to_another(tmp_path):
 
 def test_the_board_of_one_client_is_not_shown_to_another(tmp_path):
     pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
-    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
     model = ScriptedModel([plans(f"Done {number}.", to="User", plan=f"1. step {number}") for number in range(3)])
     with conversable.SharedSession(workspace=tmp_path) as shared:
         planner = conversable.PlannerAgent(model=model, llm_config=False, session=shared)
         conversable.CodeInterpreterAgent(model=model, llm_config=False, session=shared)
         stream = conversable.ag_ui_stream(planner)
 
-        async def ask(thread, text):
-            asked = core.RunAgentInput(
-                thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
-                messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
-            )  # fmt: skip
-            return "".join([event async for event in stream.dispatch(asked)])
-
-        said = [asyncio.run(ask(*one)) for one in (("ann", "ANNS"), ("bob", "BOBS"), ("bob", "again"))]
+        said = [asyncio.run(say(stream, *one)) for one in (("ann", "ANNS"), ("bob", "BOBS"), ("bob", "again"))]
 
     assert ["ANNS" in one or "step 0" in one for one in said[1:]] == [False, False]
     assert "step 1" in said[2]
@@ -161,16 +159,9 @@ def test_a_client_that_nobody_knows_is_not_told_the_context_ids_of_others(worker
 
 def test_runs_of_one_ag_ui_thread_share_a_session_and_others_do_not(worker):
     pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
-    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
     stream = conversable.ag_ui_stream(worker)
 
-    async def ask(thread):
-        asked = core.RunAgentInput(
-            thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
-            messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content="count")],
-        )  # fmt: skip
-        return "".join([event async for event in stream.dispatch(asked)])
-
-    said = [asyncio.run(ask(one)) for one in ("ann", "bob", "ann")]
+    said = [asyncio.run(say(stream, one, "count")) for one in ("ann", "bob", "ann")]
 
     assert ["number 1" in said[0], "number 1" in said[1], "number 2" in said[2]] == [True] * 3

@@ -16,10 +16,10 @@ from tw_autogen.kernel.kernel_folders import Kept, protected_in, used_by_name
 from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.mounted_names import mounted_names
-from tw_autogen.kernel.pinned_paths import PinnedPaths
+from tw_autogen.kernel.pinned_paths import PinnedPaths, resolved_grant
 from tw_autogen.kernel.sandbox_levels import standing
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.named_folders import granted_path, named_folder
+from tw_autogen.named_folders import named_folder
 from tw_autogen.private_files import cache_folder
 from tw_autogen.safe_folder import is_protected
 from tw_autogen.trust_store import config_folder, state_folder
@@ -293,7 +293,7 @@ def check_granted(
             if not Path(one).expanduser().exists():
                 raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
             try:
-                real = pinned.checked(one) if pinned is not None else _granted(one, settings)
+                real = pinned.checked(one) if pinned is not None else resolved_grant(one, settings)
             except ConfigError as error:
                 raise ConfigError(f"kernel.{key}: {error}") from error
             names = mounted_names(str(real)) if settings.sandbox != OFF else []
@@ -314,17 +314,6 @@ def check_granted(
             if folder and (why := shut_off_reason(folder, real, settings)):
                 raise ConfigError(f"kernel.{key}: {one} holds {folder}, where code runs, and {why}, or leave it out")
     return kept
-
-
-def _granted(path: str, settings: KernelSettings) -> Path:
-    """Return where a path of `kernel.read` or `kernel.write` leads, absolute and without links.
-
-    Raises:
-        ConfigError: over a link that code could have made, where there is a wall.
-    """
-    if settings.sandbox == OFF:
-        return Path(path).expanduser().resolve()
-    return granted_path(Path(path).expanduser(), writable=settings.write, distrusted=())
 
 
 def _protected(

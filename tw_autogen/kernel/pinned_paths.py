@@ -70,13 +70,11 @@ class PinnedPaths:
 
     def _walked(self, given: str) -> str:
         """Return where a path leads, each link read once; note it if code could have made one."""
-        path = Path(given).expanduser()
-        if self._settings.sandbox != OFF:
-            try:
-                return str(granted_path(path, writable=self._settings.write, distrusted=()))
-            except ConfigError as error:
-                self._refused.setdefault(given, str(error))
-        return os.path.realpath(path)
+        try:
+            return str(resolved_grant(given, self._settings))
+        except ConfigError as error:
+            self._refused.setdefault(given, str(error))
+            return os.path.realpath(os.path.expanduser(given))
 
     def real(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths as they were resolved first; those that have led to nothing so far are left out."""
@@ -158,6 +156,21 @@ class PinnedPaths:
             pass
         except OSError as error:
             raise ConfigError(f"{self.folder}: {error.strerror}") from error
+
+
+def resolved_grant(path: str, settings: KernelSettings) -> Path:
+    """Return where a path of `kernel.read` or `kernel.write` leads, absolute and without links.
+
+    Args:
+        path: As the settings have it; `~` is replaced.
+        settings: `sandbox` and `write` say whether, and where, code could have made a link.
+
+    Raises:
+        ConfigError: over a link that code could have made, where there is a wall.
+    """
+    if settings.sandbox == OFF:
+        return Path(path).expanduser().resolve()
+    return granted_path(Path(path).expanduser(), writable=settings.write, distrusted=())
 
 
 def remove_same(folder: Path, known: tuple[int, int] | None) -> None:
