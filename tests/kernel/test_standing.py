@@ -79,6 +79,27 @@ def test_processes_that_code_starts_import_what_the_user_has_installed(tmp_path,
         assert kernel.execute(code, seconds=60).result == "''"
 
 
+@pytest.mark.parametrize("sandbox", ["namespaces", "landlock", "bubblewrap"])
+def test_fonts_of_the_user_can_be_read_and_nothing_beside_them(sandbox, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    for name in (".fonts/a.ttf", ".local/share/fonts/b/b.otf", ".local/share/keyrings/login.keyring"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("text")
+    for one in (tmp_path, *tmp_path.rglob("*")):
+        one.chmod(0o755)  # the one that code runs as may be another
+    (home / "Library").mkdir()
+    (home / "Library" / "Fonts").symlink_to(home / ".local")
+    monkeypatch.setenv("HOME", str(home))
+    with LocalKernel(settings=KernelSettings(sandbox=sandbox, warm=0), pool=KernelPool()) as kernel:
+        try:
+            fonts = f"[open({str(home)!r} + one).read() for one in ('/.fonts/a.ttf', '/.local/share/fonts/b/b.otf')]"
+            assert kernel.execute(fonts, seconds=60).result == "['text', 'text']"
+        except SandboxError as error:
+            pytest.skip(str(error))
+        for name in (".local/share/keyrings/login.keyring", "Library/Fonts/share/keyrings/login.keyring"):
+            assert kernel.execute(f"open({str(home / name)!r})", seconds=60).error
+
+
 def test_without_one_it_says_so():
     with LocalKernel(settings=KernelSettings(sandbox="off")) as kernel:
         assert kernel.where.endswith("no sandbox (kernel.sandbox='off'): code may do what this user may do")

@@ -66,6 +66,8 @@ _SHARED = (
     *(f"share/{name}" for name in _OF_PACKAGES),
 )
 """What is an interpreter's in its folder, what `venv` and `uv` leave beside it, and what its packages bring along."""
+_FONTS = (".fonts", ".local/share/fonts", "Library/Fonts")
+"""Folders of the home folder whose fonts matplotlib's list names."""
 _HOLD_KEYS = (".local/share", ".local/state")
 """Folders of the home folder in which programs keep keys, an interpreter's folder or not."""
 
@@ -79,7 +81,7 @@ def environment_paths(
     written: Sequence[str] = (),
     seen: dict[str, int] | None = None,
 ) -> list[str]:
-    """Return what of an interpreter's folders code may read.
+    """Return what of an interpreter's folders code may read, and the user's fonts.
 
     Args:
         paths: Where modules come from.
@@ -110,6 +112,8 @@ def environment_paths(
     for path in own:
         if not _holds(path, home):
             kept += _own_parts(path, os.path.realpath(home))
+    fonts = [os.path.join(os.path.realpath(home), name) for name in _FONTS]
+    kept += [one for one in fonts if os.path.isdir(one) and resolve(one, written) == one]
     return list(dict.fromkeys([*kept, *brought]))
 
 
