@@ -230,7 +230,8 @@ TABLE = {  # fmt: off
     "UTF-16": ("a.csv", GERMAN.encode("utf-16"), ["encoding='utf-16'", "Köln"], []),
     "Mac letters": (
         "a.csv", "ville,n\nPérigueux,1\nHyères,2\nBesançon,3\n".encode("mac_roman"),
-        ["CSV, mac_roman: 3 rows", "encoding='mac_roman'", "Périgueux"], ["or an encoding of other"],
+        ["CSV, mac_roman (guessed by its letters): 3 rows", "encoding='mac_roman'", "Périgueux"],
+        ["or an encoding of other"],
     ),
     "Windows letters and signs": (
         "a.csv", "name,n\nDušan’s,1\ntotal‡,2\nš–ž,3\nBjörn,4\nmüßig™,5\n".encode("cp1252"), ["'cp1252'"], ["mac"],
@@ -388,6 +389,43 @@ TABLE = {  # fmt: off
         ["2 rows x 2 columns", "no header cells: without header=0 its first row is data"],
         [],
     ),
+    "names of rows": (
+        "a.csv",
+        '"mpg","cyl"\n"Mazda",21.0,6\n"Fiat",32.4,4\n',
+        ["'mpg': float, 21.0 … 32.4", "'Mazda', 'Fiat', … begin its rows", "takes them for the index"],
+        ["usecols", "more values"],
+    ),
+    "an empty value at each end": (
+        "a.csv", "a,b\n1,2,\n3,4,\n", ["'a': int, 1 … 3", "usecols=range(2)"], ["index"]
+    ),
+    "dates without zeros": (
+        "a.csv", "d,n\n2024-1-9,1\n2024-1-10,2\n2024-12-1,3\n2024-2-1,4\n", ["2024-1-9 … 2024-12-1"], []
+    ),
+    "times in several zones": (
+        "a.csv",
+        "t,n\n2024-03-30T23:30:00-05:00,1\n2024-03-31T00:10:00+09:00,2\n2024-03-31T03:00:00Z,3\n",
+        ["2024-03-31T00:10:00+09:00 … 2024-03-30T23:30:00-05:00"],
+        [],
+    ),
+    "English thousands and semicolons": (
+        "a.csv",
+        "id;n\n1;1,234\n2;12,345,678\n3;1,234.56\n",
+        ["'n': float, 1,234 … 12,345,678", "sep=';', thousands=','"],
+        ["decimal"],
+    ),
+    "commas before three decimals": (
+        "a.csv", 'id,n\n1,"0,567"\n2,"1,234"\n3,"2,500"\n', ["3 with a decimal comma"], ["thousands"]
+    ),
+    "points between thousands only": (
+        "a.csv",
+        "id;n\nA;1.234\nB;1.234.567\nC;987\n",
+        ["'n': int, 987 … 1.234.567", "decimal=',', thousands='.'"],
+        [],
+    ),
+    "integers beyond 53 bits": (
+        "a.csv", "n\n1749000000000000001\n1749000000000000003\n1749000000000000002\n",
+        ["1749000000000000001 … 1749000000000000003, all different"], [],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -414,6 +452,12 @@ LETTERS = {
     "big5": "日期,城市,銷售額\n2024-01-01,臺北,1200\n2024-01-02,高雄,900\n2024-01-03,臺中,700\n",
     "cp1251": "дата,город,продажи\n2024-01-01,Москва,1200\n2024-01-02,Казань,900\n2024-01-03,Самара,700\n",
     "cp1253": "ημερομηνία,πόλη,πωλήσεις\n2024-01-01,Αθήνα,1200\n2024-01-02,Πάτρα,900\n",
+    "cp1250": "město,Počet,Část\nPlzeň,5,Bory\nČeské Budějovice,7,Kroměříž\n",
+    "cp1254": "şehir,adet,Bölge\nİstanbul,5,Ege\nÇanakkale,7,Muğla\n",
+    "cp1257": "miestas,n,Šalis\nPanevėžys,5,Šiauliai\nKėdainiai,7,Ąžuolų\n",
+    "iso8859_2": "miasto,Ilość,Źródło\nŁódź,5,Ż\nŚwidnica,7,Częstochowa\n",
+    "cp850": "ort,Größe,Länge\nKöln,5,Müller\nGießen,7,Grün\n",
+    "mac_roman": "ort,Größe,Länge\nKöln,5,Müller\nGießen,7,Grün\n",
     "cp1252": "Datum,Straße,Größe\n2024-01-01,Königsweg,12\n2024-01-02,Ährenweg,3\n",
 }
 
@@ -428,6 +472,31 @@ def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path
     assert encoding in found["headline"]
     assert found["columns"] == head.split(",")
     assert f"encoding='{encoding}'" in "\n".join(found["lines"])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("cp1252", "São Paulo,München,Malmö,København,Logroño,Orléans,Reykjavík,Forlì,Besançon"),
+        ("cp1252", "Þórshöfn,Ísafjörður,Hafnarfjörður"),
+        ("cp1252", "it’s “fine” – ‘ok’… 5 €,±3 µm,½ m²,20 °C"),
+    ],
+)
+def test_texts_of_the_west_are_read_as_such(encoding, text, tmp_path):
+    (tmp_path / "a.csv").write_bytes(
+        f"name,n\n{''.join(f'{one},1{chr(10)}' for one in text.split(','))}".encode(encoding)
+    )
+
+    told = describe(tmp_path, "a.csv")[0]["a.csv"]
+
+    assert f"CSV, {encoding}: " in told
+    assert text.split(",")[0] in told
+
+
+def test_an_encoding_that_the_letters_do_not_tell_is_named_with_the_other(tmp_path):
+    (tmp_path / "a.csv").write_bytes("város,n\nGyőr,5\nHódmezővásárhely,7\nPécs,2\n".encode("cp1250"))
+
+    assert "CSV, cp1252 or cp1250, which its letters don't tell: " in describe(tmp_path, "a.csv")[0]["a.csv"]
 
 
 TOTALS = (
@@ -458,6 +527,25 @@ def test_the_rows_of_a_large_file_are_estimated_from_its_beginning(tmp_path):
     told = describe(tmp_path, "a.csv")[0]["a.csv"]
 
     assert "CSV: about 30000000 rows x 2 columns, judged by its first 31250 rows" in told
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+def test_the_rows_of_a_file_that_is_counted_are_told_exactly(end, last, tmp_path):
+    rows = [f"{at},some words of a name {at}" for at in range(300_000)]
+    (tmp_path / "a.csv").write_bytes((end.join(["id,name", *rows]) + end * last).encode())
+
+    assert "CSV: about 300000 rows x 2 columns" in describe(tmp_path, "a.csv")[0]["a.csv"]
+
+
+def test_rows_of_several_lines_are_counted_as_rows_and_the_last_one_may_be_cut(tmp_path):
+    rows = [f'{at},"Good.\nI liked it.\n\nAgain {at}.",{at % 5}' for at in range(60_000)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,text,stars", *rows]))
+
+    told = describe(tmp_path, "a.csv")[0]["a.csv"]
+
+    assert "CSV: about 60000 rows x 3 columns" in told
+    assert not [one for one in ("missing", "fewer values", "blanks around") if one in told]
 
 
 def describe(folder, *names):
@@ -553,6 +641,92 @@ def test_a_database_is_told_table_by_table(tmp_path):
     assert "table 'odd name': 1 rows x 2 columns" in told
     assert "'val': REAL, always 2.5" in told
     assert "primary key: 'id'" in told
+
+
+def workbook(path, rows):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+def test_cells_of_a_workbook_are_told_as_pandas_reads_them(tmp_path):
+    day = datetime.datetime(2024, 1, 5)
+    rows = [["day", "text", "share", "mixed"], [day, "2024-01-05", 0.5, day], [day, "2024-01-06", "#DIV/0!", "later"]]
+    workbook(tmp_path / "a.xlsx", rows)
+
+    told, read = describe(tmp_path, "a.xlsx")[0]["a.xlsx"], pd.read_excel(tmp_path / "a.xlsx")
+
+    assert "'day': dates, no text, 2024-01-05 00:00:00 … 2024-01-05 00:00:00" in told
+    assert "'text': date text YYYY-MM-DD, 2024-01-05 … 2024-01-06" in told
+    assert "'share': float, always 0.5, 1 missing" in told
+    assert "cells with an error, which pandas reads as nan: #DIV/0! 1" in told
+    assert "'mixed': date" not in told
+    assert read["day"].dtype.kind == "M"
+    assert read["share"].isna().sum() == 1
+
+
+def test_the_size_that_a_workbook_says_of_itself_is_not_believed(tmp_path):
+    workbook(tmp_path / "a.xlsx", [["a", "b", "c"], *([at, at + 1, at + 2] for at in range(20))])
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as book, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as wrong:
+        for one in book.namelist():
+            wrong.writestr(one, book.read(one).replace(b'<dimension ref="A1:C21"', b'<dimension ref="A1"'))
+
+    told = describe(tmp_path, "b.xlsx")[0]["b.xlsx"]
+
+    assert "20 rows x 3 columns" in told
+    assert "'c': int, 2 … 21" in told
+
+
+def test_sheets_tables_and_columns_that_are_not_looked_at_are_counted(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for at in range(44):
+        book.create_sheet(f"S{at}").append(["a"])
+    book.active.append([f"x{at}y" for at in range(1200)])
+    book.active.append(list(range(1200)))
+    book.save(tmp_path / "a.xlsx")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        for at in range(45):
+            database.execute(f"CREATE TABLE t{at:02} (a)")
+
+    told = describe(tmp_path, "a.xlsx", "a.db")[0]
+
+    assert "workbook with 45 sheets" in told["a.xlsx"]
+    assert "1 rows x 1200 columns" in told["a.xlsx"]
+    assert "15 more sheets, not looked at: 'S29', " in told["a.xlsx"]
+    assert "15 more tables, not looked at: 't30', " in told["a.db"]
+
+
+def test_folders_of_an_archive_are_no_files(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("data/", "")
+        archive.writestr("data/a.csv", "x")
+
+    assert "ZIP archive of 1 file\n" in describe(tmp_path, "a.zip")[0]["a.zip"]
+
+
+def test_texts_that_mean_nothing_are_texts_where_the_file_knows_nulls(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"land": ["NA", "DE", None], "note": ["", "x", ""]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        frame.to_sql("t", database, index=False)
+
+    for told in describe(tmp_path, "a.parquet", "a.db")[0].values():
+        assert re.search(r"'land': \S+, all different: 'NA', 'DE', 1 missing$", told, re.MULTILINE), told
+        assert re.search(r"'note': \S+, 2 values: '' \(2\), 'x' \(1\)$", told, re.MULTILINE), told
+
+
+def test_an_index_that_pandas_has_written_is_no_column(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"v": [1, 2]}, index=pd.Index(["x", "y"], name="key")).to_parquet(tmp_path / "a.parquet")
+
+    told = describe(tmp_path, "a.parquet")[0]["a.parquet"]
+
+    assert "2 rows x 1 columns" in told
+    assert "the index that pandas makes, no column: 'key': " in told
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather"])

@@ -1,9 +1,13 @@
 """Files that a request only names are described and readable as given ones are. Scripted models, fake kernels."""
 
+import contextlib
+import sqlite3
+
 import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Round, file_names
+from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.planner import Planner
@@ -190,3 +194,28 @@ def test_a_link_to_another_folder_that_comes_later_is_not_followed(session, user
         session.ask(f"sum of revenue in {name}?")
         assert "similar" not in session.told()
     assert not (session.folder / "sales.csv").exists()
+
+
+def written_log(folder):
+    """Make a database whose last row is in its log alone; return the connection that keeps it there."""
+    shop = sqlite3.connect(folder / "shop.db")
+    shop.execute("PRAGMA journal_mode=wal")
+    shop.execute("CREATE TABLE t (a)")
+    shop.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shop.execute("INSERT INTO t VALUES (1)")
+    shop.commit()
+    return shop
+
+
+@pytest.mark.parametrize("how", ["named", "given"])
+def test_a_database_of_which_a_part_is_in_its_log_is_an_error_that_names_a_way(session, users, how):
+    with contextlib.closing(written_log(users)):
+        with pytest.raises(
+            ConfigError, match=r"shop\.db: what was written last is still in .*shop\.db-wal.*VACUUM INTO"
+        ):
+            session.ask("Sum of a in shop.db?", files=[users / "shop.db"] if how == "given" else [])
+        assert list(session.folder.iterdir()) == []
+
+    session.ask("Sum of a in shop.db?")
+
+    assert "table 't': 1 rows" in session.told()

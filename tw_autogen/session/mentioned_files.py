@@ -11,9 +11,10 @@ import stat
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
+from typing import BinaryIO
 
 from tw_autogen.conversation import file_names, is_document
-from tw_autogen.errors import near_files
+from tw_autogen.errors import ConfigError, near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session.answer import Answer
@@ -21,6 +22,7 @@ from tw_autogen.session.answer_files import AnswerFiles
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
+_SQLITE = b"SQLite format 3\0"
 _MOST_NAMED = 20
 _NAME_CHARS = 200
 _MOST_LOOKS = 2000
@@ -44,6 +46,22 @@ class RequestFiles:
     placed: tuple[Path, ...] = ()
     missing: tuple[str, ...] = ()
     note: str = ""
+
+
+def unwritten_reason(file: BinaryIO, path: Path) -> str:
+    """Return why a copy of a file would lack what was written to it; empty: it would not.
+
+    Args:
+        file: The file, at its beginning; it is read from.
+        path: Where it lies; an SQLite database has its log beside it.
+    """
+    log = f"{path}-wal"
+    if file.read(len(_SQLITE)) != _SQLITE or not os.path.exists(log) or not os.path.getsize(log):
+        return ""
+    return (
+        f"{path}: what was written last is still in {log}, and would be missing without a word; close the programs "
+        f"that use it, or give a copy that SQLite makes: sqlite3 {path.name} \"VACUUM INTO 'copy.db'\""
+    )
 
 
 class NamedFiles:
@@ -120,6 +138,9 @@ class NamedFiles:
                 info = users.info(relative)
                 if not stat.S_ISREG(info.st_mode):
                     return None
+                with users.open_file(relative) as source:
+                    if reason := unwritten_reason(source, self._users / relative):
+                        raise ConfigError(reason)
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative
                     return real if os.access(real, os.R_OK) and self._show(real) else None

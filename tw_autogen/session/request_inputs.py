@@ -26,7 +26,7 @@ from tw_autogen.named_folders import is_code_folder, leads_out_reason, private_r
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
+from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles, unwritten_reason
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
@@ -221,6 +221,8 @@ def place_inputs(
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             size = os.fstat(given.fileno()).st_size
+            if reason := unwritten_reason(given, path):
+                raise ConfigError(reason)
         known = all(_name_below(path, one) is None for one in distrusted)
         here = _name_in(path, folder)
         large = size > LARGE_BYTES and _place_of_code(path)[0] is None and not here

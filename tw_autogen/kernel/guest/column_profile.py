@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+NO_VALUE = "\0"
+"""Stands for a missing value of a file that tells these from texts, such as a NULL."""
+NULLS = frozenset([NO_VALUE])
 MISSING = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA"]
     + ["NULL", "NaN", "None", "n/a", "nan", "null"]
@@ -17,7 +20,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _CODE = re.compile(r"0\d+")
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,.])\d{3}")
 _FORMS = (
-    ("with ',' between thousands", re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,12}(?:\.\d{0,30})?")),
+    ("with ',' between thousands", re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3}){1,12}(?:\.\d{0,30})?")),
     ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%")),
     ("with a currency", re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,]{0,30} ?[€£$]")),
     ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?")),
@@ -60,6 +63,8 @@ _DATES = (
     ("/", re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?( ?[AP]M)?)?", re.IGNORECASE)),
     (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?)?")),
 )
+_MOMENT = re.compile(r"(\d{4})[-/](\d\d?)(?:[-/](\d\d?))?(?:[ T](\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?)?")
+_OFFSET = re.compile(r":.*([+-])(\d\d):?(\d\d)$")
 _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
 _FEW_VALUES, _FEW_CHARS = 12, 160
@@ -86,6 +91,8 @@ class Column:
         low: The least number, if it has numbers.
         high: The greatest.
         dates: The first and the last day, month or year, in the form of ISO 8601, if it has dates of one form.
+        missing: What stands for a missing value.
+        sampled: There are more values than those that were looked at.
     """
 
     name: str
@@ -96,6 +103,8 @@ class Column:
     high: float | None = None
     plain: bool = False
     dates: tuple[str, str] | None = None
+    missing: frozenset[str] = MISSING
+    sampled: bool = False
 
     @property
     def line(self) -> str:
@@ -105,7 +114,7 @@ class Column:
     @property
     def values(self) -> set[str]:
         """Return the texts that are not missing, blanks cut off."""
-        return {text.strip() for text in self.counts if text.strip() not in MISSING}
+        return {text.strip() for text in self.counts if text.strip() not in self.missing}
 
 
 def profile_columns(
@@ -115,6 +124,7 @@ def profile_columns(
     decimal: str = ".",
     thousands: str = "",
     kinds: Mapping[str, str] | None = None,
+    missing: frozenset[str] = MISSING,
 ) -> list[Column]:
     """Return what the values of each column are.
 
@@ -124,11 +134,13 @@ def profile_columns(
         decimal: Sign in front of decimals.
         thousands: Sign between groups of three digits; empty: none.
         kinds: Of columns whose type the file itself says.
+        missing: What stands for a missing value.
     """
     found = []
     for at, name in enumerate(names):
         counts = Counter([row[at] if at < len(row) else "" for row in rows])
         column = Column(name, counts)
+        column.missing = missing
         _judge(column, decimal, thousands)
         if kinds and name in kinds:
             column.kind = kinds[name]
@@ -164,7 +176,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
     words = [f"{columns[0].name!r} … {columns[-1].name!r}: {len(columns)} columns, {kinds}"]
     if lows and highs:
         words.append(f"{_number(min(lows))} … {_number(max(highs))}")
-    missing = [sum(n for text, n in one.counts.items() if text in MISSING) for one in columns]
+    missing = [sum(n for text, n in one.counts.items() if text in one.missing) for one in columns]
     if any(missing):
         words.append(f"{min(missing)}–{max(missing)} missing each")
     return ", ".join(words)
@@ -173,7 +185,7 @@ def _folded_line(columns: Sequence[Column]) -> str:
 def _judge(column: Column, decimal: str, thousands: str) -> None:
     counts = column.counts
     total = sum(counts.values())
-    gone = {text: n for text, n in counts.items() if text in MISSING}  # one of blanks is text for pandas
+    gone = {text: n for text, n in counts.items() if text in column.missing}  # one of blanks is text for pandas
     there = Counter({text: n for text, n in counts.items() if text not in gone})
     if not there:
         column.kind = "empty" if total else "no rows"
@@ -221,11 +233,12 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
     column.kind, column.plain = "int" if integers else "float", True
     column.low, column.high = min(numbers.values()), max(numbers.values())
     total, distinct = sum(there.values()), len(set(map(int, plain)) if integers else set(numbers.values()))
-    low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
+    exact = dict(zip(numbers, map(int, plain), strict=True)) if integers else numbers  # floats hold 53 bits
+    low, high = min(numbers, key=exact.__getitem__), max(numbers, key=exact.__getitem__)
     if distinct == 1:
         column.words.append(f"always {low.strip()}")
     elif integers and distinct == len(there) <= _FEW_NUMBERS and distinct < total:
-        ordered = sorted(there, key=numbers.__getitem__)
+        ordered = sorted(there, key=exact.__getitem__)
         column.words.append(", ".join(f"{text.strip()} ({there[text]})" for text in ordered))
     else:
         column.words.append(f"{short_number(low)} … {short_number(high)}")
@@ -248,6 +261,11 @@ def _judge_number_like(
             forms.setdefault(form, []).append(text)
         else:
             odd.append(text)
+    if commas := forms.get("with a decimal comma"):  # then one comma before three digits stands before decimals, too
+        grouped = forms.pop("with ',' between thousands", [])
+        commas += [one for one in grouped if one.count(",") == 1 and "." not in one]
+        if left := [one for one in grouped if one not in commas]:
+            forms["with ',' between thousands"] = left
     units = forms.get("with a unit", ())
     if set(forms) == {"with a unit"} and len(units) > len(numbers) and len({_letters(one) for one in units}) > 4:
         return False  # codes such as `8232816EAC`, no quantities
@@ -360,11 +378,30 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         if lengths == {4}:
             column.dates = min(one[3] for one in fits), max(one[3] for one in fits)
     else:
-        texts = sorted(one.string for one in fits)
-        timed = " with time" if any(":" in one for one in texts) else ""
-        column.kind, column.words = f"date text {form}{timed}", [f"{texts[0]} … {texts[-1]}"]
-        column.dates = texts[0][:10].replace("/", "-"), texts[-1][:10].replace("/", "-")
+        moments = {one.string: _moment(one.string) for one in fits}
+        first_text, last_text = min(moments, key=moments.__getitem__), max(moments, key=moments.__getitem__)
+        timed = " with time" if any(":" in one for one in moments) else ""
+        column.kind, column.words = f"date text {form}{timed}", [f"{first_text} … {last_text}"]
+        column.dates = _padded(first_text), _padded(last_text)
     _say_odd(column, fitting, there)
+
+
+def _moment(text: str) -> tuple[float, ...]:
+    """Return what a date that begins with the year, and its time, is ordered by: minutes, and seconds.
+
+    Months have 31 days here, so that no text of this form is refused.
+    """
+    moment, offset = _MOMENT.match(text), _OFFSET.search(text)
+    year, month, day, hour, minute = (int(one or 0) for one in moment.groups()[:5]) if moment else (0,) * 5
+    minutes = ((year * 12 + month) * 31 + day) * 1440 + hour * 60 + minute
+    if offset:
+        minutes -= (1 if offset[1] == "+" else -1) * (int(offset[2]) * 60 + int(offset[3]))
+    return minutes, float(moment[6] or 0) if moment else 0.0
+
+
+def _padded(text: str) -> str:
+    """Return the day or month of a date that begins with the year, in the form of ISO 8601."""
+    return "-".join(f"{int(one):02}" for one in re.split("[-/]", re.split("[ TZ+]", text)[0])[:3])
 
 
 def _day(date: re.Match[str]) -> tuple[int, int, int]:
@@ -420,7 +457,7 @@ def is_missing(text: str) -> bool:
 
 def _missing(gone: Mapping[str, int], there: int) -> str:
     count = sum(gone.values())
-    named = {text.strip(): n for text, n in gone.items() if text.strip()}
+    named = {text.strip(): n for text, n in gone.items() if text.strip(f" {NO_VALUE}")}
     words = f"{count} missing" if count < there + count else "all missing"
     return words + (f" ({', '.join(f'{text!r} {n}' for text, n in named.items())})" if named else "")
 

@@ -17,20 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from .text_encoding import find_encoding, late_encoding
+
 SAMPLE_BYTES = 8_000_000
 """How much of a text is parsed."""
 _PIECE = 1_000_000
 _SAMPLE_LINES = 200
 _DECODED_BYTES = 50_000_000
 _SEPARATORS = (",", ";", "\t", "|")
-_BOMS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-"""In this order: the mark of UTF-32 begins with that of UTF-16."""
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 _TITLE_LINES = 10
@@ -41,22 +35,13 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
-_GROUPED = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+_WHOLE_GROUPED = re.compile(r"[+-]?(\d{1,3}|[1-9]\d{0,2}(\.\d{3})+)")
+_COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)")
+"""A number whose commas stand between thousands for certain."""
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
 """What pandas takes for a number once it has left out the points."""
 _SWAPPED = str.maketrans(",.", ".,")
-_BEHIND_LETTER = re.compile(rb"(?<=[a-z])([\x80-\xff])([a-z]?)")
-_WESTERN_LETTERS = frozenset("áàâäãåéèêëíìîïóòôöõúùûüñçßæøœ")
-_LEAST_LETTERS = 2
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_GUESSED_BYTES, _LEAST_GUESSED = 8192, 4
-GUESSED = (
-    *("gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "johab"),
-    *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
-)
-"""Encodings that only a look at the letters tells, of several that fit the first one."""
-_NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
-"""Bytes that mean nothing in cp1252."""
 
 
 @dataclass(frozen=True)
@@ -163,10 +148,11 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         more = file.read(1)
         encoding = find_encoding(start[:_PIECE])
         if encoding == "utf-8":
-            encoding = _late_encoding(start)
+            encoding = late_encoding(start)
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         if "\0" in text[:_PIECE]:
             raise ValueError("it is no text")
+        end = b"\n" if "\n" in text else b"\r"
         if text.count("\r") > text.count("\r\n"):  # pandas ends lines there
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.splitlines(keepends=True) if "\n" not in text else text.split("\n")
@@ -174,85 +160,22 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
         if not more:
             return TextStart(lines, encoding)
-        if len(lines) > 1:
+        if len(lines) > 1 and not lines[-1].endswith("\n"):
             lines.pop()  # it may be cut
         packed = path.lower().endswith(tuple(COMPRESSED))
         left = most_counted = counted_bytes - most_bytes
-        count = 0
+        count, last = more.count(end), more
         while left > 0 and (piece := file.read(_PIECE)):
-            count, left = count + piece.count(b"\n"), left - len(piece)
+            count, left, last = count + piece.count(end), left - len(piece), piece
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
-                encoding = "utf-8" if _decodes(piece) else find_encoding(piece)
+                encoding = late_encoding(piece)
         if left > 0:
-            return TextStart(lines, encoding, whole=False, more_lines=count + 1)
+            open_line = not last.rstrip(b"\0").endswith(end)
+            return TextStart(lines, encoding, whole=False, more_lines=count + open_line)
         estimated = None
         if most_counted > 0 and not packed:
             estimated = count * (os.path.getsize(path) - most_bytes) // (most_counted - left)
         return TextStart(lines, encoding, whole=False, more_lines=estimated)
-
-
-def find_encoding(start: bytes) -> str:
-    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else by its letters."""
-    for mark, name in _BOMS.items():
-        if start.startswith(mark):
-            return name
-    if start[1:200:2].count(0) > len(start[1:200:2]) // 2:
-        return "utf-16-le"
-    if _decodes(start):
-        return "utf-8"
-    if guessed := _guessed_encoding(start):
-        return guessed
-    if _is_mac_roman(start):
-        return "mac_roman"
-    return "cp1252" if not set(start) & _NOT_WINDOWS else "latin-1"
-
-
-def _guessed_encoding(text: bytes) -> str:
-    """Return the encoding of a text whose words are of other than Western letters; empty if none can be told."""
-    try:
-        from charset_normalizer import from_bytes  # a kernel's own Python need not have it
-    except ImportError:
-        return ""
-    text = text[:_GUESSED_BYTES]
-    best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
-    if best is None or "cp1252" in best.could_be_from_charset:
-        return ""
-    words = [len(one) for one in _BEYOND_ASCII.findall(str(best))]
-    if 2 * sum(one for one in words if one > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
-        return ""
-    return next(one for one in GUESSED if one in best.could_be_from_charset)
-
-
-def _is_mac_roman(text: bytes) -> bool:
-    """Return whether bytes behind small letters are small letters of Mac Roman, and none of those of Windows.
-
-    Signs that stand behind a word, and dashes and apostrophes within one, tell nothing.
-    """
-    found = 0
-    for one in _BEHIND_LETTER.finditer(text):
-        mac, windows = one[1].decode("mac_roman"), one[1].decode("latin-1" if one[1][0] in _NOT_WINDOWS else "cp1252")
-        if windows.islower() and mac not in _WESTERN_LETTERS:
-            return False
-        sign = not windows.isalpha() and (windows in "‘’–—" or not one[2])
-        found += mac in _WESTERN_LETTERS and not windows.islower() and not sign
-    return found >= _LEAST_LETTERS
-
-
-def _late_encoding(text: bytes) -> str:
-    return "utf-8" if text.isascii() or _decodes(text) else find_encoding(text)
-
-
-def _decodes(piece: bytes) -> bool:
-    """Return whether a piece of a text can be UTF-8; letters may be cut at both ends."""
-    for cut in range(4):
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(piece[cut:])
-        except UnicodeDecodeError as error:
-            if error.start > 0:
-                return False
-        else:
-            return True
-    return False
 
 
 @contextmanager
@@ -540,11 +463,23 @@ def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, st
         separator: Between values.
     """
     values = [value.strip() for row in rows[:_SAMPLE_LINES] for value in row]
-    if separator == "," or not any(_COMMA_NUMBER.fullmatch(value) for value in values):
-        return ".", ""
     if any(_POINT_NUMBER.fullmatch(value) and not _GROUPED.fullmatch(value) for value in values):
-        return ".", ""  # both are there, so neither can be told: such columns stay text
-    return ",", "." if any(_GROUPED.fullmatch(value) for value in values) else ""
+        return ".", ""  # with decimal commas beside them neither can be told: such columns stay text
+    if any(_COMMA_GROUPS.fullmatch(value) for value in values):
+        return ".", ""
+    grouped = any(_GROUPED.fullmatch(value) for value in values)
+    if separator != "," and any(_COMMA_NUMBER.fullmatch(value) for value in values):
+        return ",", "." if grouped else ""
+    return (",", ".") if grouped and _has_point_groups(rows[:_SAMPLE_LINES]) else (".", "")
+
+
+def _has_point_groups(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a column is made of whole numbers with points between thousands, one of a million or more."""
+    for at in range(max(map(len, rows), default=0)):
+        values = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
+        if any(value.count(".") > 1 for value in values) and all(map(_WHOLE_GROUPED.fullmatch, values)):
+            return True
+    return False
 
 
 def pandas_names(header: Sequence[str]) -> list[str]:

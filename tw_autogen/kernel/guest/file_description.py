@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import sqlite3
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from .column_profile import Column
+from .column_profile import NO_VALUE, NULLS, Column, profile_columns
 from .csv_dialect import (
     COMPRESSED,
-    GUESSED,
     SAMPLE_BYTES,
     CsvDialect,
     TextStart,
@@ -32,10 +34,10 @@ from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_blocks import find_blocks, find_side_blocks
+from .text_encoding import GUESSED, LATIN, latin_encodings
 from .text_outline import text_lines
 from .text_table import (
     MOST_CELLS,
-    MOST_COLUMNS,
     RAW_CHARS,
     TextTable,
     block_lines,
@@ -50,6 +52,7 @@ _WHOLE_JSON_BYTES = 60_000_000
 _MOST_BROKEN = 5
 _SHEET_ROWS = 20_000
 _MOST_TABLES = 30
+_LETTER_LINES = 20_000
 _TEXT_BYTES = 2_000_000
 _PAGE_BYTES = 10_000_000
 _TABLE_SECONDS = 1.0
@@ -57,6 +60,8 @@ _WESTERN = ("cp1252", "latin-1")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
+_FAILED_CELLS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
+_MOST_NAMED = 40
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -139,16 +144,30 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
         table = csv_table(start, name, above, separator)
         headline, lines, columns = table.describe()
         remarks = table.remarks
-    encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
-    encoding += " (guessed by its letters)" if start.encoding in GUESSED else ""
-    if start.encoding in _WESTERN and _is_foreign("".join(start.lines[:200])):
-        encoding += " or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
     words = (
         "table with blanks"
         if separator == " "
         else "CSV" + {",": "", "\t": " with tabs"}.get(separator, f" with {separator!r}")
     )
-    return Description(f"{words}{encoding}: {headline}", lines, [(name, columns)], _whole(start, remarks))
+    headline = f"{words}{_encoding_words(start)}: {headline}"
+    return Description(headline, lines, [(name, columns)], _whole(start, remarks))
+
+
+def _encoding_words(start: TextStart) -> str:
+    """Return the encoding of a text behind a comma, and what is not certain of it; empty for UTF-8."""
+    encoding, text = start.encoding, "".join(start.lines[:_LETTER_LINES])
+    if encoding == "utf-8":
+        return ""
+    if encoding in GUESSED:
+        return f", {encoding} (guessed by its letters)"
+    if encoding not in LATIN:
+        return f", {encoding}"
+    if encoding in _WESTERN and _is_foreign(text):
+        return f", {encoding} or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
+    others = [one for one in latin_encodings(text.encode(encoding, "replace")) if one != encoding]
+    if others:
+        return f", {encoding} or {' or '.join(others)}, which its letters don't tell"
+    return f", {encoding}" + ("" if encoding in _WESTERN else " (guessed by its letters)")
 
 
 def _is_foreign(text: str) -> bool:
@@ -222,38 +241,44 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
     if path.lower().endswith(".xls"):
         import pandas  # optional; with xlrd it reads the old form
 
-        frames = pandas.read_excel(path, sheet_name=None, header=None, nrows=_SHEET_ROWS)
+        with pandas.ExcelFile(path) as old:
+            titles = [str(one) for one in old.sheet_names]
+            frames = pandas.read_excel(old, sheet_name=titles[:_MOST_TABLES], header=None, nrows=_SHEET_ROWS)
         sheets = {title: frame.astype(object).values.tolist() for title, frame in frames.items()}
-        return _sheets(name, [(str(title), rows, len(rows) >= _SHEET_ROWS) for title, rows in sheets.items()])
+        read = [(str(title), rows, len(rows) >= _SHEET_ROWS) for title, rows in sheets.items()]
+        return _sheets(name, read, titles)
     import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
 
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     found = []
     for sheet in book.worksheets[:_MOST_TABLES]:
-        columns = min(MOST_COLUMNS, sheet.max_column or MOST_COLUMNS)
-        most = max(100, min(_SHEET_ROWS, MOST_CELLS // columns))
-        rows = [list(row) for row in sheet.iter_rows(max_row=most + 1, max_col=columns, values_only=True)]
+        sheet.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
+        given = map(list, sheet.iter_rows(values_only=True))
+        rows = list(itertools.islice(given, 100))
+        most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, *map(len, rows), 1)))
+        rows += itertools.islice(given, most + 1 - len(rows))
         found.append((str(sheet.title), rows, len(rows) > most))
     hidden = [str(one.title) for one in book.worksheets if one.sheet_state != "visible"]
-    described = _sheets(name, found)
+    described = _sheets(name, found, [str(one.title) for one in book.worksheets])
     if hidden:
         described.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
     return described
 
 
-def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> Description:
-    result = Description(f"workbook with {len(sheets)} sheet{'' if len(sheets) == 1 else 's'}")
+def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]], titles: Sequence[str]) -> Description:
+    """Describe the sheets that were read: title, rows, and whether more rows follow; `titles` are those of all."""
+    result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
     for title, values, more in sheets:
         cells = [[_cell(one) for one in row] for row in values]
         while cells and not any(cells[-1]):
             cells.pop()
         width = max((at + 1 for row in cells for at, one in enumerate(row) if one), default=0)
-        cells = [row[:width] for row in cells]
+        cells = [(row + [""] * width)[:width] for row in cells]
         if not cells or not width:
             result.lines.append(f"sheet {title!r}: empty")
             continue
         lines = as_lines([[one.replace("\n", " ") for one in row] for row in cells])
-        several = f", sheet_name={title!r}" if len(sheets) > 1 else ""
+        several = f", sheet_name={title!r}" if len(titles) > 1 else ""
         if not more and (blocks := find_side_blocks(cells) or find_blocks(cells)):
             headline, said, columns = block_lines(blocks, name, ",", partial(_sheet_call, name, several))
             result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
@@ -263,10 +288,40 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]]) -> D
         above += lines_above_header(lines[above : above + 300])
         start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
         table = csv_table(start, name, above, ",", call=partial(_sheet_call, name, several))
+        table.kinds = _date_kinds(table.names, values[table.first_line :])
+        table.notes += _error_cells(values)
         headline, said, columns = table.describe()
         result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
         result.tables.append((f"{name}: {title}", columns))
+    result.lines += _not_looked_at("sheet", titles[len(sheets) :])
     return result
+
+
+def _not_looked_at(kind: str, names: Sequence[str]) -> list[str]:
+    shown = ", ".join(map(repr, names[:_MOST_NAMED])) + (", …" if len(names) > _MOST_NAMED else "")
+    return [f"{len(names)} more {kind}{'s' * (len(names) > 1)}, not looked at: {shown}"] if names else []
+
+
+def _date_kinds(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """Return the kind of the columns whose cells are dates and no texts.
+
+    Args:
+        names: The header, length m.
+        rows: Below it.
+    """
+    kinds = {}
+    for at, name in enumerate(names):
+        kinds_here = {type(row[at]) for row in rows if at < len(row) and not (row[at] is None or row[at] == "")}
+        if kinds_here and all(issubclass(one, date) for one in kinds_here):
+            kinds[name] = "dates, no text"
+    return kinds
+
+
+def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return a note on the cells whose formula has failed."""
+    failed = Counter(one for row in rows for one in row if isinstance(one, str) and one in _FAILED_CELLS)
+    said = ", ".join(f"{one} {count}" for one, count in failed.items())
+    return [f"cells with an error, which pandas reads as nan: {said}"] if failed else []
 
 
 def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
@@ -275,7 +330,7 @@ def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None or value != value:
+    if value is None or value != value or (isinstance(value, str) and value in _FAILED_CELLS):
         return ""
     if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
@@ -298,11 +353,22 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         schema, count = table.schema, table.num_rows
         most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
         records = table.slice(0, most).to_pylist()
-    names = [str(one) for one in schema.names]
+    index = _index_names(schema)
+    names = [str(one) for one in schema.names if str(one) not in index]
     kinds = {str(one.name): str(one.type) for one in schema}
     described = _typed(name, names, [[one.get(n) for n in names] for one in records], kinds, count)
+    if index:
+        shown = profile_columns(index, [[_value(one.get(n)) for n in index] for one in records], missing=NULLS)
+        described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
     kind = "Parquet" if path.lower().endswith(".parquet") else "Feather"
     return Description(f"{kind}: {described[0]}", *described[1:])
+
+
+def _index_names(schema: Any) -> list[str]:
+    """Return the names of columns of an Arrow schema that pandas takes for the index."""
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    there = set(map(str, schema.names))
+    return [one for one in stored if isinstance(one, str) and one in there]  # a range is no column
 
 
 def _typed(
@@ -313,12 +379,16 @@ def _typed(
     flat = [at for at, _ in enumerate(names) if at not in nested]
     table = TextTable(
         [names[at] for at in flat],
-        [["" if row[at] is None else _value(row[at]) for at in flat] for row in rows],
+        [[_value(row[at]) for at in flat] for row in rows],
         name,
-        raw=[cut_line(line) for line in as_lines([names, *([_value(one) for one in row] for row in rows[:2])])],
+        raw=[
+            cut_line(line.replace(NO_VALUE, ""))
+            for line in as_lines([names, *([*map(_value, one)] for one in rows[:2])])
+        ],
         count=str(count),
         sampled=count > len(rows),
         kinds=kinds,
+        missing=NULLS,
     )
     headline, lines, columns = table.describe()
     if nested:
@@ -329,7 +399,7 @@ def _typed(
 def _value(value: Any) -> str:
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
-    return "" if value is None else str(value)[:1000]
+    return NO_VALUE if value is None or value != value else str(value)[:1000]
 
 
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
@@ -351,6 +421,7 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
                 continue
             result.lines += [f"{kind} {table!r}: {said}", *(f"  {one}" for one in lines)]
             result.tables.append((f"{name}: {table}", columns))
+        result.lines += _not_looked_at("table", [str(one) for one, _ in listed[_MOST_TABLES:]])
         return result
 
 
@@ -376,9 +447,7 @@ def _quoted(path: str) -> str:
 def _describe_text(path: str, name: str, terms: Collection[str]) -> Description:
     start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
     headline, lines = text_lines("".join(start.lines).replace("\r\n", "\n"), terms=terms, cut=not start.whole)
-    encoding = "" if start.encoding == "utf-8" else f", {start.encoding}"
-    encoding += " (guessed by its letters)" if start.encoding in GUESSED else ""
-    return Description(f"{headline}{encoding}", [f"| {line}" for line in lines])
+    return Description(f"{headline}{_encoding_words(start)}", [f"| {line}" for line in lines])
 
 
 def _plain_lines(start: TextStart) -> list[str]:
@@ -417,10 +486,10 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
 
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:
     with zipfile.ZipFile(path) as archive:
-        found = archive.infolist()
+        found = [one for one in archive.infolist() if not one.is_dir()]
     lines = [f"{one.filename!r}: {size_words(one.file_size)}" for one in found[:40]]
     more = [f"… {len(found) - 40} more"] if len(found) > 40 else []
-    return Description(f"ZIP archive of {len(found)} files", lines + more)
+    return Description(f"ZIP archive of {len(found)} file{'' if len(found) == 1 else 's'}", lines + more)
 
 
 def _describe_ods(path: str, name: str, terms: Collection[str]) -> Description:

@@ -196,6 +196,8 @@ def _line(one: _Key, other: _Key) -> str:
         f"{one.table!r}[{one.column.name!r}] and {other.table!r}[{other.column.name!r}] share {shared} values "
         f"(of {len(one.raw)} and {len(other.raw)})"
     )
+    if one.column.sampled or other.column.sampled:
+        line += " in the rows that were looked at"
     if one.numbers != other.numbers:
         text, numbers = (other, one) if one.numbers else (one, other)
         zeros = ", with leading zeros," if text.zeros else ""

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .csv_dialect import find_encoding
 from .error_files import (
     error_text,
     failed_line,
@@ -27,6 +26,7 @@ from .error_files import (
 )
 from .folder_listing import list_files
 from .reachable_files import ReachableFiles, can_read, closed_part, is_absent, is_below
+from .text_encoding import find_encoding
 
 _CHAIN = 10
 _MOST_NAMED = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import (
@@ -58,6 +59,7 @@ class TextTable:
     sampled: bool = False
     notes: list[str] = field(default_factory=list)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    missing: frozenset[str] = MISSING
     decimal: str = "."
     thousands: str = ""
     call: str = ""
@@ -67,8 +69,15 @@ class TextTable:
     def describe(self) -> tuple[str, list[str], list[Column]]:
         """Return a headline, lines, and the columns."""
         columns = profile_columns(
-            self.names[:MOST_COLUMNS], self.rows, decimal=self.decimal, thousands=self.thousands, kinds=self.kinds
+            self.names[:MOST_COLUMNS],
+            self.rows,
+            decimal=self.decimal,
+            thousands=self.thousands,
+            kinds=self.kinds,
+            missing=self.missing,
         )
+        for one in columns:
+            one.sampled = self.sampled
         count = self.count or str(len(self.rows))
         where = f", {'header' if self.named else 'first row'} in line {self.first_line}" if self.first_line > 1 else ""
         sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
@@ -115,12 +124,7 @@ def csv_table(
     cells = MOST_CELLS if start.whole else MOST_CELLS // 4
     most = max(100, cells // min(max(1, first), MOST_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
-    rows, quoting = parse_table([*lines[: most + 1]], separator)
-    del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
-    if rows and start.encoding.startswith("utf") and rows[0]:
-        rows[0][0] = rows[0][0].lstrip("\ufeff")
-    if not rows:
-        raise ValueError("it has no rows")
+    rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled)
     named, notes = has_names(rows), []
     rows = rows if named else [[str(at) for at in range(len(rows[0]))], *rows]
     header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
@@ -139,17 +143,20 @@ def csv_table(
     read = len(data) if below else 0
     data, empty = filled_rows(data) if len(header) > 1 else (data, [])
     notes += empty
-    total = _total(start, len(lines) - 1 - units) if sampled else ""
-    wide = [at for at, row in enumerate(data) if len(row) > len(header)]
-    short = [at for at, row in enumerate(data) if len(row) < len(header)]
+    if named and (labels := _row_names(header, data)):
+        notes.append(f"{labels} begin its rows without a name in the header: pandas takes them for the index")
+        data = [row[1:] for row in data]
+    total = _total(start, len(lines) - 1 - units, share) if sampled else ""
+    wide = [row for row in data if len(row) > len(header)]
+    short = [row for row in data if len(row) < len(header)]
     decimal, thousands = number_signs(data, separator)
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(data)
     codes = code_columns(pandas_names(header) if named else header, data, thousands)
-    if wide and not all(len(data[at]) > len(header) and not any(data[at][len(header) :]) for at in wide):
-        notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(data[wide[0]])}")
+    if any(any(row[len(header) :]) for row in wide):
+        notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
     if short:
-        notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(data[short[0]])}")
+        notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
     if not named:
         notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
     elif all(map(_is_number, header)):
@@ -188,6 +195,36 @@ def csv_table(
         call=call(dialect) if call else dialect.call(name),
         named=named,
     )
+
+
+def _parsed_rows(
+    lines: Sequence[str], separator: str, *, sampled: bool
+) -> tuple[list[list[str]], Mapping[str, Any], float]:
+    """Return the rows of lines, how their quotes are read, and how many rows a line holds.
+
+    Args:
+        lines: From the header on.
+        separator: Between the values of a row.
+        sampled: More lines follow.
+
+    Raises:
+        ValueError: there are no rows.
+    """
+    rows, quoting = parse_table(lines, separator)
+    share = len(rows) / len(lines)
+    if sampled and sum(line.count('"') for line in lines) % 2:
+        rows.pop()  # cut within a value
+    del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
+    if not rows:
+        raise ValueError("it has no rows")
+    rows[0][0] = rows[0][0].lstrip("\ufeff")
+    return rows, quoting, share
+
+
+def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return the first names of rows, as R's `write.table` puts them before the columns of the header; empty: none."""
+    wider = all(len(row) == len(header) + 1 for row in rows) and any(row[-1] for row in rows)
+    return ", ".join(show(row[0]) for row in rows[:2]) + ", …" if wider else ""
 
 
 def _is_blank(row: Sequence[str]) -> bool:
@@ -229,9 +266,18 @@ def filled_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
     return filled, [words] if count else []
 
 
-def _total(start: TextStart, seen: int) -> str:
-    """Return how many rows a table has of whose text only the beginning was read, in words."""
-    return f"more than {seen}" if start.more_lines is None else f"about {_rounded(seen + start.more_lines)}"
+def _total(start: TextStart, seen: int, share: float) -> str:
+    """Return how many rows a table has of whose text only the beginning was read, in words.
+
+    Args:
+        start: The text.
+        seen: How many lines of it hold rows.
+        share: How many rows a line holds: less than one where texts go over several.
+    """
+    if start.more_lines is None:
+        return f"more than {int(seen * share)}"
+    lines = seen + start.more_lines
+    return f"about {_rounded(lines if share == 1 else int(float(f'{lines * share:.2g}')))}"
 
 
 def _rounded(count: int) -> int:
@@ -362,7 +408,8 @@ def _comma_thousands(rows: Sequence[Sequence[str]]) -> str:
 def is_grouped(text: str) -> bool:
     """Return whether a text is a number with commas between groups of three digits."""
     first, *rest = text.lstrip("+-").partition(".")[0].split(",")
-    return bool(rest) and first.isdigit() and len(first) <= 3 and all(len(one) == 3 and one.isdigit() for one in rest)
+    whole = first.isdigit() and len(first) <= 3 and not first.startswith("0")
+    return whole and bool(rest) and all(len(one) == 3 and one.isdigit() for one in rest)
 
 
 def _is_number(name: str) -> bool:

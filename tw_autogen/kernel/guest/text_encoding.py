@@ -1,0 +1,138 @@
+"""`find_encoding`: the encoding of a text by its mark, else UTF-8 if it can be that, else by its letters."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from collections import Counter
+
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""In this order: the mark of UTF-32 begins with that of UTF-16."""
+LATIN = ("cp1252", "mac_roman", "cp1250", "cp1254", "cp850", "cp852", "iso8859_2", "cp1257", "latin-1")
+"""Encodings of Latin letters, the most usual one first; `latin-1` where bytes mean nothing in cp1252."""
+_ALPHABETS = (
+    "äöüß", "àâæçéèêëîïôœùûüÿ", "áéíñóúüªº", "áâãàçéêíóôõúüªº", "àèéìíîòóùú", "åäöé", "æøåéêòóôö",
+    "áéëïóöüèí", "àçèéíïòóúü·", "äõöüšž", "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű",
+    "ăâîșțşţ", "čćđšž", "çğıöşüâîû", "ąčęėįšųūž", "āčēģīķļņšūž", "áéíóúýþæöð",
+)  # fmt: skip
+"""The letters beyond ASCII of languages of Europe: up to Catalan of the West, and last of Iceland."""
+_WESTERN_COUNT = 9
+_LETTERS = tuple(frozenset(f"{one}{one.upper()}" + "İ" * ("ı" in one)) for one in _ALPHABETS)
+_REGIONS = (
+    (frozenset().union(*_LETTERS[:_WESTERN_COUNT], _LETTERS[-1]), 0.7),
+    (frozenset().union(*_LETTERS[_WESTERN_COUNT:-1]), 0.65),
+)
+"""The letters of several languages, and what they count, as in names of places or people from several countries."""
+_LEAST_SCORE, _AS_WELL = 0.5, 0.03
+_RARER = 0.001
+"""What each language counts less than the one before it."""
+_SIGNS_IN_WORDS = "’‘–—·"
+_SIGNS_BEFORE_WORDS = f"{_SIGNS_IN_WORDS}\xb5“”„«»¿¡‚…\xa0§€£°"
+_ALONE = frozenset("àéèóíöåÀÉÈÖÅ")
+"""Letters that are words."""
+_MARK = re.compile(r"[^\x00-\x7f]")
+_LATIN_BYTES = 200_000
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_GUESSED_BYTES, _LEAST_GUESSED = 8192, 4
+GUESSED = (
+    *("gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "cp949", "johab"),
+    *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
+)
+"""Encodings that only a look at the letters tells, of several that fit the first one."""
+_NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
+"""Bytes that mean nothing in cp1252."""
+
+
+def find_encoding(start: bytes) -> str:
+    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else by its letters."""
+    for mark, name in _BOMS.items():
+        if start.startswith(mark):
+            return name
+    if start[1:200:2].count(0) > len(start[1:200:2]) // 2:
+        return "utf-16-le"
+    if _decodes(start):
+        return "utf-8"
+    if guessed := _guessed_encoding(start):
+        return guessed
+    return latin_encodings(start)[0]
+
+
+def latin_encodings(text: bytes) -> list[str]:
+    """Return the encodings by which a text has words of one language, as far as its letters tell, the likeliest first.
+
+    Several are returned if they fit as well and stand for other letters.
+    """
+    text = text[:_LATIN_BYTES]
+    scores: dict[str, float] = {}
+    read: dict[str, str] = {}
+    for name in LATIN[:-1]:
+        decoded = text.decode("latin-1" if name == "cp1252" and set(text) & _NOT_WINDOWS else name, "replace")
+        if decoded not in read.values():
+            read[name], scores[name] = decoded, _letters_score(decoded)
+    best = max(scores.values())
+    ordered = sorted(scores, key=scores.__getitem__, reverse=True)
+    found = [one for one in ordered if scores[one] > best - _AS_WELL] if best >= _LEAST_SCORE else ["cp1252"]
+    return ["latin-1" if one == "cp1252" and set(text) & _NOT_WINDOWS else one for one in found]
+
+
+def _letters_score(text: str) -> float:
+    """Return which part of the letters beyond ASCII are of one language; less for what can't stand where it does."""
+    letters, wrong = Counter[str](), 0
+    for one in _MARK.finditer(text):
+        sign, at = one[0], one.start()
+        before, after = text[at - 1 : at], text[at + 1 : at + 2]
+        if sign == "\xb5" or not sign.isalpha():
+            within = before.isalpha() and after.isalpha() and sign not in _SIGNS_IN_WORDS
+            nonsense = (
+                unicodedata.category(sign) in ("Cc", "Co", "Cn") or sign == "\ufffd" or "\u2500" <= sign <= "\u259f"
+            )
+            wrong += within or nonsense or (after.isalpha() and sign not in _SIGNS_BEFORE_WORDS)
+        elif before.isalpha() or after.isalpha():
+            letters[sign] += 1
+            wrong += sign.isupper() and before.islower()
+        else:
+            wrong += sign not in _ALONE
+    alphabets = (*((one, 1 - _RARER * at) for at, one in enumerate(_LETTERS)), *_REGIONS)
+    fits = max(share * sum(n for sign, n in letters.items() if sign in one) for one, share in alphabets)
+    return (fits - wrong) / max(1, sum(letters.values()) + wrong)
+
+
+def _guessed_encoding(text: bytes) -> str:
+    """Return the encoding of a text whose words are of other than Western letters; empty if none can be told."""
+    try:
+        from charset_normalizer import from_bytes  # a kernel's own Python need not have it
+    except ImportError:
+        return ""
+    text = text[:_GUESSED_BYTES]
+    best = from_bytes(text[: text.rfind(b"\n") + 1] or text, cp_isolation=[*GUESSED, "cp1252"]).best()
+    if best is None or "cp1252" in best.could_be_from_charset:
+        return ""
+    words = [len(one) for one in _BEYOND_ASCII.findall(str(best))]
+    if 2 * sum(one for one in words if one > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
+        return ""
+    return next(one for one in GUESSED if one in best.could_be_from_charset)
+
+
+def late_encoding(text: bytes) -> str:
+    """Return the encoding of a later piece of a text of which the beginning is ASCII."""
+    return "utf-8" if text.isascii() or _decodes(text) else find_encoding(text)
+
+
+def _decodes(piece: bytes) -> bool:
+    """Return whether a piece of a text can be UTF-8; letters may be cut at both ends."""
+    for cut in range(4):
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(piece[cut:])
+        except UnicodeDecodeError as error:
+            if error.start > 0:
+                return False
+        else:
+            return True
+    return False
