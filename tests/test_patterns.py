@@ -211,7 +211,6 @@ BOUNDED = {
     r"(?P<text>'[^']*'": "an annotation of a plugin",
     r"(?<![\w.])([-−+]?)": "an answer in a scenario",
     r"[+-]?(\d{1,3}(": "a value in the first lines of a file",
-    r"[+-]?\d{1,3}(\.": "a value in the first lines of a file",
     r"[\w*.#][\w*.#-]*(?:": "at most _MOST_SELECTOR_CHARS characters",
 }
 """Beginnings of patterns that keep a state for each part of a text, and what bounds the text."""

@@ -64,7 +64,7 @@ _DATES = (
     (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?)?")),
 )
 _MOMENT = re.compile(r"(\d{4})[-/](\d\d?)(?:[-/](\d\d?))?(?:[ T](\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?)?")
-_OFFSET = re.compile(r":.*([+-])(\d\d):?(\d\d)$")
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
 _FEW_VALUES, _FEW_CHARS = 12, 160

@@ -35,9 +35,9 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
-_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
-_WHOLE_GROUPED = re.compile(r"[+-]?(\d{1,3}|[1-9]\d{0,2}(\.\d{3})+)")
-_COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(,\d{3}|\.\d+)")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){1,12}(,\d+)?")
+_WHOLE_GROUPED = re.compile(r"[+-]?(\d{1,3}|[1-9]\d{0,2}(\.\d{3}){1,12})")
+_COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3}){1,12}(,\d{3}|\.\d+)")
 """A number whose commas stand between thousands for certain."""
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
 """What pandas takes for a number once it has left out the points."""
