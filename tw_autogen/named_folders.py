@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
@@ -224,12 +225,27 @@ def path_out_of(folder: Path, value: object) -> str:
 
     Args:
         folder: The folder that relative paths begin in.
-        value: A setting's; a path is a text with a separator, one that begins with `~`, or the name of what lies there.
+        value: A setting's; a path is a text with a separator, one that begins with `~`, or the name of what lies there,
+            as an address may be, too.
     """
-    if not isinstance(value, str) or not value or "\0" in value or "://" in value:
+    if not isinstance(value, str) or not value or "\0" in value:
         return ""
     path = os.path.join(folder, os.path.expanduser(value))
-    if os.sep not in value and not value.startswith("~") and not os.path.lexists(path):
+    plain = "://" in value or os.sep not in value and not value.startswith("~")
+    if plain and not os.path.lexists(path):  # an address, or a word
         return ""
     real = os.path.realpath(path)
     return "" if Path(real).is_relative_to(folder.resolve()) else real
+
+
+def way_out_of(folder: Path, value: object) -> str:
+    """Return where a value, or a link in the folder that it names, leads out of a folder; empty if nothing does.
+
+    Args:
+        folder: As of `path_out_of`.
+        value: As of `path_out_of`.
+    """
+    links: list[str] = []
+    with suppress(OSError, ValueError, TypeError):  # what is wrong with it is told when it is used
+        links = [str(one) for one in (folder / str(value)).iterdir() if one.is_symlink()]
+    return next(filter(None, (path_out_of(folder, one) for one in (value, *links))), "")

@@ -386,6 +386,11 @@ class Settings:
         found = self._found.get(key)
         return found.file.parent if found and found.file else None
 
+    def base_of(self, key: str) -> Path | None:
+        """Return the folder in which relative paths of a value begin; None: the current one, or nobody has set it."""
+        found = self._found.get(key)
+        return found.base if found else None
+
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown(environ)
         yield from read_config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._content)
@@ -469,8 +474,10 @@ class Settings:
             raise SettingsError(f"{setting.origin}: {key}: {error}", key=key, origin=setting.origin) from error
 
     def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
-        if key == "session.roles" and isinstance(value, list | tuple):
-            return [path_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
+        if key == "session.roles":
+            names = [one.strip() for one in value.split(",")] if isinstance(value, str) else value
+            if isinstance(names, list | tuple):
+                return [path_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in names]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
             return path_from(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths or key == "plugin.mcp_servers" and str(value).lstrip().startswith("{"):

@@ -1,6 +1,8 @@
 """A Parquet file takes bounded memory, whatever its description says of it."""
 
 import io
+import json
+import sys
 
 import pandas as pd
 import pytest
@@ -143,3 +145,58 @@ def test_a_file_that_is_cut_is_an_error(cut):
 
     with pytest.raises(ValueError, match=r"[Pp]arquet|description"):
         read_parquet(io.BytesIO(content))
+
+
+def opened_below(folder):
+    """Note what is opened below a folder from here on."""
+    seen = []
+    sys.addaudithook(
+        lambda event, args: seen.append(args[0]) if event == "open" and str(folder) in str(args[0]) else None
+    )
+    return seen
+
+
+@pytest.mark.parametrize("where", ["what pandas is told of a column", "of the columns' names", "the type", "in a list"])
+def test_no_file_is_opened_that_the_table_names_as_a_time_zone(where, tmp_path):
+    (tmp_path / "zone").write_bytes(b"TZif")
+    zone = f"dateutil/{tmp_path}/zone"
+    table = pa.Table.from_pandas(pd.DataFrame({"t": pd.to_datetime(["2024-01-01"], utc=True), "n": [1]}))
+    said = json.loads(table.schema.metadata[b"pandas"])
+    if where.startswith("what pandas"):
+        said["columns"][0] |= {"numpy_type": f"datetime64[ns, {zone}]", "metadata": {"timezone": zone}}
+    elif where.startswith("of the"):
+        said["column_indexes"][0] |= {"pandas_type": "datetimetz", "numpy_type": f"datetime64[ns, {zone}]"}
+        said["column_indexes"][0]["metadata"] = {"timezone": zone}
+    else:
+        stamps = pa.Array.from_buffers(pa.timestamp("ns", tz=zone), 1, pa.array([1], "int64").buffers())
+        stamps = pa.ListArray.from_arrays(pa.array([0, 1], "int32"), stamps) if "list" in where else stamps
+        table = table.set_column(0, "t", stamps)
+    table = table.replace_schema_metadata({b"pandas": json.dumps(said).encode()})
+    sink = io.BytesIO()
+    parquet.write_table(table, sink)
+    seen = opened_below(tmp_path)
+
+    if where in ("the type", "in a list"):
+        with pytest.raises(ValueError, match="a time zone that is no name of the IANA database"):
+            read_parquet(sink)
+    else:
+        assert list(read_parquet(sink).columns) == ["t", "n"]
+
+    assert seen == []
+
+
+def test_index_and_numbers_that_may_be_missing_come_back_as_they_were_written():
+    frame = pd.DataFrame({"n": pd.array([1 << 60, None], "Int64"), "b": pd.array([True, None], "boolean")})
+    for written_frame in (frame, frame.set_index("n"), frame.set_axis(["x", "y"]), frame.set_index(["n", "b"])):
+        sink = io.BytesIO()
+        written_frame.to_parquet(sink)
+
+        pd.testing.assert_frame_equal(read_parquet(sink), written_frame)
+
+
+@pytest.mark.parametrize("said", ["no JSON", "[]", '{"index_columns": 5}', '{"columns": [5]}', '{"columns": [{}]}'])
+def test_what_the_file_tells_pandas_may_be_anything(said):
+    sink = io.BytesIO()
+    parquet.write_table(pa.table({"n": [1]}).replace_schema_metadata({b"pandas": said.encode()}), sink)
+
+    assert read_parquet(sink).equals(pd.DataFrame({"n": [1]}))

@@ -305,6 +305,38 @@ def test_a_small_arrow_column_does_not_become_endless(make, said):
         ArrowReader(*make())
 
 
+def zoned(zone, wrapped):
+    """Return times of a zone that no pyarrow would write, in whatever holds them."""
+    kind = pa.timestamp("ns", tz=zone)
+    stamps = pa.Array.from_buffers(kind, 2, pa.array([1, 2], "int64").buffers())
+    return {
+        "as it is": lambda: stamps,
+        "none of them": lambda: pa.array([], kind),
+        "a list": lambda: pa.ListArray.from_arrays(pa.array([0, 2], "int32"), stamps),
+        "a record": lambda: pa.StructArray.from_arrays([stamps], ["t"]),
+        "a map": lambda: pa.MapArray.from_arrays(pa.array([0, 2], "int32"), pa.array(["a", "b"]), stamps),
+        "a dictionary": lambda: pa.DictionaryArray.from_arrays(pa.array([0, 1], "int8"), stamps),
+    }[wrapped]()
+
+
+@needs_arrow
+@pytest.mark.parametrize("wrapped", ["as it is", "none of them", "a list", "a record", "a map", "a dictionary"])
+def test_a_zone_by_whose_name_a_file_would_be_read_does_not_cross(wrapped, tmp_path):
+    with pytest.raises(ValueError, match=r"no time zone that crosses: 'dateutil//"):
+        ArrowReader(*stream(zoned(f"dateutil/{tmp_path}", wrapped)))
+    for good in ("Europe/Oslo", "UTC", "+02:00"):
+        assert ArrowReader(*stream(zoned(good, wrapped))).column(0).type == zoned(good, wrapped).type
+
+
+@needs_arrow
+def test_a_column_without_any_piece_says_no_such_zone_either(tmp_path):
+    sink = pa.BufferOutputStream()
+    pa.ipc.new_stream(sink, pa.schema([("0", pa.timestamp("ns", tz=f"dateutil/{tmp_path}"))])).close()
+
+    with pytest.raises(ValueError, match="no time zone that crosses"):
+        ArrowReader(sink.getvalue().to_pybytes(), Budget(8 << 20))
+
+
 @needs_arrow
 @pytest.mark.parametrize(
     "values",

@@ -11,6 +11,7 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.named_folders import path_out_of
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.named_places import server_files
@@ -437,6 +438,24 @@ def test_a_path_of_a_role_that_leads_out_of_a_named_folder_is_shown(here, tmp_pa
     shown = {want.name: want.does for want in review.wants}
     assert shown["role.manual_reader.folder"].endswith(f" -> {tmp_path / 'private'}, outside of the folder")
     assert review.still_trusted_files() is None
+
+
+@pytest.mark.parametrize("value", ["d:/m", "d://m"])
+def test_a_path_that_looks_like_an_address_is_shown_as_any_other(here, tmp_path, value):
+    (tmp_path / "private").mkdir()
+    (here / "d:").mkdir()
+    (here / "d:" / "m").symlink_to(tmp_path / "private")
+    (here / SETTINGS).write_text(f"role.manual_reader.folder: '{value}'\nkernel.sandbox: 'off'\n")
+
+    review = review_folder(project=here)
+
+    assert str(tmp_path / "private") in {want.name: want.does for want in review.wants}["role.manual_reader.folder"]
+
+
+def test_an_address_is_no_path(here):
+    (here / "https:").mkdir()
+
+    assert path_out_of(here, "https://example.org/a") == path_out_of(here, "https://") == ""
 
 
 def test_where_sessions_would_be_kept_outside_is_shown(here, tmp_path):

@@ -471,3 +471,67 @@ def test_a_link_of_codes_in_the_folder_where_it_works_is_not_followed_where_that
 
         with pytest.raises(ConfigError, match="a link"):
             copy_in(Path("sales.csv"), own, distrusted=[opened])
+
+
+EXAMPLE = "enabled: true\nrounds:\n- id: r\n  user_query: hi\n  state: finished\n  post_list: []\n"
+
+
+@pytest.mark.parametrize("key", ["recall.planner_examples", "recall.code_examples"])
+@pytest.mark.parametrize("when", ["changed", "new"])
+def test_an_example_that_comes_after_the_folder_was_compared_is_refused(here, key, when):
+    write(here, {SETTINGS: {key: "ex", "kernel.environment": ["FOO"]}, "ex/a.yaml": EXAMPLE})
+    trust()
+    read = read_settings()
+    write(here, {f"ex/{'a' if when == 'changed' else 'b'}.yaml": EXAMPLE.replace("hi", "evil")})
+
+    with pytest.raises(TwAutogenError, match=f"it {'changed' if when == 'changed' else 'is new'} since"):
+        open_session(ScriptedModel([]), settings=read).close()
+
+
+ELSEWHERE = {
+    "an example": ("planner_examples/b.yaml", "mine/a.yaml", "examples"),
+    "a plugin": ("plugins/b.py", "mine/b.py", "plugins"),
+    "the plugins": ("plugins", "mine", "plugins"),
+    "a role": ("roles/b", "mine/b", "roles"),
+    "a role's Python": ("roles/b/b.py", "mine/b/b.py", "roles"),
+}
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_what_a_named_folder_has_over_links_out_of_it_counts_only_after_a_question_that_shows_it(here, case):
+    name, target, kind = ELSEWHERE[case]
+    role = {"b/role.yaml": "alias: B\nintro: B.\nmodule: b\n", "b/b.py": ROLE.replace("Crier", "B")}
+    plugin = 'from tw_autogen.plugin import plugin\n\n\n@plugin\ndef b() -> int:\n    """B."""\n    return 1\n'
+    write(here.parent / "mine", {"a.yaml": EXAMPLE, "b.py": plugin, **role})
+    write(here, {SETTINGS: {}, **({"roles/b/role.yaml": role["b/role.yaml"]} if name.endswith("b/b.py") else {})})
+    (here / name).parent.mkdir(parents=True, exist_ok=True)
+    (here / name).symlink_to(here.parent / target)
+
+    def brought():
+        project = read_project(here, read_settings(project=here), named=True)
+        found = {"examples": project.examples, "plugins": project.plugins, "roles": project.roles}[kind]
+        return len(found), " ".join(project.left_out)
+
+    count, left_out = brought()
+    assert count == 0
+    assert "mine" in left_out or kind == "examples"
+    review = review_folder(project=here)
+    assert [want.name for want in review.wants if str(here.parent / "mine") in want.does] == [kind]
+    assert review.remember(review.sha256()) == ""
+    assert brought()[0] == 1
+
+
+@pytest.mark.parametrize("home", ["home", "home (work)"])
+def test_what_the_users_own_file_names_beside_it_is_not_looked_for_in_the_current_folder(here, monkeypatch, home):
+    monkeypatch.setenv("HOME", str(here.parent / home))
+    own = here.parent / home / ".config" / "tw-autogen"
+    settings = {"code_interpreter.policy": "house.yaml", "session.roles": "code_interpreter, ./crier"}
+    write(own, {"config.yaml": settings, "house.yaml": "base: strict\n"})
+    write(own / "crier", {"role.yaml": ROLE_YAML, "crier.py": ROLE})
+    write(
+        here, {"house.yaml": "base: default\nmodules: all\n", "crier/role.yaml": ROLE_YAML, "crier/crier.py": "1 / 0"}
+    )
+
+    with open_session(ScriptedModel([]), kernel=FakeKernel([])) as session:
+        assert [role.name for role in session.roles] == ["CodeInterpreter", "Crier"]
+        assert "is not allowed" in session.run_code("import subprocess").text

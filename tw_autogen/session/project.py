@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, nearest_path
 from tw_autogen.kernel import KernelSettings
+from tw_autogen.named_folders import way_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.recall import read_conversation
 from tw_autogen.role import find_role, is_role_file
@@ -149,6 +150,9 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
     plugins, left_out, notes = project_plugins(place, python) if brings_code and options.load else ([], [], [])
+    by_name = named and settings.trust is not Trust.full
+    if by_name and settings.origin("plugin.folder") == Settings.DEFAULT:
+        plugins = [one for one in plugins if not _leads_out(folder, one.source(), "plugin.folder", left_out)]
     examples: list[Path] = []
     found = example_files(folder) if brings_code else own_examples(folder)
     if settings.trust is not Trust.full:
@@ -168,6 +172,10 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     if not brings_code and (more := len(example_files(folder)) - len(own_examples(folder))):
         words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
+    roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
+    if by_name and settings.origin("session.role_folder") == Settings.DEFAULT:
+        key = "session.role_folder"
+        roles = {name: one for name, one in roles.items() if not _leads_out(folder, one, key, left_out)}
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
         notes += [f"{folder / TASKWEAVER_FILE}: {line}" for line in remedies(settings.ignored)]
@@ -178,8 +186,16 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         tuple(examples),
         place if place.is_dir() and brings_code else None,
         tuple(notes),
-        role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {},
+        roles,
     )
+
+
+def _leads_out(folder: Path, place: Path | None, key: str, left_out: list[str]) -> bool:
+    """Return whether a plugin or role of a folder that was named lies elsewhere; then note that it is left out."""
+    if place is None or not (out := way_out_of(folder, str(place))):
+        return False
+    left_out.append(f"{place}: it leads to {out}, outside of {folder}; set {key}, or trust the folder")
+    return True
 
 
 def project_here(settings: Settings) -> Project | None:

@@ -141,10 +141,9 @@ def policy_of(seat: Seat, read: Settings) -> Policy:
         ConfigError: the seat or the setting `code_interpreter.policy` names none, or its YAML is wrong.
     """
     own = read.read("code_interpreter", CodeInterpreterSettings)
-    origin = Path(read.origin("code_interpreter.policy").partition(" (")[0])
     of_folder = read.folder_of("code_interpreter.policy")
     with compared_with(read.files if of_folder else None, only=True):
-        set_one = find_policy(own.policy, folder=of_folder or (origin.parent if origin.is_file() else None))
+        set_one = find_policy(own.policy, folder=of_folder or read.base_of("code_interpreter.policy"))
     policy = narrowed(checked_policy(seat.policy) or set_one, own)
     only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
     if not only:
@@ -233,10 +232,13 @@ class Models:
             return Recall(own, (), self.ranker)
         key = "planner_examples" if room == "planner" else "code_examples"
         folder = self._folder(key)
-        shown = self._read.trust is Trust.none and self._read.folder_of(f"recall.{key}") is not None
+        of_folder = self._read.folder_of(f"recall.{key}") is not None
+        shown = self._read.trust is Trust.none and of_folder
         mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
         own = replace(own, experience=str(self._folder("experience") or ""))
-        return Recall(own, read_examples(folder or mine, self._read.examples if shown else None), self.ranker)
+        with compared_with(self._read.files, only=of_folder):  # one that came since the folder was trusted is refused
+            examples = read_examples(folder or mine, self._read.examples if shown else None)
+        return Recall(own, examples, self.ranker)
 
     def learner(self, seats: Sequence[Seat]) -> Learner:
         """Return who words lessons: the model of the first role that is always known."""

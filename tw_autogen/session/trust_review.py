@@ -17,7 +17,7 @@ from typing import Any
 from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_out_of
+from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_out_of, way_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
@@ -47,6 +47,7 @@ _MOST_PROMPTS = 60
 _MOST_PROMPTS_CHARS = _MOST_PROMPTS * _MOST_NAME_CHARS
 """Of texts that become part of prompts, and of their names: none of those that count goes unnamed."""
 _MOST_WANTS = 40
+_MOST_LINKS_NAMED = 20
 _MOST_EXAMPLES_NAMED = 30
 _MOST_WANT_CHARS = 600
 _MOST_CHARS = 3000
@@ -251,14 +252,25 @@ class Review:
             for one in self.settings.left_out:
                 for want in _worded(one):
                     found[f"{want.name} {want.does}"] = want
-        places = {one.key: one.setting.value for one in self.settings.of_folder} | {
-            ".tw": os.path.join(".tw", "sessions")
-        }
-        for key, value in places.items():  # what a folder that is named may set, but for paths that lead out of it
-            if out := path_out_of(self.folder, value):
+        places = [(one.key, one.setting.value) for one in self.settings.of_folder]
+        places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
+        for key, value in places:  # what a folder that is named may bring, but for paths that lead out of it
+            out = (way_out_of if key == "roles" else path_out_of)(self.folder, value)
+            if out:
                 words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
                 found[f"{key} {words}"] = Want(visible_line(key), words, visible_line(out))
         return tuple(found.values())
+
+    def _unshown_places(self) -> Iterator[tuple[str, str]]:
+        """Yield where the examples, plugins and roles of a folder that is named lie, each with what it is."""
+        if self._shows_code or not is_project(self.folder):
+            return
+        for path in example_files(self.folder):
+            yield "examples", os.path.relpath(path, self.folder)
+        for spec in self._plugins[1]:
+            yield "plugins", os.path.relpath(spec.source(), self.folder)
+        for folder in self._roles.values():
+            yield "roles", os.path.relpath(folder, self.folder)
 
     @functools.cached_property
     def _kept(self) -> dict[Path, bytes | None]:
@@ -507,6 +519,9 @@ def _links_of(one: LeftOut) -> str:
             used = os.path.realpath(os.path.join(base, text))  # `..` goes up from where a link before it leads
             if used != os.path.normpath(plain):
                 words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {used})"
+            if one.key.startswith("recall."):  # what lies there becomes part of prompts
+                held = [path for path in sorted(Path(used).iterdir()) if path.is_symlink()][:_MOST_LINKS_NAMED]
+                words += "".join(f" ({path.name} in it is a link to {os.path.realpath(path)})" for path in held)
     return words
 
 

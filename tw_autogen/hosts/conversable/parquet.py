@@ -6,6 +6,7 @@ which is decompressed to the size that its header says. Sums and counts in the f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -24,6 +25,13 @@ _DEEPEST = 8
 _TAIL_BYTES = 8
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 _INTEGERS = (4, 5, 6)
+_ZONE_FILE = "dateutil/"
+"""Begins a zone that pandas takes for the path of a file."""
+_UNNAMED = re.compile(r"__index_level_\d+__")
+_NULLABLE = frozenset(
+    [f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)] + ["Float32", "Float64", "boolean"]
+)
+"""Names of pandas' types of numbers that may be missing."""
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 """Fields of a page's header."""
 
@@ -74,7 +82,36 @@ def read_parquet(file: BinaryIO) -> Any:
         if left < 0:
             raise ValueError(f"the table takes more than {_MOST_BYTES >> 20} MB of memory")
         batches.append(batch)
-    return pa.Table.from_batches(batches, opened.schema_arrow).to_pandas()
+    return _frame(pa.Table.from_batches(batches, opened.schema_arrow))
+
+
+def _frame(table: Any) -> Any:
+    """Return an Arrow table as a DataFrame; of what the file says of it for pandas only types and index count.
+
+    Raises:
+        ValueError: it has a time zone that pandas would read from a file of any path.
+    """
+    import pandas as pd  # optional: the extra `data` brings it
+
+    for kind in table.schema.types:
+        if _ZONE_FILE in str(kind):
+            raise ValueError(f"the table has a time zone that is no name of the IANA database: {str(kind)[:200]}")
+    try:
+        said = table.schema.pandas_metadata or {}
+        index = [one for one in said.get("index_columns", []) if isinstance(one, str) and one in table.column_names]
+        typed = {one["field_name"]: one["numpy_type"] for one in said.get("columns", [])}
+        nullable = {
+            table.schema.field(name).type: pd.api.types.pandas_dtype(kind)
+            for name, kind in typed.items()
+            if kind in _NULLABLE and name in table.column_names
+        }
+    except (ValueError, TypeError, KeyError, AttributeError):  # anybody may have written it
+        index, nullable = [], {}
+    frame = table.replace_schema_metadata(None).to_pandas(types_mapper=nullable.get)
+    if not index or len(set(index)) < len(index) or len(set(table.column_names)) < len(table.column_names):
+        return frame
+    names = [None if _UNNAMED.fullmatch(one) else one for one in index]
+    return frame.set_index(index).rename_axis(names if len(names) > 1 else names[0])
 
 
 def _start(chunk: Any) -> int:

@@ -11,6 +11,7 @@ from struct import unpack_from
 from typing import Any, BinaryIO
 
 from .bounds import Budget, shown
+from .time_zones import check_zone
 
 _BYTES_PER_VALUE = 64
 """What Python takes for a short text or a small list."""
@@ -87,7 +88,7 @@ class ArrowReader:
         self._budget = budget
         self._table.validate(full=True)  # or lies about where texts lie would be followed
         for column in self._table.columns:
-            for chunk in column.chunks:
+            for chunk in column.chunks or [pa.array([], column.type)]:
                 _claim(chunk, budget, _BYTES_PER_OFFSET)
 
     def column(self, number: Any) -> Any:
@@ -152,7 +153,8 @@ def _claim(array: Any, budget: Budget, each: int) -> None:
         each: Bytes for one value.
 
     Raises:
-        ValueError: it is too much, or values of such a type may stand in the stream once and be made many times.
+        ValueError: it is too much, or values of such a type may stand in the stream once and be made many times; or it
+            has times of a zone that does not cross.
     """
     import pyarrow as pa  # deferred: an extra that both sides were found to have
 
@@ -161,6 +163,8 @@ def _claim(array: Any, budget: Budget, each: int) -> None:
     kind = array.type
     if str(kind).partition("<")[0] in _REPEATED or pa.types.is_union(kind):
         raise ValueError(f"a column of {kind} doesn't cross")
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        check_zone(kind.tz)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         budget.claim(each * len(array))
     inner = [array.dictionary] if pa.types.is_dictionary(kind) else []

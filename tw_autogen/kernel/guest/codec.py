@@ -14,7 +14,8 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
-from .table_codec import check_zone, pack_table, unpack_table
+from .table_codec import pack_table, unpack_table
+from .time_zones import check_zone
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")

@@ -15,13 +15,13 @@ from __future__ import annotations
 import importlib
 import re
 import struct
-import zoneinfo
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import TYPE_CHECKING, Any
 
 from .arrow_columns import ArrowReader, ArrowWriter
 from .bounds import Bounds, check_fields, shown
 from .json_size import estimate_parsed_bytes
+from .time_zones import check_zone
 
 
 class _Deferred:
@@ -89,8 +89,6 @@ _TIME = re.compile(r"[Mm]8\[(s|ms|us|ns)\]")
 _FREQUENCY = re.compile(r"[0-9A-Za-z-]{1,20}")
 _MOST_STEPS = 50_000
 """Rows of an index that keeps a frequency such as business days: pandas checks each of them, in 35 µs."""
-_OFFSET = re.compile(r"UTC[+-]\d\d:\d\d(:\d\d)?")
-_ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,3}")
 
 
 def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
@@ -450,28 +448,6 @@ def _is_plain(dtype: Any) -> bool:
     return isinstance(dtype, (pd.DatetimeTZDtype, pd.PeriodDtype)) or (
         isinstance(dtype, np.dtype) and dtype.kind in "biufMm"
     )
-
-
-def check_zone(name: object) -> str:
-    """Return the name of a time zone that crosses: one of the IANA database, or an offset.
-
-    Args:
-        name: Sent by the other side, so it may be anything; pandas would open files by other names.
-
-    Raises:
-        ValueError: it is no name of the IANA database, and no offset.
-    """
-    if isinstance(name, str):
-        if _OFFSET.fullmatch(name):
-            return name
-        if _ZONE.fullmatch(name):
-            try:
-                zoneinfo.ZoneInfo(name)
-            except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
-                pass
-            else:
-                return name
-    raise ValueError(f"no time zone that crosses: {shown(name)}; use an IANA name, or an offset such as UTC+02:00")
 
 
 def _as_series(index: Any, name: Any) -> pd.Series[Any]:
