@@ -31,7 +31,12 @@ _USER = "User"
 _OUTPUTS = (AttachmentType.execution_result, AttachmentType.code_error)
 
 _ROW = re.compile(r"(?<![\w.])\d{1,15}(?:\.\d{1,15})?(?:,-?\d{1,15}(?:\.\d{1,15})?){1,30}(?!\w)")
-_UNITS = "percent|k|thousand|m|million|bn|billion"
+_SCALES = {
+    **dict.fromkeys(("k", "thousand", "thousands", "tsd", "tausend"), 1e3),
+    **dict.fromkeys(("m", "million", "millions", "mio", "millionen"), 1e6),
+    **dict.fromkeys(("bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
+}
+_UNITS = "|".join(["percent", *_SCALES])
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _MARKS = rf"""
     https?://\S{{1,100}}
@@ -57,7 +62,7 @@ _NO_QUANTITY = re.compile(rf"{_LABELS} | (?:{_MARKS})(?:-\w{{1,50}}){{0,5}}", _N
 """What stands for no quantity, and needs no source."""
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<body>\d{1,3}(?:[,'\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
-    r"(?P<unit>[ \u00a0\u202f]?(?:%|percent\b|k\b|thousand\b|m\b|million\b|bn\b|billion\b))?",
+    rf"(?P<unit>[ \u00a0\u202f]?(?:%|(?:{_UNITS})\b))?",
     re.IGNORECASE,
 )
 _WORDS = {
@@ -70,11 +75,10 @@ _WORDS = {
 }
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
-_SPACED = re.compile(r"(?<![\w.] )(?<![\w.])\d{1,3}(?: \d{3}){1,6}(?!\w|,\d)")
+_SPACED = re.compile(r"(?<![\w.] )(?<![\w.])[1-9]\d{0,2}(?: \d{3}){1,6}(?!\w|,\d)")
 """A number whose thousands are separated by spaces, or several numbers."""
-_DOTTED = re.compile(r"(?<![\w.,])\d{1,3}(?:[.\u00a0\u202f ]\d{3}){1,6}(?:,\d{1,20})?(?!\w|[.,]\d)")
+_DOTTED = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:[.\u00a0\u202f ]\d{3}){1,6}(?:,\d{1,20})?(?!\w|[.,]\d)")
 """A number whose thousands are separated by dots or spaces, with a comma before its decimals; or a decimal fraction."""
-_SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _STATED = re.compile(r" ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}|[^+\n]{0,60}(\+)[^+\n]{0,60}")
 """What stands between two numbers that an answer computes with."""
 _PRODUCTS, _QUOTIENTS = ("*", "×"), ("/", "÷", "of")
@@ -423,7 +427,7 @@ def _numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
         is_percent, scale = unit in ("%", "percent"), _SCALES.get(unit, 1.0)
-        plain = re.sub(r"[,'\u00a0\u202f](?=\d{3}(?!\d))", "", body)
+        plain = body if body.startswith("0") else re.sub(r"[,'\u00a0\u202f](?=\d{3}(?!\d))", "", body)
         listed = "," in plain and "," in (
             text[max(0, found.start() - 1) : found.start()] + text[found.end() : found.end() + 1]
         )
