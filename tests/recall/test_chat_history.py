@@ -1,5 +1,7 @@
 """The history of a role: appended to, never changed."""
 
+import pytest
+
 from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.recall import ChatHistory
 
@@ -91,6 +93,25 @@ def test_each_post_and_each_failure_is_news_once_in_order():
     assert [one.message for one in first] == ["first"]
     assert [one.error if isinstance(one, Round) else one.message for one in second] == ["no model", "second"]
     assert list(history.unread(Memory.of("Planner", [failed, fresh]))) == []
+
+
+def test_what_was_not_appended_is_news_again():
+    memory = Memory.of(
+        "Planner", [Round("a", posts=[Post("User", "Planner", "first"), Post("User", "Planner", "2nd")])]
+    )
+    history = ChatHistory("static")
+
+    def append(fails_at):
+        for new in history.unread(memory):
+            if new.message == fails_at:
+                raise ValueError("nothing fits")
+            history.append_user(new.message)
+
+    with pytest.raises(ValueError, match="nothing fits"):
+        append("2nd")
+    append("")
+
+    assert history.messages[1]["content"] == "first\n\n2nd"
 
 
 def test_a_post_of_ones_own_is_no_news():

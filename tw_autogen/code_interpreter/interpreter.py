@@ -169,9 +169,10 @@ class CodeInterpreter(Role):
         mine = self._states.get(memory.session_id)
         if mine is None:
             known = KnownVariables(self._settings.variables_chars)
-            mine = self._states[memory.session_id] = PromptState(self.name, ChatHistory(self.prompt), known)
+            mine = PromptState(self.name, ChatHistory(self.prompt), known)
             mine.definitions = DefinitionPrompt(in_block=True) if self._keeps_definitions else None
             mine.add_examples(self._reminded(memory.rounds[-1], asked), asked)
+            self._states[memory.session_id] = mine
         mine.enter(memory)
         mine.listen(memory, asked)
         self._shorten(mine, turn)
@@ -315,9 +316,10 @@ class CodeInterpreter(Role):
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
-        news = mine.variables.news(self._open(turn.folder).kernel.variables())
-        plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
+        there = self._open(turn.folder).kernel.variables()
         lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
+        plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
+        news = mine.variables.news(there)  # last, as what may fail must leave nothing noted as told
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 

@@ -95,7 +95,7 @@ class PromptState:
         return read
 
     def listen(self, memory: Memory, asked: Post) -> None:
-        """Bring the history up to date with what was said since, but for the task itself.
+        """Bring the history up to date with what was said before the task, which `tell_task` appends.
 
         Args:
             memory: The rounds that the role may see.
@@ -106,6 +106,8 @@ class PromptState:
             if said:
                 self.history.append_user(said)
             said = ""
+            if new.id == asked.id:
+                break
             if isinstance(new, Round):
                 self.history.append_user(
                     f"(The work on that request ended here, because {new.error or 'it was stopped'}.)"
@@ -114,7 +116,7 @@ class PromptState:
                 reply = _as_reply(new)
                 self.history.append_assistant(reply)
                 said = new.message if reply != new.message else ""
-            elif new.id != asked.id:
+            else:
                 self.history.append_user(f"# Task from {new.send_from}\n{new.message}")
 
     def tell_task(
@@ -155,6 +157,7 @@ class PromptState:
         if forwarded:
             parts.append(FORWARDED)
         self.history.append_user("\n\n".join(part for part in parts if part))
+        self.history.mark_read(asked)
 
 
 def _named(lived: Round, name: str) -> Round:

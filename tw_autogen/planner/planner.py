@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -205,11 +205,9 @@ class Planner(Role):
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
         mine = self._states.get(memory.session_id)
         if mine is None:
-            mine = self._states[memory.session_id] = _PlannerState(
-                ChatHistory(self.prompt), plan=plan_so_far(asked, self.name)
-            )
+            mine = _PlannerState(ChatHistory(self.prompt), here.id, plan_so_far(asked, self.name))
             self._add_examples(mine, here)
-            mine.round_id = here.id
+            self._states[memory.session_id] = mine
         if mine.round_id != here.id:
             mine.round_id, mine.corrected, mine.checks = here.id, False, AnswerChecks()
             if len(asked) == 1:
@@ -281,10 +279,10 @@ class Planner(Role):
 
     def _append_posts(self, mine: _PlannerState, memory: Memory, turn: Turn | None = None) -> None:
         """Append the posts that are new; without a turn, those of examples."""
-        for new, follows in _with_next(mine.history.unread(memory)):
+        for new in mine.history.unread(memory):
             if isinstance(new, Round):
                 mine.history.append_user(f"(That request failed, because {new.error or 'it was stopped'}.)")
-            elif turn and isinstance(follows, Post) and _is_forwarded(new, follows, self.name):
+            elif turn and _was_forwarded(new, memory):
                 mine.history.append_user(f"From: {new.send_from}\n{_FORWARDED}{_made(new)}")
             elif new.send_from == self.name:
                 mine.history.append_assistant(_as_json(new, then=bool(self._coder[0])))
@@ -502,18 +500,16 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
     return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value), *whole))
 
 
-def _with_next(posts: Iterable[Post | Round]) -> Iterator[tuple[Post | Round, Post | Round | None]]:
-    """Yield each post with the one that follows; the last one with None."""
-    listed = list(posts)
-    yield from zip(listed, [*listed[1:], None], strict=True)
-
-
-def _is_forwarded(post: Post, follows: Post, name: str) -> bool:
-    """Return whether a post's output went to the user as the next post: that one has no reasoning of a model's."""
-    unworded = (
-        follows.send_from == name and follows.send_to == USER and not follows.content(AttachmentType.plan_reasoning)
-    )
-    return unworded and bool(post.content(AttachmentType.execution_result))
+def _was_forwarded(post: Post, memory: Memory) -> bool:
+    """Return whether a post's output went to the user as the next post of its round."""
+    if not post.content(AttachmentType.execution_result):
+        return False
+    here = next(one for one in memory.rounds if any(each.id == post.id for each in one.posts))
+    after = [each.id for each in here.posts].index(post.id) + 1
+    until = replace(here, posts=here.posts[:after])
+    sent = _forward(until, memory.role, AnswerForm.read(here.user_query))
+    follows = here.posts[after : after + 1]
+    return sent is not None and [(one.send_to, one.message) for one in follows] == [(USER, sent.message)]
 
 
 def _made(post: Post) -> str:

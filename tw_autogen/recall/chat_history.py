@@ -215,7 +215,9 @@ class ChatHistory:
         self.messages.append({"role": "assistant", "content": words})
 
     def unread(self, memory: Memory) -> Iterator[Post | Round]:
-        """Yield what is not in this history yet, oldest first, and mark it as read; a round begins with its first post.
+        """Yield what is not in this history yet, oldest first; a round begins with its first post.
+
+        Each is marked as read when the next one is asked for: what is appended one by one is read, and no more.
 
         Args:
             memory: What the role sees.
@@ -226,15 +228,15 @@ class ChatHistory:
         for one in memory.rounds:
             for post in one.posts:
                 if post.id not in self._seen:
-                    self._seen.add(post.id)
                     self.begin_round(one.id)
                     yield post
+                    self._seen.add(post.id)
             if one.state is RoundState.failed and one.id not in self._seen:
-                self._seen.add(one.id)
                 yield one
+                self._seen.add(one.id)
 
     def mark_read(self, post: Post) -> None:
-        """Mark a post as read: the role's own, which is in the history as the model's answer."""
+        """Mark a post as read that is in the history: the role's own as the model's answer, or its task."""
         self._seen.add(post.id)
 
 
