@@ -290,6 +290,59 @@ def test_the_setting_is_named_where_nothing_helps(ask):
         ask([PromptTooLong("too long: set `recall.compress_tokens`")] * 4, [], "How many?")
 
 
+def guarded(reply):
+    """A step of a script: refuses what its policy forbids, pictures too, wherever it stands in the prompt."""
+
+    def step(messages):
+        if "poison" in str(messages[1:]) or "image_url" in str(messages[1:]):
+            raise ModelError("http://localhost/v1: the request was refused (400): against the policy")
+        return reply
+
+    return step
+
+
+PICTURE = "data:image/png;base64,AAAA"
+OK = guarded(plans("ok", to="User"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "images", "planned", "written", "left"),
+    [
+        ("What is shown?", [PICTURE], [OK], [], "is left out"),
+        ("Which poison sells best?", [], [OK], [], "is left out"),
+        ("Print it.", [], [guarded(plans("print it")), OK], [codes("1")], "Print it."),
+        ("Which poison sells best?", [], None, [guarded("ok")], "is left out"),
+    ],
+    ids=["picture", "request", "report", "CodeInterpreter alone"],
+)
+def test_what_a_server_refuses_is_left_out_of_later_prompts(tmp_path, request_, images, planned, written, left):
+    def opened(more_planned, more_written):
+        model = ScriptedModel(more_planned if planned else more_written)
+        coder = ScriptedModel(more_written if planned else [])
+        worker = CodeInterpreter(coder if planned else model, FakeKernel(["poison"]))
+        roles = [Planner(model, [worker]), worker] if planned else [worker]
+        return Session(roles, folder=tmp_path), model, coder
+
+    again = [] if planned else [guarded("ok")]
+    session, model, coder = opened([*(planned or []), OK], [*written, *again])
+    with session, model, coder:
+        with pytest.raises(RoundError, match="against the policy"):
+            session.ask(request_, images=images)
+        answer = session.ask("How are you?")
+    later, asked, _ = opened([OK], again)
+    with later, asked:
+        for one in session.rounds:
+            later.remember(one)
+        assert later.ask("And now?").text == "ok"
+
+    assert answer.text == "ok"
+    told = model.calls[-1][-1]["content"]
+    assert left in "".join(str(one["content"]) for one in model.calls[-1])
+    assert told.index("is left out") < told.index("because http://localhost/v1: the request was refused")
+    assert told.index("because ") < told.index("How are you?")
+    assert "How are you?" in str(asked.calls[-1])
+
+
 NOTHING = plans("", to="User", stop="Completed")
 
 

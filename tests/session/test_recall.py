@@ -16,6 +16,7 @@ from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import Experience, Recall, RecallSettings, read_experiences, write_experience
 from tw_autogen.recall.conversation_files import Conversation
 from tw_autogen.recall.examples import Example
+from tw_autogen.role import Role
 from tw_autogen.session import Session, compact_session, open_session, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
@@ -250,6 +251,31 @@ def test_a_long_session_is_summarized_and_goes_on(kernel, tmp_path):
     assert {event.role for event in events} == {"Planner", "CodeInterpreter"}
     assert all(event.tokens_after < event.tokens_before for event in events)
     assert all(re.fullmatch(r"Summary \d+\.", event.summary) for event in events)
+
+
+class Offering(Role):
+    """A worker with plugins for each request."""
+
+    intro = "works"
+
+    def __init__(self, name):
+        self.name = name
+
+    def offer(self, request):
+        return f"Plugins of {self.name} that may fit:\n- {self.name}(x): for {request.split(' x')[0]}"
+
+
+def test_a_prompt_that_was_shortened_holds_all_offers_for_the_current_request(tmp_path):
+    planner = Summarizing([plans("Done.", to="User")] * 9)
+    workers = [Offering("alpha"), Offering("beta")]
+    recall = Recall(RecallSettings(compress_tokens=2600))
+    with Session([Planner(planner, workers, recall=recall), *workers], folder=tmp_path) as session, planner:
+        for number in range(9):
+            session.ask(f"request {number} {'x' * 1500}")
+
+    assert planner.summarized
+    for number, call in enumerate(planner.calls):
+        assert [call[-1]["content"].count(f"- {one.name}(x): for request {number}") for one in workers] == [1, 1]
 
 
 def lived(number, chars=0):

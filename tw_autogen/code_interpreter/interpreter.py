@@ -31,7 +31,7 @@ from tw_autogen.conversation import (
     changes_attachment,
     is_json,
 )
-from tw_autogen.errors import RoundInterrupted, RoundTimedOut
+from tw_autogen.errors import ModelError, RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, AttachedKernel, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask
@@ -452,9 +452,15 @@ class CodeInterpreter(Role):
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             )
 
-        reply, completion = self._recall.ask_compressing(
-            once, mine.history, self._model, self.name, turn.emit, self._request(mine, turn), shortened=mine.forget
-        )
+        request = self._request(mine, turn)
+        try:
+            reply, completion = self._recall.ask_compressing(
+                once, mine.history, self._model, self.name, turn.emit, request, shortened=mine.forget
+            )
+        except ModelError as error:
+            if mine.history.withdraw(error):
+                mine.forget()
+            raise
         mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -23,7 +23,7 @@ from tw_autogen.conversation import (
     file_names,
     unfenced_json,
 )
-from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
+from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable
 from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
@@ -36,6 +36,7 @@ from tw_autogen.planner.answer_checks import (
     failed_words,
     wants_checks,
 )
+from tw_autogen.planner.offers import Offers
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
@@ -110,7 +111,7 @@ class _PlannerState:
     definitions: DefinitionPrompt = field(default_factory=DefinitionPrompt)
     checks: AnswerChecks = field(default_factory=AnswerChecks)
     approved: str = ""
-    offers: list[str] = field(default_factory=list)
+    offers: Offers = field(default_factory=Offers)
     unrun: set[int] = field(default_factory=set)
     """The steps of the plan for which the code that a worker was asked for has failed, or was not run."""
 
@@ -289,8 +290,8 @@ class Planner(Role):
             else:
                 seen = (one.content for one in new.attachments if one.type is AttachmentType.image_url)
                 images = tuple(one for one in seen if turn or one.startswith("data:"))  # no example has a server asked
-                offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
+                offers = self._offers(mine, new.message, turn) if now and turn else ""
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 own = new.send_from == USER and turn
@@ -305,10 +306,7 @@ class Planner(Role):
         """
         offers = [offer_of(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
-        known = {line for offer in mine.offers for line in offer.splitlines()}
-        fresh = [offer for offer in (_new_lines(one, known) for one in offers) if offer]
-        mine.offers += fresh
-        return "".join(f"\n\n{offer}" for offer in fresh)
+        return mine.offers.news(offers)
 
     def _ask(self, mine: _PlannerState, turn: Turn, form: AnswerForm) -> PlannerReply:
         names, coder = [one.name for one in self._workers], self._coder[0]
@@ -346,6 +344,11 @@ class Planner(Role):
             if not error.reply.strip():
                 raise
             return fallback_reply(error.reply, error.problems[-1])
+        except ModelError as error:
+            if mine.history.withdraw(error):
+                mine.offers = Offers()
+                self._shortened(mine)
+            raise
         mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
 
@@ -399,9 +402,7 @@ class Planner(Role):
 
     def _shortened(self, mine: _PlannerState) -> None:
         """Adapt the prompt to a shortened history: remove old offers, and repeat the date and the definitions."""
-        for offer in mine.offers[:-1]:
-            mine.history.replace(f"\n\n{offer}", "")
-        mine.offers = mine.offers[-1:]
+        mine.offers.again(mine.history)
         if mine.date:
             mine.date = ""
             mine.history.append_user(_date_where_new(mine).strip())
@@ -549,17 +550,6 @@ def _note_result(history: ChatHistory, post: Post) -> None:
         extra = status.extra if isinstance(status.extra, dict) else {}
         kept_as = str(extra.get("kept_as", ""))
         history.results.note(post.message, code=code, ok=status.content == "SUCCESS", kept_as=kept_as)
-
-
-def _new_lines(offer: str, known: Collection[str]) -> str:
-    """Return an offer without the lines that are known; its head stays where anything else does."""
-    head, *lines = offer.splitlines() or [""]
-    fresh = [line for line in lines if line not in known]
-    again = len(lines) - len(fresh)
-    if not fresh:
-        return "" if lines or head in known else head
-    note = [f"({again} more that fit stand further up.)"] if again else []
-    return "\n".join([head, *fresh, *note])
 
 
 def _date_where_new(mine: _PlannerState) -> str:
