@@ -455,7 +455,7 @@ class CodeInterpreter(Role):
         request = self._request(mine, turn)
         try:
             reply, completion = self._recall.ask_compressing(
-                once, mine.history, self._model, self.name, turn.emit, request, shortened=mine.forget
+                once, mine.history, self._model, self.name, turn.emit, request, shortened=mine.forget_in_task
             )
         except ModelError as error:
             if mine.history.withdraw(error):

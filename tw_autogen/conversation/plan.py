@@ -11,7 +11,11 @@ from typing import Any
 
 from tw_autogen.conversation.plain_fields import read_text
 
-_REPORT = re.compile(r"\b(?:report|tell|answer|present|reply|inform)\w{0,4}\b", re.I)
+_REPORT = re.compile(
+    r"\b(?:report|tell|answer|present|reply|inform|bericht|(?:be)?antwort|mitteil|präsentier|rapport|présent|répon"
+    r"|communiqu|respond|contest|comunic)\w{0,4}\b|报告|汇报|回答|回复|告知|報告",
+    re.I,
+)
 _NUMBERED = re.compile(
     r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
     r"\*{0,2}\s+(?P<text>\S.*)$",
@@ -146,8 +150,9 @@ class Plan:
 
     @property
     def only_report_left(self) -> bool:
-        """Whether after the current step there is none, or only one that reports to the user."""
+        """Whether after the current, else the first open step there is none, or only one that reports to the user."""
         pending = [step.text for step in self.steps if step.status is Status.pending]
+        pending = pending if self.current else pending[1:]
         return not pending or (len(pending) == 1 and _REPORT.search(pending[0]) is not None)
 
     def completed(self) -> Plan:

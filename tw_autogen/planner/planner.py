@@ -216,7 +216,8 @@ class Planner(Role):
         self._note_run(mine, here)
         mine.definitions.enter(memory)
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
-        forwarded = _forward(here, self.name, form)
+        last = mine.plan is None or mine.plan.only_report_left
+        forwarded = _forward(here, self.name, form) if last else None
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
         doubts = implausible(_full_answer(forwarded), here.user_query) if forwarded and not mine.corrected else []
         if forwarded is not None and (mine.corrected or not (problems or doubts)):

@@ -238,10 +238,17 @@ class ChatHistory:
 
     def repeat_notes(self) -> None:
         """Append the session's notes that a summary has taken out, so far as they still hold."""
-        told = [part.get("text", "") for one in self.messages[1:] for part in _parts(one["content"])]
-        lost = [note for note in long_paragraphs(self.notes.told) if not any(note in text for text in told)]
-        if lost:
+        if lost := self.lost(long_paragraphs(self.notes.told)):
             self.append_user("\n\n".join(lost))
+
+    def lost(self, parts: Sequence[str]) -> list[str]:
+        """Return the texts that no message holds any more.
+
+        Args:
+            parts: Texts.
+        """
+        told = [part.get("text", "") for one in self.messages[1:] for part in _parts(one["content"])]
+        return [one for one in parts if not any(one in text for text in told)]
 
     def append_assistant(self, words: str) -> None:
         """Append an answer that came without a call: of a stored round, or forwarded."""
