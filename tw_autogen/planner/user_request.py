@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
+from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round, RoundState
+from tw_autogen.errors import REFUSED
 from tw_autogen.escaped_text import without_known_paragraphs
 from tw_autogen.planner.planner_reply import USER, Stop
 
@@ -20,15 +21,23 @@ _USERS_WORDS = {
 def rounds_of_request(memory: Memory, name: str) -> list[Round]:
     """Return the current round, after those that ended with a question of this Planner, which it answers.
 
+    Rounds in between that failed belong to the request, too, as what the User answered stands there; but none in which
+    a server has refused the prompt.
+
     Args:
         memory: What the Planner sees.
         name: The Planner's name.
     """
-    rounds = list(memory.rounds)
-    first = len(rounds) - 1
-    while first and rounds[first - 1].posts and _is_question(rounds[first - 1].posts[-1], name):
-        first -= 1
-    return rounds[first:]
+    *earlier, here = memory.rounds
+    asked, failed = [here], list[Round]()
+    for one in reversed([each for each in earlier if each.posts]):
+        if _is_question(one.posts[-1], name):
+            asked, failed = [one, *failed, *asked], []
+        elif one.state is RoundState.failed:
+            failed = failed if REFUSED in one.error else [one, *failed]
+        else:
+            break
+    return asked
 
 
 def _is_question(post: Post, name: str) -> bool:
@@ -47,8 +56,10 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
     """
     lines = [f"The User's request:\n{_said(asked[0])}"]
     for before, after in zip(asked, asked[1:], strict=False):
-        answered = without_known_paragraphs(_said(after), "\n\n".join(lines))
-        lines.append(f"The User was asked:\n{before.posts[-1].message}\nand answered:\n{answered}")
+        said = without_known_paragraphs(_said(after), "\n\n".join(lines))
+        question = f"The User was asked:\n{before.posts[-1].message}\nand answered:"
+        failed = before.state is RoundState.failed
+        lines.append(f"{'The work on that failed. The User said:' if failed else question}\n{said}")
     if plan is not None:
         lines.append(f"The plan:\n{plan}")
     if date:
