@@ -20,7 +20,6 @@ from tw_autogen.conversation import (
     Post,
     Round,
     changes_attachment,
-    file_names,
     unfenced_json,
 )
 from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable
@@ -41,7 +40,7 @@ from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.static_prompt import static_prompt
-from tw_autogen.planner.user_request import bulletin, plan_so_far, problem_for_user, rounds_of_request
+from tw_autogen.planner.user_request import bulletin, is_about_files, plan_so_far, problem_for_user, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
@@ -362,8 +361,7 @@ class Planner(Role):
         problems = form.problems(_shaped(reply.message, form))
         posts = [post for one in asked for post in one.posts]
         worked = any(post.send_from not in (USER, self.name) for post in posts)
-        about_files = any(file_names(post.message) for post in posts if post.send_from == USER)
-        if self._workers and about_files and not worked:
+        if self._workers and not worked and any(map(is_about_files, asked)):
             numbers = unfounded_numbers(reply.message, [str(one["content"]) for one in shown])
             if numbers:
                 problems.append(

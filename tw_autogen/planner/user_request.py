@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round, RoundState
+from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round, RoundState, file_names
 from tw_autogen.errors import REFUSED
 from tw_autogen.escaped_text import without_known_paragraphs
 from tw_autogen.planner.planner_reply import USER, Stop
 
 _REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
+_WORD = re.compile(r"[^\W\d_]{5,}")
+"""A word that says what a request is about; shorter ones stand anywhere."""
 _USERS_WORDS = {
     "no worker has run code for this request": "no code ran for this request",
     "nothing that you were shown holds": "nothing that the model was shown holds",
@@ -71,6 +73,20 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
 
 def _said(here: Round) -> str:
     return next((post.message for post in here.posts if post.send_from == USER), here.user_query)
+
+
+def is_about_files(asked: Round) -> bool:
+    """Return whether the user's words name files or what the files of the user's folder hold, or came with files.
+
+    Args:
+        asked: A round of a request.
+    """
+    words, said = asked.user_query, _said(asked)
+    notes = said[len(words) :].lstrip() if said.startswith(words) else said
+    brought, _, folder = notes.partition("\n\n")  # what is said of the folder's files stands further down
+    listed = "\n".join(line for line in folder.splitlines() if line.startswith(("'", "-", " ")))
+    shared = set(_WORD.findall(words.casefold())).intersection(_WORD.findall(listed.casefold()))
+    return bool(shared or file_names(words) or file_names(brought))
 
 
 def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:
