@@ -8,7 +8,7 @@ from tw_autogen.errors import ModelError, PromptTooLong, RoundError
 from tw_autogen.events import ModelDelayed, TalkShortened
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.planner import Planner
-from tw_autogen.session import Session
+from tw_autogen.session import Session, SessionSettings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -152,6 +152,28 @@ def test_a_wrong_form_that_stays_is_named(ask):
     assert answer.text == "@sd[nan]"
     assert "@sd[nan] is no value" in answer.round.posts[-1].content(AttachmentType.invalid_response)
     assert ["@sd[nan] is no value" in one.reason for one in events if isinstance(one, ModelDelayed)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("steps", "limits", "why"),
+    [([ModelError("still too busy")], {}, "still too busy"), ([], {"max_calls": 3}, "3 model calls")],
+    ids=["busy", "budget"],
+)
+def test_an_answer_in_a_wrong_form_goes_out_where_no_other_one_comes(tmp_path, steps, limits, why):
+    planner = ScriptedModel([plans("print it"), plans("It is 42.", to="User"), *steps, plans("43.", to="User")])
+    coder, events = ScriptedModel([codes("print(42)")]), []
+    worker = CodeInterpreter(coder, FakeKernel(["42"]))
+    settings = SessionSettings(**limits)
+    roles = [Planner(planner, [worker]), worker]
+    with Session(roles, folder=tmp_path, settings=settings, handlers=[events.append]) as session, coder:
+        answer = session.ask("What is 6*7? Answer as @r[number].")
+        if steps:
+            session.ask("And now?")
+            assert "It has gone to the User as it was.)\n\nFrom: User\nAnd now?" in planner.calls[-1][-1]["content"]
+
+    assert answer.text == "It is 42."
+    assert "@r[…]" in answer.round.posts[-1].content(AttachmentType.invalid_response)
+    assert [why in one.reason for one in events if isinstance(one, ModelDelayed)][-1]
 
 
 def test_a_bare_table_does_not_go_to_the_user_unworded(ask):

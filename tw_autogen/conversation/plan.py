@@ -94,6 +94,8 @@ class Plan:
     def parse(cls, text: str) -> Plan:
         """Parse a plan: a numbered line (or a bullet) begins a step, any other line continues the last one.
 
+        A bullet after a numbered line continues it, too, if it is indented, or if several lines are numbered.
+
         Args:
             text: A model's, a person's, or that of a stored attachment; all steps become pending.
 
@@ -101,8 +103,12 @@ class Plan:
             ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
         """
         found: list[tuple[int, list[str]]] = []
-        for line in filter(str.strip, text.splitlines()):
+        lines = [line for line in text.splitlines() if line.strip()]
+        numbers = sum(map(cls.is_numbered, lines))
+        for line in lines:
             numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
+            if bullet and found and (numbers > 1 or (numbers and line[0].isspace())):
+                bullet = None
             if numbered:
                 found.append((int(numbered["number"] or numbered["step"]), [numbered["text"]]))
             elif bullet or not found:
@@ -143,10 +149,9 @@ class Plan:
         """
         match = re.match(r"\s*(\d{1,9})(?!\d)", words)
         text = _MARK.sub("", re.sub(r"^\s*\d+\s*[.):]?\s*", "", words)).strip().casefold()
-        for step in self.steps:
-            if (match and step.id == int(match[1])) or (text and step.text.casefold() == text):
-                return step
-        return None
+        numbered = [step for step in self.steps if match and step.id == int(match[1])]
+        worded = [step for step in self.steps if text and step.text.casefold() == text]
+        return next(iter([*numbered, *worded]), None)
 
     @property
     def only_report_left(self) -> bool:

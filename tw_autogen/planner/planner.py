@@ -22,7 +22,7 @@ from tw_autogen.conversation import (
     changes_attachment,
     unfenced_json,
 )
-from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable
+from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
 from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
@@ -58,6 +58,7 @@ _REJECTED = (
 )
 _FORWARDED = "(The code ran, and what it printed went to the User.)"
 _VARIABLES = "New or changed in the kernel: "
+_SENT_AFTER_ALL = "(No other one came. It has gone to the User as it was.)"
 _DOUBTS = (
     "(This has not gone to the User yet: {}. Have a worker look at it once more, or, if it is right all the same, "
     "answer with it and say why it is.)"
@@ -235,9 +236,7 @@ class Planner(Role):
         problems = self._problems_of(reply, form, asked, shown)
         if problems and not mine.corrected:
             self._send_back(mine, problems, turn)
-            kept = reply.definitions
-            reply = self._ask(mine, turn, form)
-            reply = replace(reply, definitions=reply.definitions or kept)
+            reply = self._ask_again(mine, reply, turn, form)
             problems = self._problems_of(reply, form, asked, shown)
         if self._settings.approval == "always":
             reply = self._approved(mine, reply, turn, form)
@@ -351,6 +350,18 @@ class Planner(Role):
             raise
         mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
+
+    def _ask_again(self, mine: _PlannerState, first: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
+        """Return the answer to what was sent back; the first one where the model can't be asked any more."""
+        try:
+            reply = self._ask(mine, turn, form)
+        except (ModelError, RoundTooCostly) as error:
+            if turn.cancelled.is_set():
+                raise
+            turn.emit(ModelDelayed(self.name, f"the answer goes out as it was: {error}"))
+            mine.history.append_user(_SENT_AFTER_ALL)
+            return first
+        return replace(reply, definitions=reply.definitions or first.definitions)
 
     def _problems_of(
         self, reply: PlannerReply, form: AnswerForm, asked: Sequence[Round], shown: Sequence[Message]
