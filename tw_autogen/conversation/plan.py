@@ -13,7 +13,7 @@ from tw_autogen.conversation.plain_fields import read_text
 
 _REPORT = re.compile(
     r"\b(?:report|tell|answer|present|reply|inform|bericht|(?:be)?antwort|mitteil|präsentier|rapport|présent|répon"
-    r"|communiqu|respond|contest|comunic)\w{0,4}\b|报告|汇报|回答|回复|告知|報告",
+    r"|communiqu|responder|contestar|comunicar)\w{0,4}\b|报告|汇报|回答|回复|告知|報告",
     re.I,
 )
 _NUMBERED = re.compile(
