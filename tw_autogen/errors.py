@@ -66,6 +66,9 @@ _LEAST_ALIKE = 0.6
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 
 
+REFUSED = "the request was refused"
+"""What the message of a ModelError says where a server has refused a request; the status follows, as in `(400)`."""
+
 ENDED_BY_SIGNAL = "it was ended by a signal"
 """Why a round failed that a terminating signal ended; it may be gone on with."""
 

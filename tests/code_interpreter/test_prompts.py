@@ -5,6 +5,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.code_interpreter.prompts import board_news, without_repeated_task
 from tw_autogen.conversation import Plan
+from tw_autogen.errors import PromptTooLong
 from tw_autogen.kernel import Execution
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
@@ -72,3 +73,34 @@ def test_files_and_one_step_are_told_once_in_a_session_of_several_tasks(tmp_path
     assert "\n".join(told).count("print the mean of y") == 1
     assert told[1].count("\n\n") == 1
     assert "The plan:\n1. sum\n2. report" in told[2]
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [f"The {number} total.\n\n{FILES}" for number in ("first", "second", "third")],
+        [f"Totals.\n\nIn euros.\n\n{FILES}\n\nThe {number} one." for number in ("first", "second", "third")],
+    ],
+    ids=["same paragraph", "same beginning"],
+)
+def test_what_a_board_only_named_is_told_in_full_where_a_task_is_shortened(tmp_path, requests):
+    asked = []
+
+    def reply(messages):
+        if messages[0]["content"].startswith("You keep the memory"):
+            return "There were totals."
+        asked.append("\n\n".join(str(one["content"]) for one in messages[1:]))
+        if len(asked) == 3:
+            raise PromptTooLong("too long")
+        return codes("print(total)")
+
+    planner = ScriptedModel([step for _ in requests for step in (plans("Compute it"), plans("It is 6.", to="User"))])
+    coder = ScriptedModel([reply] * 5)
+    interpreter = CodeInterpreter(coder, FakeKernel([Execution(True, stdout="6\n" + "x" * 9000)] * 3))
+    with coder, planner, Session([Planner(planner, [interpreter]), interpreter], folder=tmp_path) as session:
+        for one in requests:
+            session.ask(one)
+
+    parts = requests[-1].split("\n\n")
+    assert "There were totals." in asked[-1]
+    assert [asked[-1].count(one) for one in parts] == [1] * len(parts)

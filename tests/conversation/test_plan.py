@@ -29,6 +29,14 @@ def test_the_current_step_is_found_by_number_or_by_words_and_those_before_it_are
         assert [step.status for step in plan.at(current).steps] == [Status.done, Status.current, Status.pending]
 
 
+def test_of_two_steps_with_the_same_words_the_number_says_which_one_is_meant():
+    plan = Plan.parse("1. look\n2. clean\n3. look\n4. report")
+
+    found = [plan.find(words) for words in ("3. look", "3", "look", "9. look", "9. dance")]
+
+    assert [step and step.id for step in found] == [3, 3, 1, 1, None]
+
+
 def test_a_current_step_that_is_not_in_the_plan_changes_nothing():
     plan = Plan.parse(TEXT)
 
@@ -41,6 +49,11 @@ def test_a_current_step_that_is_not_in_the_plan_changes_nothing():
         ("- load\n- report", ["load", "report"]),
         ("1) load\n   the file\n2) report", ["load the file", "report"]),
         ("load and report", ["load and report"]),
+        ("1. load\n   - keep x\n2. report", ["load - keep x", "report"]),
+        ("1. load\n- drop nan\n- sort\n2. report", ["load - drop nan - sort", "report"]),
+        ("1. load\n  * keep x", ["load * keep x"]),
+        ("1. load\n- report", ["load", "report"]),
+        ("- load\n  - keep x", ["load", "keep x"]),
         ("\n1. load\n\n2. report\n", ["load", "report"]),
     ],
 )

@@ -1,6 +1,9 @@
 """The history of a role: appended to, never changed."""
 
+import pytest
+
 from tw_autogen.conversation import Memory, Post, Round, RoundState
+from tw_autogen.errors import ModelError
 from tw_autogen.recall import ChatHistory
 
 
@@ -79,6 +82,55 @@ def test_examples_and_rounds_with_images_are_kept_apart_and_shortened():
     assert history.older_messages(0)[0]["content"] == [text("summary\n\nquestion 2"), IMAGE]
 
 
+def test_what_is_refused_is_withdrawn_and_examples_and_a_summary_stay():
+    history = ChatHistory("static")
+    history.append_user("example")
+    history.end_examples("The examples end here.")
+    refused = ModelError("http://localhost/v1: the request was refused (422): no images")
+    told = []
+    for number in range(3):
+        history.begin_round(str(number))
+        history.append_user(f"question {number}", images=(PICTURE,))
+        if number == 2:
+            history.replace_oldest(len(history.older_messages(0)), "summary")
+        assert history.withdraw(refused)
+        told.append(history.messages[-1]["content"])
+        history.append_assistant("answer")
+
+    left = (
+        "(What was said here is left out, as the model's server refuses it. If it is needed, have it said otherwise.)"
+    )
+    front = "example\n\nThe examples end here."
+    assert told == [f"{front}\n\n{left}", left, f"{front}\n\nsummary\n\n{left}"]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "answers_between", "told"), [(2, False, True), (3, False, False), (3, True, True)]
+)
+def test_notes_come_again_after_a_refusal_unless_they_may_be_what_is_refused(refusals, answers_between, told):
+    note = f"The User's own folder is /home/anna. {'Code can read it. ' * 20}".strip()
+    asked = Round("sums", posts=[Post("User", "Planner", f"sums\n\n{note}")])
+    history = ChatHistory("static")
+    for _ in range(refusals):
+        history.append_user(history.notes.shortened(asked.posts[0], [asked]))
+        history.withdraw(ModelError("the request was refused (400): policy"))
+        history.repeat_notes()
+        if answers_between:
+            history.append_assistant("answer")
+            history.calibrate(0)
+
+    assert (note in str(history.messages)) == told
+
+
+@pytest.mark.parametrize("words", ["no connection", "the key was refused (403)", "the request was refused (413)"])
+def test_what_failed_for_another_reason_stays(words):
+    history = ChatHistory("static")
+    history.append_user("question")
+
+    assert not history.withdraw(ModelError(words))
+    assert history.messages[-1]["content"] == "question"
+
+
 def test_each_post_and_each_failure_is_news_once_in_order():
     failed = Round("a", posts=[Post("User", "Planner", "first")])
     fresh = Round("b", posts=[Post("User", "Planner", "second")])
@@ -91,6 +143,25 @@ def test_each_post_and_each_failure_is_news_once_in_order():
     assert [one.message for one in first] == ["first"]
     assert [one.error if isinstance(one, Round) else one.message for one in second] == ["no model", "second"]
     assert list(history.unread(Memory.of("Planner", [failed, fresh]))) == []
+
+
+def test_what_was_not_appended_is_news_again():
+    memory = Memory.of(
+        "Planner", [Round("a", posts=[Post("User", "Planner", "first"), Post("User", "Planner", "2nd")])]
+    )
+    history = ChatHistory("static")
+
+    def append(fails_at):
+        for new in history.unread(memory):
+            if new.message == fails_at:
+                raise ValueError("nothing fits")
+            history.append_user(new.message)
+
+    with pytest.raises(ValueError, match="nothing fits"):
+        append("2nd")
+    append("")
+
+    assert history.messages[1]["content"] == "first\n\n2nd"
 
 
 def test_a_post_of_ones_own_is_no_news():

@@ -265,6 +265,27 @@ def test_the_planner_knows_the_variables_of_an_answer_that_was_forwarded_and_rea
     assert '"code": "rates = [2, 4]\\nprint(3)"' in told
 
 
+@pytest.mark.parametrize(
+    ("replies", "forwarded"),
+    [
+        ([plans("go", code="fit()", then="User")], True),
+        ([plans("go", code="fit()"), plans("Rising.", to="User", reasoning="")], False),
+    ],
+    ids=["forwarded", "in words without a reason"],
+)
+def test_the_planner_that_goes_on_with_a_session_knows_which_report_went_to_the_user(team, replies, forwarded):
+    before, *_ = team(replies, [], ["The slope is 0.731.\n"])
+    before.ask("Are sales rising?")
+    session, planner, *_ = team([plans("ok", to="User")], [], [])
+    session.remember(before.rounds[0])
+
+    session.ask("What was the slope?")
+
+    told = "\n".join(one["content"] for one in planner.calls[0][1:] if one["role"] == "user")
+    assert ("what it printed went to the User" in told) == forwarded
+    assert ("The slope is 0.731." in told) != forwarded
+
+
 def test_a_demanded_number_or_list_in_a_sentence_is_sent_back_once_and_goes_out_bare(team):
     session, planner, _, _ = team(
         [

@@ -8,7 +8,7 @@ from tw_autogen.errors import ModelError, PromptTooLong, RoundError
 from tw_autogen.events import ModelDelayed, TalkShortened
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.planner import Planner
-from tw_autogen.session import Session
+from tw_autogen.session import Session, SessionSettings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -154,6 +154,28 @@ def test_a_wrong_form_that_stays_is_named(ask):
     assert ["@sd[nan] is no value" in one.reason for one in events if isinstance(one, ModelDelayed)] == [True]
 
 
+@pytest.mark.parametrize(
+    ("steps", "limits", "why"),
+    [([ModelError("still too busy")], {}, "still too busy"), ([], {"max_calls": 3}, "3 model calls")],
+    ids=["busy", "budget"],
+)
+def test_an_answer_in_a_wrong_form_goes_out_where_no_other_one_comes(tmp_path, steps, limits, why):
+    planner = ScriptedModel([plans("print it"), plans("It is 42.", to="User"), *steps, plans("43.", to="User")])
+    coder, events = ScriptedModel([codes("print(42)")]), []
+    worker = CodeInterpreter(coder, FakeKernel(["42"]))
+    settings = SessionSettings(**limits)
+    roles = [Planner(planner, [worker]), worker]
+    with Session(roles, folder=tmp_path, settings=settings, handlers=[events.append]) as session, coder:
+        answer = session.ask("What is 6*7? Answer as @r[number].")
+        if steps:
+            session.ask("And now?")
+            assert "It has gone to the User as it was.)\n\nFrom: User\nAnd now?" in planner.calls[-1][-1]["content"]
+
+    assert answer.text == "It is 42."
+    assert "@r[…]" in answer.round.posts[-1].content(AttachmentType.invalid_response)
+    assert [why in one.reason for one in events if isinstance(one, ModelDelayed)][-1]
+
+
 def test_a_bare_table_does_not_go_to_the_user_unworded(ask):
     table = Execution(ok=True, result="Sex\nmale      266\nfemale    152\ndtype: int64")
 
@@ -288,6 +310,59 @@ def test_a_long_message_of_the_current_round_is_cut(ask):
 def test_the_setting_is_named_where_nothing_helps(ask):
     with pytest.raises(RoundError, match="recall.compress_tokens"):
         ask([PromptTooLong("too long: set `recall.compress_tokens`")] * 4, [], "How many?")
+
+
+def guarded(reply):
+    """A step of a script: refuses what its policy forbids, pictures too, wherever it stands in the prompt."""
+
+    def step(messages):
+        if "poison" in str(messages[1:]) or "image_url" in str(messages[1:]):
+            raise ModelError("http://localhost/v1: the request was refused (400): against the policy")
+        return reply
+
+    return step
+
+
+PICTURE = "data:image/png;base64,AAAA"
+OK = guarded(plans("ok", to="User"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "images", "planned", "written", "left"),
+    [
+        ("What is shown?", [PICTURE], [OK], [], "is left out"),
+        ("Which poison sells best?", [], [OK], [], "is left out"),
+        ("Print it.", [], [guarded(plans("print it")), OK], [codes("1")], "Print it."),
+        ("Which poison sells best?", [], None, [guarded("ok")], "is left out"),
+    ],
+    ids=["picture", "request", "report", "CodeInterpreter alone"],
+)
+def test_what_a_server_refuses_is_left_out_of_later_prompts(tmp_path, request_, images, planned, written, left):
+    def opened(more_planned, more_written):
+        model = ScriptedModel(more_planned if planned else more_written)
+        coder = ScriptedModel(more_written if planned else [])
+        worker = CodeInterpreter(coder if planned else model, FakeKernel(["poison"]))
+        roles = [Planner(model, [worker]), worker] if planned else [worker]
+        return Session(roles, folder=tmp_path), model, coder
+
+    again = [] if planned else [guarded("ok")]
+    session, model, coder = opened([*(planned or []), OK], [*written, *again])
+    with session, model, coder:
+        with pytest.raises(RoundError, match="against the policy"):
+            session.ask(request_, images=images)
+        answer = session.ask("How are you?")
+    later, asked, _ = opened([OK], again)
+    with later, asked:
+        for one in session.rounds:
+            later.remember(one)
+        assert later.ask("And now?").text == "ok"
+
+    assert answer.text == "ok"
+    told = model.calls[-1][-1]["content"]
+    assert left in "".join(str(one["content"]) for one in model.calls[-1])
+    assert told.index("is left out") < told.index("because http://localhost/v1: the request was refused")
+    assert told.index("because ") < told.index("How are you?")
+    assert "How are you?" in str(asked.calls[-1])
 
 
 NOTHING = plans("", to="User", stop="Completed")

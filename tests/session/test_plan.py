@@ -94,12 +94,36 @@ def test_a_step_for_which_no_code_ran_well_stays_open_until_it_has(asked, status
     ]
 
 
-def test_a_forwarded_answer_completes_the_plan(tmp_path):
-    class Reporter(Coder):
-        def reply(self, memory, **kwargs):
-            done = Attachment(AttachmentType.execution_status, "SUCCESS")
-            return Post(self.name, "Planner", "done", (done, Attachment(AttachmentType.execution_result, "12 rows")))
+class Reporter(Coder):
+    def reply(self, memory, **kwargs):
+        done = Attachment(AttachmentType.execution_status, "SUCCESS")
+        return Post(self.name, "Planner", "done", (done, Attachment(AttachmentType.execution_result, "12 rows")))
 
+
+@pytest.mark.parametrize(
+    ("plan", "step", "calls"),
+    [
+        ("1. load\n2. fit", "1", 2),
+        ("1. load\n2. fit\n3. report", "1", 2),
+        ("1. load\n2. fit\n3. report", "2", 1),
+        ("1. load\n2. fit", "2", 1),
+        ("1. laden\n2. dem Nutzer berichten", "1", 1),
+        ("1. 读取\n2. 向用户报告", "1", 1),
+        ("1. load\n2. report", "", 1),
+        ("1. load\n2. fit", "", 2),
+    ],
+)
+def test_an_answer_is_forwarded_after_the_last_step_only(tmp_path, plan, step, calls):
+    coder = Reporter()
+    first = plans("load", to="Coder", plan=plan, step=step, then="User")
+    steps = [first, plans("That was not all.", to="User")][:calls]
+    with ScriptedModel(steps) as model, Session([Planner(model, [coder]), coder], folder=tmp_path) as session:
+        answer = session.ask("how many rows?")
+
+    assert answer.text == ("12 rows" if calls == 1 else "That was not all.")
+
+
+def test_a_forwarded_answer_completes_the_plan(tmp_path):
     coder = Reporter()
     with (
         ScriptedModel([plans("load", to="Coder", then="User")]) as model,

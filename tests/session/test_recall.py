@@ -5,13 +5,18 @@ import threading
 
 import pytest
 
-from tw_autogen.errors import ConfigError, ConversationFormatError, ModelError, RoundInterrupted
+from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.conversation import Post, Round, RoundState
+from tw_autogen.errors import ConfigError, ConversationFormatError, ModelError, RoundError, RoundInterrupted
 from tw_autogen.events import TalkNotShortened, TalkShortened
 from tw_autogen.kernel import Execution, LocalKernel
-from tw_autogen.model import Completion
+from tw_autogen.model import Completion, LexicalRanker
 from tw_autogen.planner import Planner
 from tw_autogen.plugin import PluginSpec
-from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.recall import Experience, Recall, RecallSettings, read_experiences, write_experience
+from tw_autogen.recall.conversation_files import Conversation
+from tw_autogen.recall.examples import Example
+from tw_autogen.role import Role
 from tw_autogen.session import Session, compact_session, open_session, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
@@ -246,6 +251,90 @@ def test_a_long_session_is_summarized_and_goes_on(kernel, tmp_path):
     assert {event.role for event in events} == {"Planner", "CodeInterpreter"}
     assert all(event.tokens_after < event.tokens_before for event in events)
     assert all(re.fullmatch(r"Summary \d+\.", event.summary) for event in events)
+
+
+class Offering(Role):
+    """A worker with plugins for each request."""
+
+    intro = "works"
+
+    def __init__(self, name):
+        self.name = name
+
+    def offer(self, request):
+        return f"Plugins of {self.name} that may fit:\n- {self.name}(x): for {request.split(' x')[0]}"
+
+
+def test_a_prompt_that_was_shortened_holds_all_offers_for_the_current_request(tmp_path):
+    planner = Summarizing([plans("Done.", to="User")] * 9)
+    workers = [Offering("alpha"), Offering("beta")]
+    recall = Recall(RecallSettings(compress_tokens=2600))
+    with Session([Planner(planner, workers, recall=recall), *workers], folder=tmp_path) as session, planner:
+        for number in range(9):
+            session.ask(f"request {number} {'x' * 1500}")
+
+    assert planner.summarized
+    for number, call in enumerate(planner.calls):
+        assert [call[-1]["content"].count(f"- {one.name}(x): for request {number}") for one in workers] == [1, 1]
+
+
+def lived(number, chars=0):
+    question, answer = f"question {number} {'x' * chars}", f"answer {number}"
+    posts = [Post("User", "Planner", question), Post("Planner", "User", answer)]
+    return Round(question, posts=posts, state=RoundState.finished)
+
+
+def test_what_was_said_in_an_earlier_process_is_summarized_at_the_first_request(tmp_path):
+    planner = Summarizing([plans("Hello.", to="User")])
+    settings = {"recall.compress_tokens": 2600}
+    with open_session(planner, kernel=FakeKernel(folder=tmp_path), folder=tmp_path, settings=settings) as session:
+        for number in range(8):
+            session.remember(lived(number, chars=2500))
+        session.ask("the next one")
+
+    assert "question 0" in planner.summarized[0]
+    assert "question 0" not in str(planner.calls)
+
+
+class Unsteady(LexicalRanker):
+    """Ranks by words, but for the first time: as where a server is away for a moment."""
+
+    failed = False
+
+    def rank(self, query, texts):
+        if not self.failed:
+            self.failed = True
+            raise ModelError("no connection")
+        return super().rank(query, texts)
+
+
+@pytest.mark.parametrize("earlier", [0, 2], ids=["a new session", "gone on with"])
+@pytest.mark.parametrize("of_interpreter", [False, True], ids=["Planner", "CodeInterpreter alone"])
+@pytest.mark.parametrize("recalls", ["lessons", "examples"])
+def test_what_fails_while_a_prompt_is_put_together_loses_nothing_that_was_said(
+    tmp_path, earlier, of_interpreter, recalls
+):
+    (tmp_path / "handcrafted_exp_a.yaml").write_text("exp_id: a\nexperience_text: Sales are in euros.\n")
+    name = "CodeInterpreter" if of_interpreter else "Planner"
+    said = Round("sums of sales", posts=[Post("User", name, "sums of sales")])
+    example = Example(tmp_path / "example.yaml", Conversation(rounds=(said,)))
+    settings = RecallSettings(experience=str(tmp_path) if recalls == "lessons" else "", example_tokens=example.tokens)
+    recall = Recall(settings, (example, example) if recalls == "examples" else (), Unsteady())
+    model = ScriptedModel(["Hello."] if of_interpreter else [plans("Hello.", to="User")])
+    role = CodeInterpreter(model, FakeKernel(), recall=recall) if of_interpreter else Planner(model, [], recall=recall)
+    with Session([role], folder=tmp_path) as session, model:
+        for number in range(earlier):
+            session.remember(lived(number))
+        with pytest.raises(RoundError, match="no connection"):
+            session.ask("Compare the sales of north and south.")
+        session.ask("Try the sales again.")
+
+    told = "\n".join(one["content"] for one in model.calls[0][1:])
+    said = [f"question {number}" for number in range(0 if of_interpreter else earlier)]
+    parts = [*said, "Compare the sales of north and south.", "because no connection.", "Try the sales again."]
+    assert [told.count(part) for part in parts] == [1] * len(parts)
+    assert sorted(parts, key=told.index) == parts
+    assert told.count("sums of sales" if recalls == "examples" else "Sales are in euros.") == 1
 
 
 class Forgetting(Summarizing):

@@ -117,6 +117,36 @@ def test_an_answer_to_a_question_belongs_to_the_request_that_led_to_it(team):
     assert "multiply 6" not in session.rounds[-1].read_board("Planner")
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("still too busy (429)", "and answered:\nby 7\n\nThe work on that failed. The User said:\nonce more"),
+        ("the request was refused (400): policy", "and answered:\nonce more"),
+    ],
+)
+def test_an_answer_that_is_given_again_after_a_failure_belongs_to_the_request_as_well(team, error, said):
+    go_on = {"send_to": "CodeInterpreter", "message": "compute it", "plan": None, "stop": "InProcess"}
+    session, _, coder = team(
+        [
+            plans("Which factor?", to="User", stop="Clarification", plan="1. compute\n2. report"),
+            ModelError(error),
+            json.dumps(go_on),
+            plans("It is @x[42].", to="User"),
+        ],
+        [codes("6 * 7")],
+    )
+
+    session.ask("multiply 6, and answer as @x[x]")
+    with pytest.raises(RoundError, match="busy|refused"):
+        session.ask("by 7")
+    session.run_code("print(1)")
+    session.ask("once more")
+
+    board = coder.calls[0][-1]["content"]
+    assert "request:\nmultiply 6, and answer as @x[x]" in board
+    assert f"asked:\nWhich factor?\n{said}\n\nThe plan:\n1. compute" in board
+
+
 def test_the_next_round_begins_with_an_empty_board(team):
     session, *_ = team([plans("compute 1"), plans("1", to="User"), plans("Hello.", to="User")], [codes("1")])
     session.ask("compute one")

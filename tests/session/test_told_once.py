@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tw_autogen.conversation import AttachmentType
 from tw_autogen.model import Completion
 from tw_autogen.session import AnswerFiles, open_session
 from tw_autogen.testing import ScriptedModel, codes, plans
@@ -59,6 +60,26 @@ def test_the_users_folder_is_described_once_in_each_prompt_and_prompts_only_grow
         assert [last.count(one) for one in (NOTE, SAVED, LIST, "1,Bern")] == [1, 1, 1, 1]
         for earlier, later in zip(calls, calls[1:], strict=False):
             assert later[: len(earlier)] == earlier or later[: len(earlier) - 1] == earlier[:-1]
+
+
+@pytest.mark.parametrize(
+    ("request_", "said", "files", "calls"),
+    [
+        ("When was Mozart born?", "In 1756.", (), 1),
+        ("What is the total amount?", "It is 4711.", (), 2),
+        ("What is the sum in sales.csv?", "It is 4711.", (), 2),
+        ("How many lines does it have?", "It has 4711.", ("mine/sales.csv",), 2),
+    ],
+)
+def test_numbers_are_doubted_in_answers_about_files_only(opened, tmp_path, request_, said, files, calls):
+    with (
+        ScriptedModel([plans(said, to="User")] * calls) as planner,
+        opened(planner, ScriptedModel([])) as session,
+    ):
+        answer = session.ask(request_, [tmp_path / one for one in files])
+
+    problem = answer.round.posts[-1].content(AttachmentType.invalid_response)
+    assert ("no code ran for this request" in problem) == (calls == 2)
 
 
 def test_the_users_own_long_words_are_told_as_often_as_they_are_said(opened):

@@ -31,7 +31,7 @@ from tw_autogen.conversation import (
     changes_attachment,
     is_json,
 )
-from tw_autogen.errors import RoundInterrupted, RoundTimedOut
+from tw_autogen.errors import ModelError, RoundInterrupted, RoundTimedOut
 from tw_autogen.events import ArtifactSaved, CodeChecked
 from tw_autogen.kernel import Artifact, AttachedKernel, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask
@@ -169,9 +169,10 @@ class CodeInterpreter(Role):
         mine = self._states.get(memory.session_id)
         if mine is None:
             known = KnownVariables(self._settings.variables_chars)
-            mine = self._states[memory.session_id] = PromptState(self.name, ChatHistory(self.prompt), known)
+            mine = PromptState(self.name, ChatHistory(self.prompt), known)
             mine.definitions = DefinitionPrompt(in_block=True) if self._keeps_definitions else None
             mine.add_examples(self._reminded(memory.rounds[-1], asked), asked)
+            self._states[memory.session_id] = mine
         mine.enter(memory)
         mine.listen(memory, asked)
         self._shorten(mine, turn)
@@ -315,9 +316,10 @@ class CodeInterpreter(Role):
 
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
-        news = mine.variables.news(self._open(turn.folder).kernel.variables())
-        plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
+        there = self._open(turn.folder).kernel.variables()
         lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
+        plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
+        news = mine.variables.news(there)  # last, as what may fail must leave nothing noted as told
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins
         mine.tell_task(asked, turn.round, variables=news, plugins=plugins, lessons=lessons, forwarded=forwarded)
 
@@ -450,9 +452,15 @@ class CodeInterpreter(Role):
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
             )
 
-        reply, completion = self._recall.ask_compressing(
-            once, mine.history, self._model, self.name, turn.emit, self._request(mine, turn), shortened=mine.forget
-        )
+        request = self._request(mine, turn)
+        try:
+            reply, completion = self._recall.ask_compressing(
+                once, mine.history, self._model, self.name, turn.emit, request, shortened=mine.forget_in_task
+            )
+        except ModelError as error:
+            if mine.history.withdraw(error):
+                mine.forget()
+            raise
         mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
 

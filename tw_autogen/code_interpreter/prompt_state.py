@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tw_autogen.code_interpreter.known_variables import KnownVariables
-from tw_autogen.code_interpreter.prompts import FORWARDED, board_news, without_repeated_task
+from tw_autogen.code_interpreter.prompts import BLANK, FORWARDED, board_news, without_repeated_task
 from tw_autogen.code_interpreter.shown_plugins import Shown
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import Unreadable
@@ -46,6 +46,7 @@ class PromptState:
     date: str = ""
     definitions: DefinitionPrompt | None = None
     changes: tuple[Mapping[str, str], ...] = ()
+    _named: list[str] = field(default_factory=list)
 
     def enter(self, memory: Memory) -> None:
         """Go on in the last round; in another one than before lessons are to be told again.
@@ -77,6 +78,13 @@ class PromptState:
         if self.definitions is not None:
             self.definitions.again(self.history)
 
+    def forget_in_task(self) -> None:
+        """Do as `forget` in the middle of a task, and tell in full what was only named of its board, as known."""
+        lost, self._named = self.history.lost(self._named), []
+        if lost:
+            self.history.append_user(f"# Of the board, in full\n{BLANK.join(lost)}")
+        self.forget()
+
     def reader(self) -> Callable[[str], CodeReply]:
         """Return what reads a reply, and notes its changes of definitions; wrong ones are told to the model once."""
         kept, wrong = self.definitions, list[str]()
@@ -95,7 +103,7 @@ class PromptState:
         return read
 
     def listen(self, memory: Memory, asked: Post) -> None:
-        """Bring the history up to date with what was said since, but for the task itself.
+        """Bring the history up to date with what was said before the task, which `tell_task` appends.
 
         Args:
             memory: The rounds that the role may see.
@@ -106,6 +114,8 @@ class PromptState:
             if said:
                 self.history.append_user(said)
             said = ""
+            if new.id == asked.id:
+                break
             if isinstance(new, Round):
                 self.history.append_user(
                     f"(The work on that request ended here, because {new.error or 'it was stopped'}.)"
@@ -114,7 +124,7 @@ class PromptState:
                 reply = _as_reply(new)
                 self.history.append_assistant(reply)
                 said = new.message if reply != new.message else ""
-            elif new.id != asked.id:
+            else:
                 self.history.append_user(f"# Task from {new.send_from}\n{new.message}")
 
     def tell_task(
@@ -131,12 +141,13 @@ class PromptState:
             forwarded: What comes of it goes to another role.
         """
         self.history.results.begin_task()
-        parts = []
+        parts = list[str]()
         board = "\n\n".join(text for role, text in here.read_board().items() if role != self.name)
         tasks = [post.message for post in here.posts if post.send_to == self.name]
         board = without_repeated_task(board, asked.plan, tasks)
-        if board and board != self.board:
-            parts.append(board_news(self.board, board))
+        told = board_news(self.board, board) if board and board != self.board else ""
+        parts.append(told)
+        self._named = [one for one in board.split(BLANK) if one not in told]
         self.board = board
         if variables:
             parts.append(f"# Variables, new or changed\n{variables}")
@@ -155,6 +166,7 @@ class PromptState:
         if forwarded:
             parts.append(FORWARDED)
         self.history.append_user("\n\n".join(part for part in parts if part))
+        self.history.mark_read(asked)
 
 
 def _named(lived: Round, name: str) -> Round:

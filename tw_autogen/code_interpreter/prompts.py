@@ -34,7 +34,7 @@ _INTRO_ONLY_PLUGINS = (
     "its plugins don't do can't be done here: tell the User so at once, with the reason, and make nothing up. It "
     "remembers results as variables from task to task."
 )
-_SAME_CHARS, _BLANK = 200, "\n\n"
+_SAME_CHARS, BLANK = 200, "\n\n"
 FORWARDED = (
     "What the task's last block prints is the answer that the User gets; nobody looks at it in between: the form that "
     "they asked for, alone; or else whole sentences in the language of the request, with the numbers asked for, their "
@@ -99,7 +99,7 @@ def board_news(before: str, now: str) -> str:
         before: The board as the model saw it last.
         now: The board as it is.
     """
-    same = os.path.commonprefix([before, now]).rfind(_BLANK)
+    same = os.path.commonprefix([before, now]).rfind(BLANK)
     head, rest = ("", now) if same < _SAME_CHARS else (", begins as before; then", now[same + 2 :])
     return f"# Board{head}\n{without_known_paragraphs(rest, before)}"
 
@@ -117,4 +117,4 @@ def without_repeated_task(board: str, plan: Plan | None, tasks: Sequence[str]) -
     step = plan.steps[0].text.removesuffix("…")
     if not any(" ".join(task.split()).startswith(step) for task in tasks):
         return board
-    return _BLANK.join(one for one in board.split(_BLANK) if not one.endswith(f"\n{plan}"))
+    return BLANK.join(one for one in board.split(BLANK) if not one.endswith(f"\n{plan}"))

@@ -11,7 +11,11 @@ from typing import Any
 
 from tw_autogen.conversation.plain_fields import read_text
 
-_REPORT = re.compile(r"\b(?:report|tell|answer|present|reply|inform)\w{0,4}\b", re.I)
+_REPORT = re.compile(
+    r"\b(?:report|tell|answer|present|reply|inform|bericht|(?:be)?antwort|mitteil|präsentier|rapport|présent|répon"
+    r"|communiqu|responder|contestar|comunicar)\w{0,4}\b|报告|汇报|回答|回复|告知|報告",
+    re.I,
+)
 _NUMBERED = re.compile(
     r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
     r"\*{0,2}\s+(?P<text>\S.*)$",
@@ -90,6 +94,8 @@ class Plan:
     def parse(cls, text: str) -> Plan:
         """Parse a plan: a numbered line (or a bullet) begins a step, any other line continues the last one.
 
+        A bullet after a numbered line continues it, too, if it is indented, or if several lines are numbered.
+
         Args:
             text: A model's, a person's, or that of a stored attachment; all steps become pending.
 
@@ -97,8 +103,12 @@ class Plan:
             ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
         """
         found: list[tuple[int, list[str]]] = []
-        for line in filter(str.strip, text.splitlines()):
+        lines = [line for line in text.splitlines() if line.strip()]
+        numbers = sum(map(cls.is_numbered, lines))
+        for line in lines:
             numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
+            if bullet and found and (numbers > 1 or (numbers and line[0].isspace())):
+                bullet = None
             if numbered:
                 found.append((int(numbered["number"] or numbered["step"]), [numbered["text"]]))
             elif bullet or not found:
@@ -139,15 +149,15 @@ class Plan:
         """
         match = re.match(r"\s*(\d{1,9})(?!\d)", words)
         text = _MARK.sub("", re.sub(r"^\s*\d+\s*[.):]?\s*", "", words)).strip().casefold()
-        for step in self.steps:
-            if (match and step.id == int(match[1])) or (text and step.text.casefold() == text):
-                return step
-        return None
+        numbered = [step for step in self.steps if match and step.id == int(match[1])]
+        worded = [step for step in self.steps if text and step.text.casefold() == text]
+        return next(iter([*numbered, *worded]), None)
 
     @property
     def only_report_left(self) -> bool:
-        """Whether after the current step there is none, or only one that reports to the user."""
+        """Whether after the current, else the first open step there is none, or only one that reports to the user."""
         pending = [step.text for step in self.steps if step.status is Status.pending]
+        pending = pending if self.current else pending[1:]
         return not pending or (len(pending) == 1 and _REPORT.search(pending[0]) is not None)
 
     def completed(self) -> Plan:

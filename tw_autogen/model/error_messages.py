@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from tw_autogen.errors import ModelError, PromptTooLong, nearest
+from tw_autogen.errors import REFUSED, ModelError, PromptTooLong, nearest
 from tw_autogen.escaped_text import shortened
 from tw_autogen.model.http_client import ServerRefusal, StreamError, is_out_of_quota
 from tw_autogen.secret_masking import LEAST_CHARS
@@ -102,7 +102,7 @@ def describe_failure(
     elif status >= 500:
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
     else:
-        said = f"the request was refused ({status}): {words}"
+        said = f"{REFUSED} ({status}): {words}"
     return kind(f"{url}: {said}", tries=tries)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -20,10 +20,9 @@ from tw_autogen.conversation import (
     Post,
     Round,
     changes_attachment,
-    file_names,
     unfenced_json,
 )
-from tw_autogen.errors import ApprovalNeeded, ModelUnreadable
+from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
 from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
@@ -36,11 +35,12 @@ from tw_autogen.planner.answer_checks import (
     failed_words,
     wants_checks,
 )
+from tw_autogen.planner.offers import Offers
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.static_prompt import static_prompt
-from tw_autogen.planner.user_request import bulletin, plan_so_far, problem_for_user, rounds_of_request
+from tw_autogen.planner.user_request import bulletin, is_about_files, plan_so_far, problem_for_user, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
 from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
@@ -58,6 +58,7 @@ _REJECTED = (
 )
 _FORWARDED = "(The code ran, and what it printed went to the User.)"
 _VARIABLES = "New or changed in the kernel: "
+_SENT_AFTER_ALL = "(No other one came. It has gone to the User as it was.)"
 _DOUBTS = (
     "(This has not gone to the User yet: {}. Have a worker look at it once more, or, if it is right all the same, "
     "answer with it and say why it is.)"
@@ -110,7 +111,7 @@ class _PlannerState:
     definitions: DefinitionPrompt = field(default_factory=DefinitionPrompt)
     checks: AnswerChecks = field(default_factory=AnswerChecks)
     approved: str = ""
-    offers: list[str] = field(default_factory=list)
+    offers: Offers = field(default_factory=Offers)
     unrun: set[int] = field(default_factory=set)
     """The steps of the plan for which the code that a worker was asked for has failed, or was not run."""
 
@@ -205,11 +206,9 @@ class Planner(Role):
         turn = kwargs.get("turn") or Turn(here, Path.cwd())
         mine = self._states.get(memory.session_id)
         if mine is None:
-            mine = self._states[memory.session_id] = _PlannerState(
-                ChatHistory(self.prompt), plan=plan_so_far(asked, self.name)
-            )
+            mine = _PlannerState(ChatHistory(self.prompt), here.id, plan_so_far(asked, self.name))
             self._add_examples(mine, here)
-            mine.round_id = here.id
+            self._states[memory.session_id] = mine
         if mine.round_id != here.id:
             mine.round_id, mine.corrected, mine.checks = here.id, False, AnswerChecks()
             if len(asked) == 1:
@@ -217,7 +216,8 @@ class Planner(Role):
         self._note_run(mine, here)
         mine.definitions.enter(memory)
         form = AnswerForm.read("\n".join(one.user_query for one in asked))
-        forwarded = _forward(here, self.name, form)
+        last = mine.plan is None or mine.plan.only_report_left
+        forwarded = _forward(here, self.name, form) if last else None
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
         doubts = implausible(_full_answer(forwarded), here.user_query) if forwarded and not mine.corrected else []
         if forwarded is not None and (mine.corrected or not (problems or doubts)):
@@ -236,9 +236,7 @@ class Planner(Role):
         problems = self._problems_of(reply, form, asked, shown)
         if problems and not mine.corrected:
             self._send_back(mine, problems, turn)
-            kept = reply.definitions
-            reply = self._ask(mine, turn, form)
-            reply = replace(reply, definitions=reply.definitions or kept)
+            reply = self._ask_again(mine, reply, turn, form)
             problems = self._problems_of(reply, form, asked, shown)
         if self._settings.approval == "always":
             reply = self._approved(mine, reply, turn, form)
@@ -281,18 +279,18 @@ class Planner(Role):
 
     def _append_posts(self, mine: _PlannerState, memory: Memory, turn: Turn | None = None) -> None:
         """Append the posts that are new; without a turn, those of examples."""
-        for new, follows in _with_next(mine.history.unread(memory)):
+        for new in mine.history.unread(memory):
             if isinstance(new, Round):
                 mine.history.append_user(f"(That request failed, because {new.error or 'it was stopped'}.)")
-            elif turn and isinstance(follows, Post) and _is_forwarded(new, follows, self.name):
+            elif turn and _was_forwarded(new, memory):
                 mine.history.append_user(f"From: {new.send_from}\n{_FORWARDED}{_made(new)}")
             elif new.send_from == self.name:
                 mine.history.append_assistant(_as_json(new, then=bool(self._coder[0])))
             else:
                 seen = (one.content for one in new.attachments if one.type is AttachmentType.image_url)
                 images = tuple(one for one in seen if turn or one.startswith("data:"))  # no example has a server asked
-                offers = self._offers(mine, new.message, turn) if new.send_from == USER and turn else ""
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
+                offers = self._offers(mine, new.message, turn) if now and turn else ""
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 own = new.send_from == USER and turn
@@ -307,10 +305,7 @@ class Planner(Role):
         """
         offers = [offer_of(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
-        known = {line for offer in mine.offers for line in offer.splitlines()}
-        fresh = [offer for offer in (_new_lines(one, known) for one in offers) if offer]
-        mine.offers += fresh
-        return "".join(f"\n\n{offer}" for offer in fresh)
+        return mine.offers.news(offers)
 
     def _ask(self, mine: _PlannerState, turn: Turn, form: AnswerForm) -> PlannerReply:
         names, coder = [one.name for one in self._workers], self._coder[0]
@@ -348,8 +343,25 @@ class Planner(Role):
             if not error.reply.strip():
                 raise
             return fallback_reply(error.reply, error.problems[-1])
+        except ModelError as error:
+            if mine.history.withdraw(error):
+                mine.offers = Offers()
+                self._shortened(mine)
+            raise
         mine.history.calibrate(completion.usage.prompt_tokens)
         return reply
+
+    def _ask_again(self, mine: _PlannerState, first: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
+        """Return the answer to what was sent back; the first one where the model can't be asked any more."""
+        try:
+            reply = self._ask(mine, turn, form)
+        except (ModelError, RoundTooCostly) as error:
+            if turn.cancelled.is_set():
+                raise
+            turn.emit(ModelDelayed(self.name, f"the answer goes out as it was: {error}"))
+            mine.history.append_user(_SENT_AFTER_ALL)
+            return first
+        return replace(reply, definitions=reply.definitions or first.definitions)
 
     def _problems_of(
         self, reply: PlannerReply, form: AnswerForm, asked: Sequence[Round], shown: Sequence[Message]
@@ -360,8 +372,7 @@ class Planner(Role):
         problems = form.problems(_shaped(reply.message, form))
         posts = [post for one in asked for post in one.posts]
         worked = any(post.send_from not in (USER, self.name) for post in posts)
-        about_files = any(file_names(post.message) for post in posts if post.send_from == USER)
-        if self._workers and about_files and not worked:
+        if self._workers and not worked and any(map(is_about_files, asked)):
             numbers = unfounded_numbers(reply.message, [str(one["content"]) for one in shown])
             if numbers:
                 problems.append(
@@ -401,9 +412,7 @@ class Planner(Role):
 
     def _shortened(self, mine: _PlannerState) -> None:
         """Adapt the prompt to a shortened history: remove old offers, and repeat the date and the definitions."""
-        for offer in mine.offers[:-1]:
-            mine.history.replace(f"\n\n{offer}", "")
-        mine.offers = mine.offers[-1:]
+        mine.offers.again(mine.history)
         if mine.date:
             mine.date = ""
             mine.history.append_user(_date_where_new(mine).strip())
@@ -502,18 +511,16 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
     return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value), *whole))
 
 
-def _with_next(posts: Iterable[Post | Round]) -> Iterator[tuple[Post | Round, Post | Round | None]]:
-    """Yield each post with the one that follows; the last one with None."""
-    listed = list(posts)
-    yield from zip(listed, [*listed[1:], None], strict=True)
-
-
-def _is_forwarded(post: Post, follows: Post, name: str) -> bool:
-    """Return whether a post's output went to the user as the next post: that one has no reasoning of a model's."""
-    unworded = (
-        follows.send_from == name and follows.send_to == USER and not follows.content(AttachmentType.plan_reasoning)
-    )
-    return unworded and bool(post.content(AttachmentType.execution_result))
+def _was_forwarded(post: Post, memory: Memory) -> bool:
+    """Return whether a post's output went to the user as the next post of its round."""
+    if not post.content(AttachmentType.execution_result):
+        return False
+    here = next(one for one in memory.rounds if any(each.id == post.id for each in one.posts))
+    after = [each.id for each in here.posts].index(post.id) + 1
+    until = replace(here, posts=here.posts[:after])
+    sent = _forward(until, memory.role, AnswerForm.read(here.user_query))
+    follows = here.posts[after : after + 1]
+    return sent is not None and [(one.send_to, one.message) for one in follows] == [(USER, sent.message)]
 
 
 def _made(post: Post) -> str:
@@ -553,17 +560,6 @@ def _note_result(history: ChatHistory, post: Post) -> None:
         extra = status.extra if isinstance(status.extra, dict) else {}
         kept_as = str(extra.get("kept_as", ""))
         history.results.note(post.message, code=code, ok=status.content == "SUCCESS", kept_as=kept_as)
-
-
-def _new_lines(offer: str, known: Collection[str]) -> str:
-    """Return an offer without the lines that are known; its head stays where anything else does."""
-    head, *lines = offer.splitlines() or [""]
-    fresh = [line for line in lines if line not in known]
-    again = len(lines) - len(fresh)
-    if not fresh:
-        return "" if lines or head in known else head
-    note = [f"({again} more that fit stand further up.)"] if again else []
-    return "\n".join([head, *fresh, *note])
 
 
 def _date_where_new(mine: _PlannerState) -> str:

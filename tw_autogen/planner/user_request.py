@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round
+from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round, RoundState, file_names
+from tw_autogen.errors import REFUSED
 from tw_autogen.escaped_text import without_known_paragraphs
 from tw_autogen.planner.planner_reply import USER, Stop
 
 _REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
+_WORD = re.compile(r"[^\W\d_]{5,}")
+"""A word that says what a request is about; shorter ones stand anywhere."""
 _USERS_WORDS = {
     "no worker has run code for this request": "no code ran for this request",
     "nothing that you were shown holds": "nothing that the model was shown holds",
@@ -20,15 +23,23 @@ _USERS_WORDS = {
 def rounds_of_request(memory: Memory, name: str) -> list[Round]:
     """Return the current round, after those that ended with a question of this Planner, which it answers.
 
+    Rounds in between that failed belong to the request, too, as what the User answered stands there; but none in which
+    a server has refused the prompt.
+
     Args:
         memory: What the Planner sees.
         name: The Planner's name.
     """
-    rounds = list(memory.rounds)
-    first = len(rounds) - 1
-    while first and rounds[first - 1].posts and _is_question(rounds[first - 1].posts[-1], name):
-        first -= 1
-    return rounds[first:]
+    *earlier, here = memory.rounds
+    asked, failed = [here], list[Round]()
+    for one in reversed([each for each in earlier if each.posts]):
+        if _is_question(one.posts[-1], name):
+            asked, failed = [one, *failed, *asked], []
+        elif one.state is RoundState.failed:
+            failed = failed if REFUSED in one.error else [one, *failed]
+        else:
+            break
+    return asked
 
 
 def _is_question(post: Post, name: str) -> bool:
@@ -47,8 +58,10 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
     """
     lines = [f"The User's request:\n{_said(asked[0])}"]
     for before, after in zip(asked, asked[1:], strict=False):
-        answered = without_known_paragraphs(_said(after), "\n\n".join(lines))
-        lines.append(f"The User was asked:\n{before.posts[-1].message}\nand answered:\n{answered}")
+        said = without_known_paragraphs(_said(after), "\n\n".join(lines))
+        question = f"The User was asked:\n{before.posts[-1].message}\nand answered:"
+        failed = before.state is RoundState.failed
+        lines.append(f"{'The work on that failed. The User said:' if failed else question}\n{said}")
     if plan is not None:
         lines.append(f"The plan:\n{plan}")
     if date:
@@ -60,6 +73,20 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
 
 def _said(here: Round) -> str:
     return next((post.message for post in here.posts if post.send_from == USER), here.user_query)
+
+
+def is_about_files(asked: Round) -> bool:
+    """Return whether the user's words name files or what the files of the user's folder hold, or came with files.
+
+    Args:
+        asked: A round of a request.
+    """
+    words, said = asked.user_query, _said(asked)
+    notes = said[len(words) :].lstrip() if said.startswith(words) else said
+    brought, _, folder = notes.partition("\n\n")  # what is said of the folder's files stands further down
+    listed = "\n".join(line for line in folder.splitlines() if line.startswith(("'", "-", " ")))
+    shared = set(_WORD.findall(words.casefold())).intersection(_WORD.findall(listed.casefold()))
+    return bool(shared or file_names(words) or file_names(brought))
 
 
 def plan_so_far(asked: Sequence[Round], name: str) -> Plan | None:

@@ -6,12 +6,14 @@ Each prompt begins with the last one, so that a server can cache it, and a recor
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
+from tw_autogen.errors import REFUSED, ModelError
 from tw_autogen.escaped_text import long_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.python_source import parse
@@ -22,6 +24,11 @@ _Content = str | list[dict[str, Any]]
 _FAILURE_CHARS, _CUT_CHARS = 240, 600
 _MENDED = "(What replaced it ran; this is a part of the report.)"
 _SEEN = "(It was looked at again further down; this is a part of it.)"
+_MOST_REFUSALS = 3
+_REFUSED = re.compile(rf"{REFUSED} \((?:400|422)\)")
+_WITHDRAWN = (
+    "(What was said here is left out, as the model's server refuses it. If it is needed, have it said otherwise.)"
+)
 
 
 class ChatHistory:
@@ -31,8 +38,8 @@ class ChatHistory:
         system: The static text; never changed.
 
     Texts that have no answer yet are one message, so that the messages of user and assistant alternate, as some models
-    demand. Only these methods change a message: `append_user` the last one while it has no answer, `replace`,
-    `replace_oldest`, `prune` and `cut_longest`.
+    demand. Only these methods change a message: `append_user` the last one while it has no answer, `withdraw`,
+    `replace`, `replace_oldest`, `prune` and `cut_longest`.
     """
 
     def __init__(self, system: str) -> None:
@@ -40,8 +47,10 @@ class ChatHistory:
         self._seen: set[str] = set()
         self._static = 1
         self._fixed: _Content = ""
+        self._front: _Content = ""
         self._begun: dict[str, int] = {}
         self._postponed_to = 0
+        self._refusals = 0
         self.most_tokens = 0
         """The most tokens that a prompt may have, after the model has refused longer ones; 0: none was refused."""
         self._estimate = TokenEstimate()
@@ -64,6 +73,7 @@ class ChatHistory:
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
         """
+        self._refusals = 0
         self._estimate.calibrate(TokenEstimate.count_chars(self.messages[:-1]), prompt_tokens)
 
     def end_examples(self, words: str) -> None:
@@ -74,7 +84,7 @@ class ChatHistory:
         """
         self.append_user(words)
         self._static = len(self.messages) - 1
-        self._fixed = self.messages[-1]["content"]
+        self._fixed = self._front = self.messages[-1]["content"]
         self._begun = {}
 
     def begin_round(self, round_id: str) -> None:
@@ -122,7 +132,8 @@ class ChatHistory:
         follows = self.messages[end] if end < len(self.messages) else None
         answered = follows is not None and follows["role"] != "user"
         said = "" if follows is None or answered else follows["content"]
-        self.messages[at : end + bool(said)] = [{"role": "user", "content": _joined(self._fixed, words, said)}]
+        self._front = _joined(self._fixed, words)
+        self.messages[at : end + bool(said)] = [{"role": "user", "content": _joined(self._front, said)}]
         gone = count - 1 if answered else count  # what the user says next is added to the summary
         self._begun = {key: max(at, one - gone) for key, one in self._begun.items()}
 
@@ -189,6 +200,28 @@ class ChatHistory:
         longest["content"] = _joined([_with_text(part, _halved) for part in parts])
         return True
 
+    def withdraw(self, error: ModelError) -> bool:
+        """Replace what has no answer yet by a line, if the model's server has refused the prompt for what it holds.
+
+        Otherwise each later prompt would be refused as well. Examples and a summary stay. `repeat_notes` brings the
+        session's notes again, but not after a third time in a row: they may be what is refused.
+
+        Args:
+            error: Why there is no answer.
+
+        Returns:
+            True if the error is such a refusal.
+        """
+        last = self.messages[-1]
+        if not _REFUSED.search(str(error)) or last["role"] != "user":
+            return False
+        self._refusals += 1
+        if self._refusals >= _MOST_REFUSALS:
+            self.notes.told = ""
+        front = self._front if len(self.messages) - 1 == self._static else ""
+        last["content"] = _joined(front, _WITHDRAWN)
+        return True
+
     def replace(self, words: str, others: str) -> None:
         """Replace a text in all messages of the user; a cached prefix ends there.
 
@@ -205,36 +238,48 @@ class ChatHistory:
 
     def repeat_notes(self) -> None:
         """Append the session's notes that a summary has taken out, so far as they still hold."""
-        told = [part.get("text", "") for one in self.messages[1:] for part in _parts(one["content"])]
-        lost = [note for note in long_paragraphs(self.notes.told) if not any(note in text for text in told)]
-        if lost:
+        if lost := self.lost(long_paragraphs(self.notes.told)):
             self.append_user("\n\n".join(lost))
+
+    def lost(self, parts: Sequence[str]) -> list[str]:
+        """Return the texts that no message holds any more.
+
+        Args:
+            parts: Texts.
+        """
+        told = [part.get("text", "") for one in self.messages[1:] for part in _parts(one["content"])]
+        return [one for one in parts if not any(one in text for text in told)]
 
     def append_assistant(self, words: str) -> None:
         """Append an answer that came without a call: of a stored round, or forwarded."""
         self.messages.append({"role": "assistant", "content": words})
 
     def unread(self, memory: Memory) -> Iterator[Post | Round]:
-        """Yield what is not in this history yet, oldest first, and mark it as read; a round begins with its first post.
+        """Yield what is not in this history yet, oldest first; a round begins with its first post.
+
+        Each is marked as read when the next one is asked for: what is appended one by one is read, and no more.
 
         Args:
             memory: What the role sees.
 
         Returns:
-            Posts, and after the posts of a round that has failed since, that round.
+            Posts, and after the posts of a round that has failed since, that round. Of one in which a prompt was
+            refused, as in `withdraw`, those after the role's own last one are left out.
         """
         for one in memory.rounds:
-            for post in one.posts:
+            answered = [at for at, post in enumerate(one.posts, 1) if post.send_from == memory.role]
+            until = max(answered, default=0) if _REFUSED.search(one.error) else None
+            for post in one.posts[:until]:
                 if post.id not in self._seen:
-                    self._seen.add(post.id)
                     self.begin_round(one.id)
                     yield post
+                    self._seen.add(post.id)
             if one.state is RoundState.failed and one.id not in self._seen:
-                self._seen.add(one.id)
                 yield one
+                self._seen.add(one.id)
 
     def mark_read(self, post: Post) -> None:
-        """Mark a post as read: the role's own, which is in the history as the model's answer."""
+        """Mark a post as read that is in the history: the role's own as the model's answer, or its task."""
         self._seen.add(post.id)
 
 
