@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from tw_autogen.errors import ConfigError, ModelError, NoModelError
-from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, resolve_model
+from tw_autogen.errors import ConfigError, ModelError, NoModelError, PromptTooLong
+from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, is_too_long, resolve_model
 from tw_autogen.model.model_request import reporting_delays
 from tw_autogen.model.openai_model import is_loopback
 from tw_autogen.model.settings import Price
@@ -390,14 +390,56 @@ def test_a_web_page_in_the_answers_place_is_an_error():
         refused(400, "too much", code="context_length_exceeded"),
         refused(400, "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens"),
         refused(400, "the request exceeds the available context size. try increasing it"),
+        refused(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+        refused(400, "This model's maximum prompt length is 131072 but the request contains 131130 tokens."),
+        refused(400, "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000"),
+        refused(413, "please reduce your message size and try again."),
+        refused(429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000."),
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_as_such(no):
+def test_a_prompt_that_is_too_long_is_told_as_such_and_not_sent_again(no):
     with (
         scripted_server(no) as server,
-        pytest.raises(ModelError, match=r"the prompt is too long for 'tiny' \(400\).*longer context"),
+        pytest.raises(PromptTooLong, match=rf"the prompt is too long for 'tiny' \({no.status}\).*longer context"),
     ):
         model_at(server).complete(ASKED)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Too many tokens, please wait before trying again.",
+        "Rate limit reached: too many tokens per min (TPM): Limit 30000, Used 20000, Requested 15000.",
+        "Number of request tokens has exceeded your per-minute rate limit. Please reduce the length of the prompt.",
+    ],
+)
+def test_a_rate_of_tokens_that_is_reached_is_no_prompt_that_is_too_long(words):
+    with (
+        scripted_server(refused(429, words)) as server,
+        pytest.raises(ModelError, match=r"still too busy \(429\), after 2 times") as failed,
+    ):
+        model_at(server, max_tries=2).complete(ASKED)
+
+    assert not is_too_long(failed.value)
+    assert not is_too_long(ModelError(f"MyClient: RateLimitError: Error code: 429 - {words}"))
+
+
+def test_a_prompt_that_is_too_long_costs_no_part_of_the_request():
+    words = (
+        "maximum context length is 128000 tokens. However, your messages resulted in 201901 tokens (including 92 in "
+    )
+    words += "the response_format schemas and 80 in the tools.). Please reduce the length of the messages or schemas."
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    with scripted_server(refused(400, words), said("{}")) as server:
+        model = model_at(server)
+        with pytest.raises(PromptTooLong, match="the prompt is too long"):
+            model.complete(ASKED, schema=SCHEMA, tools=[tool])
+        model.complete(ASKED, schema=SCHEMA, tools=[tool])
+
+    assert formats(server) == ["json_schema", "json_schema"]
+    assert ["tools" in request for request in server.requests] == [True, True]
 
 
 def test_any_other_refusal_is_told_in_the_servers_words_and_not_tried_again():

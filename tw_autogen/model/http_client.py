@@ -39,6 +39,8 @@ _OUT_OF_QUOTA = re.compile(
     r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
 )
 
+_TOO_LARGE = re.compile(r"request too large", re.I)
+
 
 class ServerRefusal(Exception):
     """The server answered with an error status.
@@ -87,6 +89,16 @@ def is_out_of_quota(words: str) -> bool:
         (True, False)
     """
     return _OUT_OF_QUOTA.search(words) is not None
+
+
+def is_too_large(words: str) -> bool:
+    """Return True if a refusal, even one for the rate of tokens (429), is meant for ever: for this one request's size.
+
+    Example:
+        >>> is_too_large("Request too large for gpt-4o on tokens per min"), is_too_large("Rate limit reached")
+        (True, False)
+    """
+    return _TOO_LARGE.search(words) is not None
 
 
 @dataclass(frozen=True)
@@ -425,7 +437,8 @@ def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str], asked_for
     """Return True if the same request may be answered later."""
     if asked_for is not None and asked_for > _LONGEST_WAIT_SECONDS:
         return False
-    if refusal.status_code == 429 and is_out_of_quota(json.dumps(refusal.body)):
+    words = json.dumps(refusal.body)
+    if refusal.status_code == 429 and (is_out_of_quota(words) or is_too_large(words)):
         return False
     told = headers.get("x-should-retry")
     if told in ("true", "false"):

@@ -16,7 +16,7 @@ from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.lazy_module import LazyModule, import_soon
 from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat_model import Completion
-from tw_autogen.model.error_messages import describe_failure, server_words, shown_url
+from tw_autogen.model.error_messages import describe_failure, is_length_refusal, server_words, shown_url
 from tw_autogen.model.http_client import ConnectionFailed, HttpClient, ServerRefusal, StreamError, UnsendableRequest
 from tw_autogen.model.model_request import ModelRequest, RequestModel
 from tw_autogen.model.openai_response import StreamAccumulator, read_answer
@@ -205,11 +205,10 @@ class OpenAIModel(RequestModel):
             except self._broken as broken:
                 error = broken
             except ServerRefusal as refused:
-                if refused.status_code not in (400, 422) or not self._fallback.give_in(
-                    server_words(refused, self._key), refused.param, request
-                ):
-                    raise self._failure(refused) from None
-                continue
+                optional = refused.status_code in (400, 422) and not is_length_refusal(refused)
+                if optional and self._fallback.give_in(server_words(refused, self._key), refused.param, request):
+                    continue
+                raise self._failure(refused) from None
             except UnsendableRequest as unsent:
                 raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
             except (ConnectionFailed, StreamError) as failed:
