@@ -84,8 +84,10 @@ def test_prices_are_settings(tmp_path):
     )
     settings = read_settings(project=tmp_path, environ={}).read("model", ModelSettings)
 
-    assert settings.price("gpt-5.4-mini-2026-03-17") == Price(0.4, 1.6)
-    assert settings.price("gpt-5.4") is None
+    for name in ("gpt-5.4-mini", "gpt-5.4-mini-2026-03-17", "gpt-5.4-mini-0613", "gpt-5.4-mini-latest"):
+        assert settings.price(name) == Price(0.4, 1.6)
+    for name in ("gpt-5.4", "gpt-5.4-mini-high", "gpt-5.4-mini-high-2026-03-17", "gpt-5.4-mini-32k"):
+        assert settings.price(name) is None
 
 
 def test_cached_tokens_are_read_whole_and_streamed():
@@ -238,6 +240,22 @@ def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered():
     assert ["stream_options" in request for request in server.requests] == [True, False, False]
 
 
+def test_a_server_that_refuses_to_stream_is_asked_for_the_whole_and_remembered():
+    no = "Your organization must be verified to stream this model."
+
+    def picky(request):
+        return refused(400, no, param="stream") if "stream" in request else said("ok", prompt_tokens=9)
+
+    with scripted_server(picky) as server:
+        model = model_at(server)
+        for _ in range(2):
+            assert model.complete(ASKED, schema=SCHEMA, on_text=lambda text: None).usage.prompt_tokens == 9
+
+    assert ["stream" in request for request in server.requests] == [True, False, False]
+    assert "stream_options" not in server.requests[-1]
+    assert set(formats(server)) == {"json_schema"}
+
+
 @pytest.mark.parametrize("first", [refused(429, "slow down"), refused(500, "oops"), refused(503, "loading"), Broken])
 def test_a_busy_or_broken_server_is_asked_again(first):
     with scripted_server(first, said("It is 42.")) as server:
@@ -284,6 +302,44 @@ def test_a_stream_that_breaks_off_is_asked_again_and_no_text_is_given_twice(torn
     assert "stream" not in server.requests[1]
 
 
+PIECES = ({"content": "It is"}, {"content": " 42."})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Reply(raw=streamed(*PIECES).raw.removesuffix(b"data: [DONE]\n\n"), kind="text/event-stream", declared=10_000),
+        Reply(raw=streamed(*PIECES, end=None).raw + b"data: [DONE]\n\n", kind="text/event-stream"),
+        said("It is 42."),
+        Reply(raw=json.dumps(said("It is 42.").body, indent=1).encode(), kind="text/event-stream"),
+    ],
+    ids=["torn after its finish_reason", "no finish_reason", "JSON and no stream", "JSON that is said to be a stream"],
+)
+def test_an_answer_that_came_whole_is_not_asked_for_again(answer):
+    with scripted_server(answer, said("another")) as server:
+        reply = model_at(server).complete(ASKED, on_text=lambda text: None)
+
+    assert (reply.text, reply.finish_reason) == ("It is 42.", "stop")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "upstream is overloaded", "code": 502}},
+        {"error": "upstream is overloaded"},
+        {"choices": [{"error": {"message": "upstream is overloaded"}, "message": {"content": ""}}]},
+    ],
+)
+def test_an_error_in_place_of_an_answer_is_told_in_the_servers_words(body, on_text):
+    with (
+        scripted_server(Reply(body=body)) as server,
+        pytest.raises(ModelError, match="/v1: the server answered with an error: upstream is overloaded$"),
+    ):
+        model_at(server).complete(ASKED, on_text=on_text)
+
+
 def call_of(text):
     return {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": text}}]}
 
@@ -308,7 +364,10 @@ def test_a_connection_that_always_breaks_is_an_error():
 
 def test_an_error_in_the_middle_of_a_stream_is_told_in_the_servers_words():
     torn = Reply(raw=b'data: {"error": {"message": "out of memory"}}\n\n', kind="text/event-stream")
-    with scripted_server(torn) as server, pytest.raises(ModelError, match="the answer broke off: out of memory"):
+    with (
+        scripted_server(torn) as server,
+        pytest.raises(ModelError, match="the server answered with an error: out of memory"),
+    ):
         model_at(server).complete(ASKED, on_text=lambda text: None)
 
 

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import ModelError, PromptTooLong, nearest
 from tw_autogen.escaped_text import shortened
-from tw_autogen.model.http_client import ServerRefusal, StreamError, is_out_of_quota, is_too_large
+from tw_autogen.model.http_client import ServerRefusal, is_out_of_quota, is_too_large
+from tw_autogen.model.openai_response import AnswerError
 from tw_autogen.secret_masking import LEAST_CHARS
 
 _LIMIT_CHARS = 400
@@ -119,9 +120,9 @@ def describe_failure(
 
 
 def _no_answer(error: Exception, words: str, tries: int, section: str) -> str:
-    """Return the words for a failure without a status: no connection, or an answer that broke off."""
-    if isinstance(error, StreamError):
-        return f"the answer broke off: {words}"
+    """Return the words for a failure without a status: no connection, or an error in the place of an answer."""
+    if isinstance(error, AnswerError):
+        return f"the server answered with an error: {words}"
     return (
         f"no connection, or a broken one, {_times(tries)}: {words}. Is the server running, and is `{section}.base_url` "
         "(OPENAI_BASE_URL) right?"

@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
@@ -39,6 +40,8 @@ _OUT_OF_QUOTA = re.compile(
     r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
 )
 
+DONE = object()
+"""What comes last of a stream that is whole."""
 _TOO_LARGE = re.compile(r"request too large", re.I)
 
 
@@ -65,16 +68,15 @@ class UnsendableRequest(Exception):
     """A request can't be written as JSON: it holds half a character, or a number that is none."""
 
 
-class StreamError(Exception):
-    """The server reported an error in the middle of its answer.
+@dataclass(frozen=True)
+class Whole:
+    """JSON that came in place of a stream.
 
     Args:
-        body: The `error` of the event.
+        data: What it says.
     """
 
-    def __init__(self, body: object) -> None:
-        super().__init__("an error in the middle of the answer")
-        self.body = body
+    data: Any
 
 
 class ConnectionFailed(Exception):
@@ -182,7 +184,9 @@ class HttpClient:
         max_tries: int,
         abandoned: threading.Event | None = None,
     ) -> Generator[Any, None, None]:
-        """Yield the JSON of each event of an answer until `[DONE]`.
+        """Yield the JSON of each event of an answer, and `DONE` where it ends as a stream should.
+
+        Of a server that passes over `stream` what comes is one `Whole`.
 
         Args:
             path: As of `post`, and so the rest.
@@ -192,8 +196,7 @@ class HttpClient:
             abandoned: Set when nobody waits any more.
 
         Raises:
-            StreamError: the server reported an error.
-            ValueError: an event is no JSON, or longer than 16 MB.
+            ValueError: an event is no JSON, or longer than 16 MB, or the whole longer than 64 MB.
             httpx.HTTPError: the connection broke in the middle of the answer.
             ServerRefusal, ConnectionFailed: as `get`.
         """
@@ -201,13 +204,16 @@ class HttpClient:
             self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer,
             closing(answer.pieces(each=True)) as pieces,
         ):
-            for event in event_data(pieces):
+            first = next(pieces, b"")
+            pieces_of_all = chain([first], pieces)
+            if first.lstrip().startswith(b"{"):
+                yield Whole(bounded_json.loads(_joined(pieces_of_all)))
+                return
+            for event in event_data(pieces_of_all):
                 if event.startswith(b"[DONE]"):
+                    yield DONE
                     return
-                data = bounded_json.loads(event)
-                if isinstance(data, dict) and data.get("error"):
-                    raise StreamError(data["error"])
-                yield data
+                yield bounded_json.loads(event)
 
     @contextmanager
     def _answered(
@@ -358,14 +364,18 @@ class _Answer:
             raise ConnectionFailed(str(error)) from error
 
     def _whole(self) -> bytes:
-        kept, bytes_left = [], _LONGEST_ANSWER_BYTES
         with closing(self.pieces()) as pieces:
-            for piece in pieces:
-                kept.append(piece)
-                bytes_left -= len(piece)
-                if bytes_left < 0:
-                    raise _too_long(_LONGEST_ANSWER_BYTES)
-        return b"".join(kept)
+            return _joined(pieces)
+
+
+def _joined(pieces: Iterable[bytes]) -> bytes:
+    kept, bytes_left = [], _LONGEST_ANSWER_BYTES
+    for piece in pieces:
+        kept.append(piece)
+        bytes_left -= len(piece)
+        if bytes_left < 0:
+            raise _too_long(_LONGEST_ANSWER_BYTES)
+    return b"".join(kept)
 
 
 def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
