@@ -6,14 +6,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
+from tw_autogen.code_interpreter import CodeInterpreterSettings
+from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError, ModelError, NoModelError, PromptTooLong
 from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, is_too_long, resolve_model
 from tw_autogen.model.model_request import reporting_delays
 from tw_autogen.model.openai_model import is_loopback
 from tw_autogen.model.settings import Price
+from tw_autogen.planner import PlannerSettings
+from tw_autogen.role import Turn
 from tw_autogen.session import read_settings
 
 from .scripted_server import SOON, Broken, Reply, has_models, refused, said, scripted_server, streamed
@@ -565,6 +571,27 @@ def test_a_call_may_take_longer_than_the_settings_say_if_the_caller_says_so():
         assert model_at(server, seconds=0.05).complete(ASKED, seconds=20).text == "late"
 
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "role", "ends", "words"),
+    [
+        (0.2, None, 60.0, r"no answer within 0\.2 s; raise `model\.seconds`"),
+        (60.0, 0.2, 60.0, r"no answer within 0\.2 s$"),
+        (0.01, 0.2, 60.0, r"no answer within 0\.2 s$"),
+        (60.0, None, 0.2, r"no answer within 0\.2 s$"),
+    ],
+    ids=["the model's", "the role's", "the role's is longer", "the round's"],
+)
+def test_a_role_waits_as_long_as_it_says_else_as_the_model_says_and_never_longer_than_the_round(own, role, ends, words):
+    with scripted_server(lambda request: (server.hold.wait(HELD_SECONDS), said("late"))[1]) as server:
+        turn = Turn(Round("r", "what?"), Path.cwd(), deadline=time.monotonic() + ends)
+        with pytest.raises(ModelError, match=words):
+            turn.ask(model_at(server, seconds=own), ASKED, caller="Planner", seconds=role)
+
+
+def test_without_a_limit_of_their_own_roles_wait_as_long_as_the_model_says():
+    assert (PlannerSettings().model_seconds, CodeInterpreterSettings().model_seconds) == (None, None)
 
 
 def test_a_call_that_is_cancelled_before_it_begins_asks_nobody():

@@ -123,7 +123,7 @@ class OpenAIModel(RequestModel):
             body["temperature"] = self.settings.temperature
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
-        limit = self.settings.seconds if request.seconds is None else request.seconds
+        limit = request.limit(self.settings.seconds)
         streams = request.on_text is not None
 
         def work(tell: OnText, abandoned: threading.Event) -> Completion:
@@ -135,7 +135,7 @@ class OpenAIModel(RequestModel):
             seconds=limit,
             on_text=request.on_text,
             cancelled=request.cancelled,
-            remedy="; raise `model.seconds`, or ask a faster model" if request.seconds is None else "",
+            remedy="; raise `model.seconds`, or ask a faster model" if limit == self.settings.seconds else "",
         )
 
     def models(self) -> tuple[str, ...]:
