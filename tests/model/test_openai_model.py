@@ -729,10 +729,18 @@ def test_a_server_says_when_it_is_asked_again_and_whether(headers, said_so):
             if said_so:
                 assert model.complete(ASKED).text == "ok"
             else:
-                with pytest.raises(ModelError, match=r"still too busy \(429\), after once: later"):
+                with pytest.raises(ModelError, match=r"too busy \(429\)(, after once)?: later\. .*"):
                     model.complete(ASKED)
 
     assert told == ([said_so] if said_so else [])
+
+
+def test_a_pause_that_is_too_long_is_said_and_no_more_tries_are_advised():
+    later = Reply(429, {"error": {"message": "later"}}, headers={"retry-after": "1800"})
+    with scripted_server(later) as server, pytest.raises(ModelError, match=r"again in 1800 s, and not before$"):
+        model_at(server, max_tries=1).complete(ASKED)
+
+    assert len(server.requests) == 1
 
 
 def test_a_refusal_that_is_to_be_sent_again_is():

@@ -78,6 +78,19 @@ def test_a_reply_that_was_cut_off_is_told_to_be_shorter():
     assert "cut off at the length limit; answer shorter" in model.calls[1][-1]["content"]
 
 
+def test_a_reply_that_a_filter_has_emptied_is_told_as_such():
+    cut = Completion("", finish_reason="content_filter")
+    with (
+        ScriptedModel([cut, cut]) as model,
+        pytest.raises(
+            ModelUnreadable, match=r"content filter has stopped the reply \(it is empty.*in other words"
+        ) as no,
+    ):
+        ask(model, ModelRequest(asked()), read_object, tries=1)
+
+    assert "stronger" not in str(no.value)
+
+
 CODE = "I load.\n```python\ndf = load()\n"
 
 

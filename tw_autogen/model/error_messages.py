@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import ModelError, PromptTooLong, nearest
 from tw_autogen.escaped_text import shortened
-from tw_autogen.model.http_client import ServerRefusal, is_out_of_quota, is_too_large
+from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_too_large
 from tw_autogen.model.openai_response import AnswerError
 from tw_autogen.secret_masking import LEAST_CHARS
 
@@ -112,6 +112,8 @@ def describe_failure(
         said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
     elif status == 429:
         said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{section}.max_tries`"
+        if (pause := getattr(error, "asked_for", None) or 0.0) > LONGEST_WAIT_SECONDS:
+            said = f"too busy (429): {words}. It wants to be asked again in {pause:.0f} s, and not before"
     elif status >= 500:
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
     else:

@@ -33,7 +33,7 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 8.0
 _LONGEST_EVENT_BYTES = 16 << 20
 _LONGEST_ANSWER_BYTES = 64 << 20
-_LONGEST_WAIT_SECONDS = 120.0
+LONGEST_WAIT_SECONDS = 120.0
 """A server that wants to be left alone for longer is not asked again."""
 _HEADER_VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _OUT_OF_QUOTA = re.compile(
@@ -52,13 +52,15 @@ class ServerRefusal(Exception):
         status_code: The status.
         body: The `error` of its JSON, else that JSON, else its text.
         tries: How often the request was sent.
+        asked_for: After how many seconds the server wants to be asked again; None: it doesn't say, or at once.
     """
 
-    def __init__(self, status_code: int, body: object, tries: int) -> None:
+    def __init__(self, status_code: int, body: object, tries: int, asked_for: float | None = None) -> None:
         super().__init__(f"Error code: {status_code}")
         self.status_code = status_code
         self.body = body
         self.tries = tries
+        self.asked_for = asked_for
         fields = body if isinstance(body, dict) else {}
         self.code = str(fields.get("code") or "")
         self.param = str(fields.get("param") or "")
@@ -264,11 +266,10 @@ class HttpClient:
                     refusal = answer.refusal(tries)
                 finally:
                     response.close()
-            asked_for = _wanted_pause(response.headers)
-            if not _may_try_again(refusal, response.headers, asked_for) or tries >= max_tries:
+            if not _may_try_again(refusal, response.headers) or tries >= max_tries:
                 raise refusal
-            _report(refusal.status_code, tries + 1, max_tries, asked_for)
-            stopped.wait(asked_for or pause)
+            _report(refusal.status_code, tries + 1, max_tries, refusal.asked_for)
+            stopped.wait(refusal.asked_for or pause)
 
     @contextmanager
     def _line(self) -> Iterator[_Line]:
@@ -338,7 +339,8 @@ class _Answer:
                 body = bounded_json.loads(whole)
             except ValueError:
                 body = _text(whole).strip()
-        return ServerRefusal(response.status_code, body.get("error", body) if isinstance(body, dict) else body, tries)
+        body = body.get("error", body) if isinstance(body, dict) else body
+        return ServerRefusal(response.status_code, body, tries, _wanted_pause(response.headers))
 
     def pieces(self, *, each: bool = False) -> Generator[bytes, None, None]:
         """Yield it as it comes.
@@ -443,9 +445,9 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
-def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str], asked_for: float | None) -> bool:
+def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str]) -> bool:
     """Return True if the same request may be answered later."""
-    if asked_for is not None and asked_for > _LONGEST_WAIT_SECONDS:
+    if refusal.asked_for is not None and refusal.asked_for > LONGEST_WAIT_SECONDS:
         return False
     words = json.dumps(refusal.body)
     if refusal.status_code == 429 and (is_out_of_quota(words) or is_too_large(words)):

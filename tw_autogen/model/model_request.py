@@ -21,6 +21,8 @@ _ON_DELAY: ContextVar[Callable[[str], None] | None] = ContextVar("on_delay", def
 Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None]]]
 """Called with what is to be asked; entered before the call, which it may refuse, and left once the call is paid for."""
 T = TypeVar("T")
+_FILTERED = "content_filter"
+_REWORD = "Ask in other words, or choose another model"
 
 
 @dataclass(frozen=True)
@@ -248,7 +250,8 @@ def ask(
         tries: How often it is asked again at most; each call of `ask` counts from 0.
         as_text: Gives a reply as the text that is kept and read, its tool calls too; or raises `Unreadable`. None: its
             words alone.
-        whole: A reply whose object, code or words were cut off at the length limit is unreadable, whatever `read` says.
+        whole: A reply whose object, code or words were cut off, at the length limit or by the server's filter, is
+            unreadable, whatever `read` says.
 
     Returns:
         What `read` gave, and the reply that it was read from.
@@ -273,7 +276,7 @@ def ask(
             text = as_text(reply) if as_text else reply.text
             messages[-1]["content"] = text or empty
             meant = read(text)
-            if whole and reply.finish_reason == "length" and breaks_off(text):
+            if whole and reply.finish_reason in ("length", _FILTERED) and breaks_off(text):
                 raise Unreadable("its end is missing")
             return meant, reply
         except Unreadable as unreadable:
@@ -284,7 +287,7 @@ def ask(
         if len(problems) > tries:
             raise ModelUnreadable(
                 f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "
-                "A stronger model may keep the format",
+                + (_REWORD if reply.finish_reason == _FILTERED else "A stronger model may keep the format"),
                 reply=reply.text,
                 problems=tuple(problems),
             )
@@ -295,4 +298,6 @@ def _problem(unreadable: Unreadable, reply: Completion) -> str:
     problem = unreadable.problem.rstrip(". ")
     if reply.finish_reason == "length":
         return f"the reply was cut off at the length limit; answer shorter ({problem})"
+    if reply.finish_reason == _FILTERED:
+        return f"the server's content filter has stopped the reply ({problem})"
     return problem
