@@ -28,10 +28,10 @@ PACKAGE = Path(tw_autogen.__file__).parent
 STDLIB_ONLY = ("kernel/guest/", "kernel/launcher/")
 """What runs in other processes, where the package is not installed."""
 CAUGHT_WHERE_RAISED = {
+    "AnswerError",
     "ConnectionFailed",
     "LockTimeout",
     "ServerRefusal",
-    "StreamError",
     "UnsendableRequest",
     "_NotPlain",
 }

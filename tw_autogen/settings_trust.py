@@ -64,7 +64,7 @@ COUNT = {"folder": "count"}
 LIMIT = {"folder": "limit"}
 """A limit that any folder may lower; 0 is no limit."""
 LOWER = {"folder": "lower"}
-"""A number above 0 that any folder may lower."""
+"""A number above 0 that any folder may lower; None is one that the rule does not know, and no folder changes it."""
 NARROWER = {"folder": "narrower"}
 """A list of what is allowed, which any folder may shorten; None is all."""
 LONGER = {"folder": "longer"}
@@ -96,7 +96,7 @@ def may_set(rule: str, value: Any, base: Any, *, own: bool, trust: Trust) -> boo
     if rule == "limit":
         return bool(value > 0 and (base <= 0 or value <= base))
     if rule == "lower":
-        return bool(0 < value <= base)
+        return value is not None and base is not None and bool(0 < value <= base)
     if rule == "narrower":
         return value is not None and (base is None or set(value) <= set(base)) and _are_names(value, base or ())
     if rule == "longer":

@@ -6,14 +6,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
-from tw_autogen.errors import ConfigError, ModelError, NoModelError
-from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, resolve_model
+from tw_autogen.code_interpreter import CodeInterpreterSettings
+from tw_autogen.conversation import Round
+from tw_autogen.errors import ConfigError, ModelError, NoModelError, PromptTooLong
+from tw_autogen.model import ChatModel, ModelSettings, OpenAIModel, ToolCall, Usage, is_too_long, resolve_model
 from tw_autogen.model.model_request import reporting_delays
 from tw_autogen.model.openai_model import is_loopback
 from tw_autogen.model.settings import Price
+from tw_autogen.planner import PlannerSettings
+from tw_autogen.role import Turn
 from tw_autogen.session import read_settings
 
 from .scripted_server import SOON, Broken, Reply, has_models, refused, said, scripted_server, streamed
@@ -84,8 +90,10 @@ def test_prices_are_settings(tmp_path):
     )
     settings = read_settings(project=tmp_path, environ={}).read("model", ModelSettings)
 
-    assert settings.price("gpt-5.4-mini-2026-03-17") == Price(0.4, 1.6)
-    assert settings.price("gpt-5.4") is None
+    for name in ("gpt-5.4-mini", "gpt-5.4-mini-2026-03-17", "gpt-5.4-mini-0613", "gpt-5.4-mini-latest"):
+        assert settings.price(name) == Price(0.4, 1.6)
+    for name in ("gpt-5.4", "gpt-5.4-mini-high", "gpt-5.4-mini-high-2026-03-17", "gpt-5.4-mini-32k"):
+        assert settings.price(name) is None
 
 
 def test_cached_tokens_are_read_whole_and_streamed():
@@ -238,6 +246,22 @@ def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered():
     assert ["stream_options" in request for request in server.requests] == [True, False, False]
 
 
+def test_a_server_that_refuses_to_stream_is_asked_for_the_whole_and_remembered():
+    no = "Your organization must be verified to stream this model."
+
+    def picky(request):
+        return refused(400, no, param="stream") if "stream" in request else said("ok", prompt_tokens=9)
+
+    with scripted_server(picky) as server:
+        model = model_at(server)
+        for _ in range(2):
+            assert model.complete(ASKED, schema=SCHEMA, on_text=lambda text: None).usage.prompt_tokens == 9
+
+    assert ["stream" in request for request in server.requests] == [True, False, False]
+    assert "stream_options" not in server.requests[-1]
+    assert set(formats(server)) == {"json_schema"}
+
+
 @pytest.mark.parametrize("first", [refused(429, "slow down"), refused(500, "oops"), refused(503, "loading"), Broken])
 def test_a_busy_or_broken_server_is_asked_again(first):
     with scripted_server(first, said("It is 42.")) as server:
@@ -284,6 +308,44 @@ def test_a_stream_that_breaks_off_is_asked_again_and_no_text_is_given_twice(torn
     assert "stream" not in server.requests[1]
 
 
+PIECES = ({"content": "It is"}, {"content": " 42."})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Reply(raw=streamed(*PIECES).raw.removesuffix(b"data: [DONE]\n\n"), kind="text/event-stream", declared=10_000),
+        Reply(raw=streamed(*PIECES, end=None).raw + b"data: [DONE]\n\n", kind="text/event-stream"),
+        said("It is 42."),
+        Reply(raw=json.dumps(said("It is 42.").body, indent=1).encode(), kind="text/event-stream"),
+    ],
+    ids=["torn after its finish_reason", "no finish_reason", "JSON and no stream", "JSON that is said to be a stream"],
+)
+def test_an_answer_that_came_whole_is_not_asked_for_again(answer):
+    with scripted_server(answer, said("another")) as server:
+        reply = model_at(server).complete(ASKED, on_text=lambda text: None)
+
+    assert (reply.text, reply.finish_reason) == ("It is 42.", "stop")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "upstream is overloaded", "code": 502}},
+        {"error": "upstream is overloaded"},
+        {"choices": [{"error": {"message": "upstream is overloaded"}, "message": {"content": ""}}]},
+    ],
+)
+def test_an_error_in_place_of_an_answer_is_told_in_the_servers_words(body, on_text):
+    with (
+        scripted_server(Reply(body=body)) as server,
+        pytest.raises(ModelError, match="/v1: the server answered with an error: upstream is overloaded$"),
+    ):
+        model_at(server).complete(ASKED, on_text=on_text)
+
+
 def call_of(text):
     return {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": text}}]}
 
@@ -308,7 +370,10 @@ def test_a_connection_that_always_breaks_is_an_error():
 
 def test_an_error_in_the_middle_of_a_stream_is_told_in_the_servers_words():
     torn = Reply(raw=b'data: {"error": {"message": "out of memory"}}\n\n', kind="text/event-stream")
-    with scripted_server(torn) as server, pytest.raises(ModelError, match="the answer broke off: out of memory"):
+    with (
+        scripted_server(torn) as server,
+        pytest.raises(ModelError, match="the server answered with an error: out of memory"),
+    ):
         model_at(server).complete(ASKED, on_text=lambda text: None)
 
 
@@ -390,14 +455,56 @@ def test_a_web_page_in_the_answers_place_is_an_error():
         refused(400, "too much", code="context_length_exceeded"),
         refused(400, "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens"),
         refused(400, "the request exceeds the available context size. try increasing it"),
+        refused(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."),
+        refused(400, "This model's maximum prompt length is 131072 but the request contains 131130 tokens."),
+        refused(400, "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000"),
+        refused(413, "please reduce your message size and try again."),
+        refused(429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000."),
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_as_such(no):
+def test_a_prompt_that_is_too_long_is_told_as_such_and_not_sent_again(no):
     with (
         scripted_server(no) as server,
-        pytest.raises(ModelError, match=r"the prompt is too long for 'tiny' \(400\).*longer context"),
+        pytest.raises(PromptTooLong, match=rf"the prompt is too long for 'tiny' \({no.status}\).*longer context"),
     ):
         model_at(server).complete(ASKED)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Too many tokens, please wait before trying again.",
+        "Rate limit reached: too many tokens per min (TPM): Limit 30000, Used 20000, Requested 15000.",
+        "Number of request tokens has exceeded your per-minute rate limit. Please reduce the length of the prompt.",
+    ],
+)
+def test_a_rate_of_tokens_that_is_reached_is_no_prompt_that_is_too_long(words):
+    with (
+        scripted_server(refused(429, words)) as server,
+        pytest.raises(ModelError, match=r"still too busy \(429\), after 2 times") as failed,
+    ):
+        model_at(server, max_tries=2).complete(ASKED)
+
+    assert not is_too_long(failed.value)
+    assert not is_too_long(ModelError(f"MyClient: RateLimitError: Error code: 429 - {words}"))
+
+
+def test_a_prompt_that_is_too_long_costs_no_part_of_the_request():
+    words = (
+        "maximum context length is 128000 tokens. However, your messages resulted in 201901 tokens (including 92 in "
+    )
+    words += "the response_format schemas and 80 in the tools.). Please reduce the length of the messages or schemas."
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    with scripted_server(refused(400, words), said("{}")) as server:
+        model = model_at(server)
+        with pytest.raises(PromptTooLong, match="the prompt is too long"):
+            model.complete(ASKED, schema=SCHEMA, tools=[tool])
+        model.complete(ASKED, schema=SCHEMA, tools=[tool])
+
+    assert formats(server) == ["json_schema", "json_schema"]
+    assert ["tools" in request for request in server.requests] == [True, True]
 
 
 def test_any_other_refusal_is_told_in_the_servers_words_and_not_tried_again():
@@ -464,6 +571,27 @@ def test_a_call_may_take_longer_than_the_settings_say_if_the_caller_says_so():
         assert model_at(server, seconds=0.05).complete(ASKED, seconds=20).text == "late"
 
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "role", "ends", "words"),
+    [
+        (0.2, None, 60.0, r"no answer within 0\.2 s; raise `model\.seconds`"),
+        (60.0, 0.2, 60.0, r"no answer within 0\.2 s$"),
+        (0.01, 0.2, 60.0, r"no answer within 0\.2 s$"),
+        (60.0, None, 0.2, r"no answer within 0\.2 s$"),
+    ],
+    ids=["the model's", "the role's", "the role's is longer", "the round's"],
+)
+def test_a_role_waits_as_long_as_it_says_else_as_the_model_says_and_never_longer_than_the_round(own, role, ends, words):
+    with scripted_server(lambda request: (server.hold.wait(HELD_SECONDS), said("late"))[1]) as server:
+        turn = Turn(Round("r", "what?"), Path.cwd(), deadline=time.monotonic() + ends)
+        with pytest.raises(ModelError, match=words):
+            turn.ask(model_at(server, seconds=own), ASKED, caller="Planner", seconds=role)
+
+
+def test_without_a_limit_of_their_own_roles_wait_as_long_as_the_model_says():
+    assert (PlannerSettings().model_seconds, CodeInterpreterSettings().model_seconds) == (None, None)
 
 
 def test_a_call_that_is_cancelled_before_it_begins_asks_nobody():
@@ -601,10 +729,18 @@ def test_a_server_says_when_it_is_asked_again_and_whether(headers, said_so):
             if said_so:
                 assert model.complete(ASKED).text == "ok"
             else:
-                with pytest.raises(ModelError, match=r"still too busy \(429\), after once: later"):
+                with pytest.raises(ModelError, match=r"too busy \(429\)(, after once)?: later\. .*"):
                     model.complete(ASKED)
 
     assert told == ([said_so] if said_so else [])
+
+
+def test_a_pause_that_is_too_long_is_said_and_no_more_tries_are_advised():
+    later = Reply(429, {"error": {"message": "later"}}, headers={"retry-after": "1800"})
+    with scripted_server(later) as server, pytest.raises(ModelError, match=r"again in 1800 s, and not before$"):
+        model_at(server, max_tries=1).complete(ASKED)
+
+    assert len(server.requests) == 1
 
 
 def test_a_refusal_that_is_to_be_sent_again_is():

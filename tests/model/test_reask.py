@@ -78,6 +78,46 @@ def test_a_reply_that_was_cut_off_is_told_to_be_shorter():
     assert "cut off at the length limit; answer shorter" in model.calls[1][-1]["content"]
 
 
+def test_a_reply_that_a_filter_has_emptied_is_told_as_such():
+    cut = Completion("", finish_reason="content_filter")
+    with (
+        ScriptedModel([cut, cut]) as model,
+        pytest.raises(
+            ModelUnreadable, match=r"content filter has stopped the reply \(it is empty.*in other words"
+        ) as no,
+    ):
+        ask(model, ModelRequest(asked()), read_object, tries=1)
+
+    assert "stronger" not in str(no.value)
+
+
+CODE = "I load.\n```python\ndf = load()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        (CODE, True),
+        (CODE + "print(df)\n```\nThis prints the", False),
+        ("The mean is 12.5 and the median", True),
+        ('{"message": "It is 42."}', False),
+        ('{"message": "It is 42."}\n{"message": "And', False),
+        ("```json\n{'message': 'It is 42.',}", False),
+        ('{"message": {"text": "It is 42."}, "code"', True),
+        ('{"message": "load it"}\n' + CODE, True),
+        ('{"message": "```python\n1 + 1\n```"}', False),
+        ('<think>{"a": 1}</think>The mean', True),
+    ],
+)
+def test_a_reply_that_breaks_off_can_be_refused_where_something_is_lost(text, lost):
+    cut = Completion(text, finish_reason="length")
+    with ScriptedModel([cut, *[Completion(text)] * lost]) as model:
+        said, _ = ask(model, ModelRequest(asked()), str, whole=True)
+
+    assert said == text
+    assert not lost or "cut off at the length limit; answer shorter (its end is missing)" in str(model.calls[1][-1])
+
+
 @pytest.mark.parametrize("before", [[], ["unreadable"]], ids=["at once", "after an unreadable reply"])
 def test_a_failed_call_leaves_the_messages_as_they_were(before):
     messages = asked()

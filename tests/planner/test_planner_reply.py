@@ -266,6 +266,9 @@ def test_words_of_what_is_still_to_be_done_or_made_up_are_no_answer(said):
 
 AFTER_WORK = [
     ("The mean is 25.5.", True),
+    ("The mean is 25.5. Let me know if you need anything else.", True),
+    ("The mean is 25.5. If you need more, I'll be happy to help.", True),
+    ("Let me add them up.", False),
     ("I'll now compute the rest.", False),
     ("Which column is meant?", False),
     ("CodeInterpreter should add them up.", False),
@@ -403,6 +406,16 @@ CODE_ALONE = {
     "a python tag and a call": '<|python_tag|>{"name": "python", "parameters": {"code": "print(1)"}}<|eot_id|>',
     "code in tags": "<execute>\nprint(1)\n</execute>",
 }
+
+
+@pytest.mark.parametrize("null", ["None", " null", "N/A", False, "false"], ids=str)
+def test_a_word_for_null_is_null_in_fields_that_may_be_empty_and_a_message_elsewhere(null):
+    empty = {"code": null, "plan": null, "init_plan": null, "current_plan_step": null}
+    step = coding()(json.dumps({"send_to": "CodeInterpreter", "message": "add them", **empty}))
+    answer = coding(worked=True)(json.dumps({"send_to": "User", "message": "None", **empty}))
+
+    assert (step.code, str(step.plan), step.current_plan_step) == ("", "1. add them", "1")
+    assert (answer.message, answer.plan, answer.init_plan) == ("None", None, None)
 
 
 def coding(request="How many rows has a.csv?", workers=("CodeInterpreter",), **options):

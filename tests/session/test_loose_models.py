@@ -7,6 +7,7 @@ from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ModelError, PromptTooLong, RoundError
 from tw_autogen.events import ModelDelayed, TalkShortened
 from tw_autogen.kernel import Artifact, Execution
+from tw_autogen.model import Completion
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session, SessionSettings
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
@@ -34,6 +35,27 @@ def test_prose_after_the_last_step_is_the_answer(ask):
     answer, planner, _ = ask([plans("compute it"), said], [codes("25.42")], "What is the mean of units?")
 
     assert (answer.text, answer.stop, len(planner.calls)) == (said, "Completed", 2)
+
+
+def test_the_beginning_of_code_or_of_an_answer_is_asked_for_again_and_does_not_count(ask):
+    cut = Completion("I load.\n```python\ndf = load()", finish_reason="length")
+    half = Completion("The mean of units is", finish_reason="length")
+
+    answer, _, coder = ask([plans("compute it"), half, "The mean is 3."], [cut, codes("df.mean()")], "The mean?")
+
+    assert answer.text == "The mean is 3."
+    assert "answer shorter (its end is missing)" in coder.calls[1][-1]["content"]
+
+
+def test_an_answer_that_is_always_cut_off_says_so(ask):
+    half = Completion("The mean of units is", finish_reason="length")
+
+    answer, _, _ = ask([half] * 4, [], "The mean?")
+
+    assert answer.text.startswith(
+        "The mean of units is\n\n(The model's replies could not be read: the reply was cut off"
+    )
+    assert answer.stop == "TaskFailure"
 
 
 def test_prose_between_two_steps_is_the_answer_after_one_repair(ask):

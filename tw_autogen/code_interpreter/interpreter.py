@@ -450,6 +450,7 @@ class CodeInterpreter(Role):
                 mine.reader(),
                 tries=self._settings.tries,
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
+                whole=True,
             )
 
         request = self._request(mine, turn)

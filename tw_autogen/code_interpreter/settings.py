@@ -25,7 +25,7 @@ class CodeInterpreterSettings:
         model: Name of the model that writes code, on the server of `model.base_url`; empty: the session's model.
         tries: How often an unreadable reply is asked for again, counted for each reply by itself.
         max_tries: How often code is written again after findings, and, counted apart, after failures.
-        model_seconds: How long one call of the model may take.
+        model_seconds: How long one reply of the model may take, its tries included; None: each try `model.seconds`.
         cell_seconds: How long one cell may run, without the time spent in host calls.
         report_chars: How much of the result, of what was printed, and of an error is reported, each. Longer output is
             cut print by print, and is whole in the kernel's variable `last_output`.
@@ -52,7 +52,7 @@ class CodeInterpreterSettings:
     model: str = field(default="", metadata=NAMED)
     tries: int = field(default=3, metadata=LOWER)
     max_tries: int = field(default=3, metadata=LOWER)
-    model_seconds: float = field(default=300.0, metadata=LOWER)
+    model_seconds: float | None = field(default=None, metadata=LOWER)
     cell_seconds: float = field(default=180.0, metadata=LOWER)
     report_chars: int = field(default=10_000, metadata=LOWER)
     answer_chars: int = field(default=20_000, metadata=LOWER)

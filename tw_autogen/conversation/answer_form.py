@@ -30,11 +30,24 @@ _UNBRACKETED = (
 _NUMBER = r"[-+]?\d(?:[\d.,]*\d)?(?:[eE][-+]?\d+)?%?(?=[\s,;.)*`]|\Z)"
 _REST = r"[^\s@\[\]{}()*][^@\[\]\n;]{0,200}?(?=\s{0,9}(?:[,;]?\s{0,9}@\w|;|\n|\Z))"
 _JSON = re.compile(r"(?<![\w./-])json(?![\w-])", re.I)
+_ONLY = r"(?:only|just|nothing but|strictly|strict|pure|valid|raw)"
+_BETWEEN = (
+    r"(?:\s{1,3}(?:me|us|back|it|is|be|must|should|to|with|in|as|an?|the|your|my|please|single|one|of|plain|compact"
+    rf"|minified|well-formed|properly|formatted|{_ONLY})){{0,6}}"
+)
+_JSON_ITSELF = (
+    r"\s{1,3}json\b(?!\s{0,3}\?)(?!\s{1,3}(?:(?:file|column|field|record|row|line|key|value|part)s?|entries|documents"
+    r"|from|in(?!\syour)|and\s(?:save|store|write))\b)"
+)
 _STRICT_JSON = re.compile(
-    r"\b(?:only|nothing but|strict|pure|valid|raw)\b[^.?!\n]{0,30}\bjson\b(?!\s*\?)"
-    r"|\bjson\b[^.?!\n]{0,30}\b(?:only|nothing else)\b",
+    r"\b(?:answer|reply|respond|response|return|output|print|give|send|provide|want|need)\b"
+    rf"(?:{_BETWEEN}|[^.?!\n]{{0,60}}\s(?:as|in|must be|should be)(?:\san?)?)\s{{1,3}}{_ONLY}{_BETWEEN}{_JSON_ITSELF}"
+    rf"|(?:\A|[.!?;:,(\n]\s{{0,3}})(?:only|just|nothing but){_BETWEEN}{_JSON_ITSELF}"
+    r"|\bjson(?:\s(?:object|array|list|format|string))?[\s,(-]{1,3}(?:and\s)?"
+    r"(?:only(?=\s{0,3}(?:[.,;:!)\n]|please|\Z))|nothing (?:else|more))\b",
     re.I,
 )
+"""Demands JSON of the answer; `only the JSON column` and `rows that hold valid JSON` are data."""
 _EMPTY = re.compile(
     r"\b(?:empty|blank)\s+(?:string|answer|reply|response|output|message|text|line)\b"
     r"|\b(?:answer|reply|respond|return|print|output|give|say)\s+nothing\b(?!\s+(?:but|else|more|other|except))"

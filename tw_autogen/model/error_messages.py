@@ -10,16 +10,18 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tw_autogen.errors import REFUSED, ModelError, PromptTooLong, nearest
 from tw_autogen.escaped_text import shortened
-from tw_autogen.model.http_client import ServerRefusal, StreamError, is_out_of_quota
+from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is_out_of_quota, is_too_large
+from tw_autogen.model.openai_response import AnswerError
 from tw_autogen.secret_masking import LEAST_CHARS
 
 _LIMIT_CHARS = 400
 _MAX_NAMES = 20
 _TOO_LONG = re.compile(
-    r"context.?(length|window|size)|maximum context|too many (input )?tokens|(prompt|input|request) is too (long|large)"
-    r"|reduce the length",
+    r"context.?(length|window|size|limit)|maximum (context|prompt length)|too many (input )?tokens|reduce the length"
+    r"|(prompt|input|request) is too (long|large)|token count .{0,40}exceeds",
     re.I,
 )
+_BUSY = re.compile(r"please wait|rate.?limit|throttl|[( ]429\b(?! tokens)", re.I)
 _NO_MODEL = re.compile(
     r"model\b.{0,80}(not.{0,4}(found|exist|available)|unknown|invalid)|(no such|unknown|invalid) model", re.I
 )
@@ -51,7 +53,18 @@ def server_words(error: Any, key: str) -> str:
 
 def is_too_long(error: ModelError) -> bool:
     """Return True if an error says that the prompt is longer than the model's context, also in a host's words."""
-    return isinstance(error, PromptTooLong) or _TOO_LONG.search(str(error)) is not None
+    return isinstance(error, PromptTooLong) or _says_too_long(str(error))
+
+
+def is_length_refusal(refused: ServerRefusal) -> bool:
+    """Return True if a refusal means that this very prompt is too long, and not that the server is busy."""
+    if refused.code == "context_length_exceeded" or refused.status_code == 413:
+        return True
+    return _says_too_long(f"({refused.status_code}) {server_words(refused, '')}")
+
+
+def _says_too_long(words: str) -> bool:
+    return is_too_large(words) or (_TOO_LONG.search(words) is not None and _BUSY.search(words) is None)
 
 
 def describe_failure(
@@ -85,7 +98,7 @@ def describe_failure(
     kind = ModelError
     if status is None:
         said = _no_answer(error, words, tries, section)
-    elif code == "context_length_exceeded" or _TOO_LONG.search(words):
+    elif isinstance(error, ServerRefusal) and is_length_refusal(error):
         kind = PromptTooLong
         said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
         said += f"model's context, ask for less at once, or choose a model with a longer context (`{section}.name`)"
@@ -99,6 +112,8 @@ def describe_failure(
         said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
     elif status == 429:
         said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{section}.max_tries`"
+        if (pause := getattr(error, "asked_for", None) or 0.0) > LONGEST_WAIT_SECONDS:
+            said = f"too busy (429): {words}. It wants to be asked again in {pause:.0f} s, and not before"
     elif status >= 500:
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"
     else:
@@ -107,9 +122,9 @@ def describe_failure(
 
 
 def _no_answer(error: Exception, words: str, tries: int, section: str) -> str:
-    """Return the words for a failure without a status: no connection, or an answer that broke off."""
-    if isinstance(error, StreamError):
-        return f"the answer broke off: {words}"
+    """Return the words for a failure without a status: no connection, or an error in the place of an answer."""
+    if isinstance(error, AnswerError):
+        return f"the server answered with an error: {words}"
     return (
         f"no connection, or a broken one, {_times(tries)}: {words}. Is the server running, and is `{section}.base_url` "
         "(OPENAI_BASE_URL) right?"

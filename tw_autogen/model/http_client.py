@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
@@ -32,12 +33,16 @@ _FIRST_PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 8.0
 _LONGEST_EVENT_BYTES = 16 << 20
 _LONGEST_ANSWER_BYTES = 64 << 20
-_LONGEST_WAIT_SECONDS = 120.0
+LONGEST_WAIT_SECONDS = 120.0
 """A server that wants to be left alone for longer is not asked again."""
 _HEADER_VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _OUT_OF_QUOTA = re.compile(
     r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
 )
+
+DONE = object()
+"""What comes last of a stream that is whole."""
+_TOO_LARGE = re.compile(r"request too large", re.I)
 
 
 class ServerRefusal(Exception):
@@ -47,13 +52,15 @@ class ServerRefusal(Exception):
         status_code: The status.
         body: The `error` of its JSON, else that JSON, else its text.
         tries: How often the request was sent.
+        asked_for: After how many seconds the server wants to be asked again; None: it doesn't say, or at once.
     """
 
-    def __init__(self, status_code: int, body: object, tries: int) -> None:
+    def __init__(self, status_code: int, body: object, tries: int, asked_for: float | None = None) -> None:
         super().__init__(f"Error code: {status_code}")
         self.status_code = status_code
         self.body = body
         self.tries = tries
+        self.asked_for = asked_for
         fields = body if isinstance(body, dict) else {}
         self.code = str(fields.get("code") or "")
         self.param = str(fields.get("param") or "")
@@ -63,16 +70,15 @@ class UnsendableRequest(Exception):
     """A request can't be written as JSON: it holds half a character, or a number that is none."""
 
 
-class StreamError(Exception):
-    """The server reported an error in the middle of its answer.
+@dataclass(frozen=True)
+class Whole:
+    """JSON that came in place of a stream.
 
     Args:
-        body: The `error` of the event.
+        data: What it says.
     """
 
-    def __init__(self, body: object) -> None:
-        super().__init__("an error in the middle of the answer")
-        self.body = body
+    data: Any
 
 
 class ConnectionFailed(Exception):
@@ -87,6 +93,16 @@ def is_out_of_quota(words: str) -> bool:
         (True, False)
     """
     return _OUT_OF_QUOTA.search(words) is not None
+
+
+def is_too_large(words: str) -> bool:
+    """Return True if a refusal, even one for the rate of tokens (429), is meant for ever: for this one request's size.
+
+    Example:
+        >>> is_too_large("Request too large for gpt-4o on tokens per min"), is_too_large("Rate limit reached")
+        (True, False)
+    """
+    return _TOO_LARGE.search(words) is not None
 
 
 @dataclass(frozen=True)
@@ -170,7 +186,9 @@ class HttpClient:
         max_tries: int,
         abandoned: threading.Event | None = None,
     ) -> Generator[Any, None, None]:
-        """Yield the JSON of each event of an answer until `[DONE]`.
+        """Yield the JSON of each event of an answer, and `DONE` where it ends as a stream should.
+
+        Of a server that passes over `stream` what comes is one `Whole`.
 
         Args:
             path: As of `post`, and so the rest.
@@ -180,8 +198,7 @@ class HttpClient:
             abandoned: Set when nobody waits any more.
 
         Raises:
-            StreamError: the server reported an error.
-            ValueError: an event is no JSON, or longer than 16 MB.
+            ValueError: an event is no JSON, or longer than 16 MB, or the whole longer than 64 MB.
             httpx.HTTPError: the connection broke in the middle of the answer.
             ServerRefusal, ConnectionFailed: as `get`.
         """
@@ -189,13 +206,16 @@ class HttpClient:
             self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer,
             closing(answer.pieces(each=True)) as pieces,
         ):
-            for event in event_data(pieces):
+            first = next(pieces, b"")
+            pieces_of_all = chain([first], pieces)
+            if first.lstrip().startswith(b"{"):
+                yield Whole(bounded_json.loads(_joined(pieces_of_all)))
+                return
+            for event in event_data(pieces_of_all):
                 if event.startswith(b"[DONE]"):
+                    yield DONE
                     return
-                data = bounded_json.loads(event)
-                if isinstance(data, dict) and data.get("error"):
-                    raise StreamError(data["error"])
-                yield data
+                yield bounded_json.loads(event)
 
     @contextmanager
     def _answered(
@@ -246,11 +266,10 @@ class HttpClient:
                     refusal = answer.refusal(tries)
                 finally:
                     response.close()
-            asked_for = _wanted_pause(response.headers)
-            if not _may_try_again(refusal, response.headers, asked_for) or tries >= max_tries:
+            if not _may_try_again(refusal, response.headers) or tries >= max_tries:
                 raise refusal
-            _report(refusal.status_code, tries + 1, max_tries, asked_for)
-            stopped.wait(asked_for or pause)
+            _report(refusal.status_code, tries + 1, max_tries, refusal.asked_for)
+            stopped.wait(refusal.asked_for or pause)
 
     @contextmanager
     def _line(self) -> Iterator[_Line]:
@@ -320,7 +339,8 @@ class _Answer:
                 body = bounded_json.loads(whole)
             except ValueError:
                 body = _text(whole).strip()
-        return ServerRefusal(response.status_code, body.get("error", body) if isinstance(body, dict) else body, tries)
+        body = body.get("error", body) if isinstance(body, dict) else body
+        return ServerRefusal(response.status_code, body, tries, _wanted_pause(response.headers))
 
     def pieces(self, *, each: bool = False) -> Generator[bytes, None, None]:
         """Yield it as it comes.
@@ -346,14 +366,18 @@ class _Answer:
             raise ConnectionFailed(str(error)) from error
 
     def _whole(self) -> bytes:
-        kept, bytes_left = [], _LONGEST_ANSWER_BYTES
         with closing(self.pieces()) as pieces:
-            for piece in pieces:
-                kept.append(piece)
-                bytes_left -= len(piece)
-                if bytes_left < 0:
-                    raise _too_long(_LONGEST_ANSWER_BYTES)
-        return b"".join(kept)
+            return _joined(pieces)
+
+
+def _joined(pieces: Iterable[bytes]) -> bytes:
+    kept, bytes_left = [], _LONGEST_ANSWER_BYTES
+    for piece in pieces:
+        kept.append(piece)
+        bytes_left -= len(piece)
+        if bytes_left < 0:
+            raise _too_long(_LONGEST_ANSWER_BYTES)
+    return b"".join(kept)
 
 
 def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -421,11 +445,12 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", "replace")
 
 
-def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str], asked_for: float | None) -> bool:
+def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str]) -> bool:
     """Return True if the same request may be answered later."""
-    if asked_for is not None and asked_for > _LONGEST_WAIT_SECONDS:
+    if refusal.asked_for is not None and refusal.asked_for > LONGEST_WAIT_SECONDS:
         return False
-    if refusal.status_code == 429 and is_out_of_quota(json.dumps(refusal.body)):
+    words = json.dumps(refusal.body)
+    if refusal.status_code == 429 and (is_out_of_quota(words) or is_too_large(words)):
         return False
     told = headers.get("x-should-retry")
     if told in ("true", "false"):

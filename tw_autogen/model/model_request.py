@@ -15,12 +15,14 @@ from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ModelUnreadable, Unreadable
 from tw_autogen.model.abandonable import run_abandonable
 from tw_autogen.model.chat_model import ChatModel, Completion, Message
-from tw_autogen.model.reply_parser import WANTED
+from tw_autogen.model.reply_parser import WANTED, breaks_off
 
 _ON_DELAY: ContextVar[Callable[[str], None] | None] = ContextVar("on_delay", default=None)
 Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None]]]
 """Called with what is to be asked; entered before the call, which it may refuse, and left once the call is paid for."""
 T = TypeVar("T")
+_FILTERED = "content_filter"
+_REWORD = "Ask in other words, or choose another model"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class ModelRequest:
         on_delay: Called with one line, from any thread, when the server or the model has to be asked again.
         reserve: Surrounds the call and its `on_call`, and returns what is called between the two; what it raises
             prevents the call.
+        deadline: Give up then in any case, on the clock of `time.monotonic`.
     """
 
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -51,6 +54,15 @@ class ModelRequest:
     on_call: Callable[[Completion, float], None] | None = None
     on_delay: Callable[[str], None] | None = None
     reserve: Reserve | None = None
+    deadline: float = math.inf
+
+    def limit(self, own: float) -> float:
+        """Return after how many seconds from now to give up.
+
+        Args:
+            own: The model's own limit.
+        """
+        return max(0.0, min(own if self.seconds is None else self.seconds, self.deadline - time.monotonic()))
 
 
 class RequestModel:
@@ -115,13 +127,15 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
     if isinstance(model, RequestModel) and type(model).complete is RequestModel.complete:
         return model.answer(request)
 
+    limit = request.limit(math.inf)
+
     def call(on_text: Callable[[str], None] | None) -> Completion:
         return model.complete(
             request.messages,
             schema=request.schema,
             tools=request.tools,
             on_text=on_text,
-            seconds=request.seconds,
+            seconds=None if math.isinf(limit) else limit,
             cancelled=request.cancelled,
         )
 
@@ -221,6 +235,7 @@ def ask(
     *,
     tries: int = 3,
     as_text: Callable[[Completion], str] | None = None,
+    whole: bool = False,
 ) -> tuple[T, Completion]:
     """Ask until the reply can be read, and keep what was said in the request's messages.
 
@@ -235,6 +250,8 @@ def ask(
         tries: How often it is asked again at most; each call of `ask` counts from 0.
         as_text: Gives a reply as the text that is kept and read, its tool calls too; or raises `Unreadable`. None: its
             words alone.
+        whole: A reply whose object, code or words were cut off, at the length limit or by the server's filter, is
+            unreadable, whatever `read` says.
 
     Returns:
         What `read` gave, and the reply that it was read from.
@@ -258,7 +275,10 @@ def ask(
         try:
             text = as_text(reply) if as_text else reply.text
             messages[-1]["content"] = text or empty
-            return read(text), reply
+            meant = read(text)
+            if whole and reply.finish_reason in ("length", _FILTERED) and breaks_off(text):
+                raise Unreadable("its end is missing")
+            return meant, reply
         except Unreadable as unreadable:
             problems.append(_problem(unreadable, reply))
             if request.on_delay:
@@ -267,7 +287,7 @@ def ask(
         if len(problems) > tries:
             raise ModelUnreadable(
                 f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "
-                "A stronger model may keep the format",
+                + (_REWORD if reply.finish_reason == _FILTERED else "A stronger model may keep the format"),
                 reply=reply.text,
                 problems=tuple(problems),
             )
@@ -278,4 +298,6 @@ def _problem(unreadable: Unreadable, reply: Completion) -> str:
     problem = unreadable.problem.rstrip(". ")
     if reply.finish_reason == "length":
         return f"the reply was cut off at the length limit; answer shorter ({problem})"
+    if reply.finish_reason == _FILTERED:
+        return f"the server's content filter has stopped the reply ({problem})"
     return problem

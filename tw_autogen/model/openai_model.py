@@ -16,10 +16,10 @@ from tw_autogen.errors import ConfigError, ModelError
 from tw_autogen.lazy_module import LazyModule, import_soon
 from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat_model import Completion
-from tw_autogen.model.error_messages import describe_failure, server_words, shown_url
-from tw_autogen.model.http_client import ConnectionFailed, HttpClient, ServerRefusal, StreamError, UnsendableRequest
+from tw_autogen.model.error_messages import describe_failure, is_length_refusal, server_words, shown_url
+from tw_autogen.model.http_client import DONE, ConnectionFailed, HttpClient, ServerRefusal, UnsendableRequest, Whole
 from tw_autogen.model.model_request import ModelRequest, RequestModel
-from tw_autogen.model.openai_response import StreamAccumulator, read_answer
+from tw_autogen.model.openai_response import AnswerError, StreamAccumulator, raise_reported, read_answer
 from tw_autogen.model.request_fallback import RequestFallback
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
 
@@ -35,8 +35,8 @@ _PROBE_SECONDS = 5.0
 class OpenAIModel(RequestModel):
     """A model on an OpenAI-compatible server.
 
-    What a server refuses is requested in a simpler form from then on: a JSON schema
-    (then a JSON object, then text), usage numbers while streaming, and tools, without which it answers in words.
+    What a server refuses is requested in a simpler form from then on: a JSON schema (then a JSON object, then text), an
+    answer in pieces, usage numbers with it, and tools, without which it answers in words.
 
     Args:
         settings: Which model, and how. Without a `name`, OpenAI's own server is asked for a small one.
@@ -123,7 +123,7 @@ class OpenAIModel(RequestModel):
             body["temperature"] = self.settings.temperature
         if request.tools:
             body["tools"] = [dict(tool) for tool in request.tools]
-        limit = self.settings.seconds if request.seconds is None else request.seconds
+        limit = request.limit(self.settings.seconds)
         streams = request.on_text is not None
 
         def work(tell: OnText, abandoned: threading.Event) -> Completion:
@@ -135,7 +135,7 @@ class OpenAIModel(RequestModel):
             seconds=limit,
             on_text=request.on_text,
             cancelled=request.cancelled,
-            remedy="; raise `model.seconds`, or ask a faster model" if request.seconds is None else "",
+            remedy="; raise `model.seconds`, or ask a faster model" if limit == self.settings.seconds else "",
         )
 
     def models(self) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ class OpenAIModel(RequestModel):
         while True:
             request = self._fallback.of(body, schema, streams=tell is not None)
             try:
-                if tell:
+                if tell and "stream" in request:
                     answer = self._stream(request, tell, seconds, abandoned)
                 else:
                     answer = self._whole(request, seconds, abandoned)
@@ -205,14 +205,13 @@ class OpenAIModel(RequestModel):
             except self._broken as broken:
                 error = broken
             except ServerRefusal as refused:
-                if refused.status_code not in (400, 422) or not self._fallback.give_in(
-                    server_words(refused, self._key), refused.param, request
-                ):
-                    raise self._failure(refused) from None
-                continue
+                optional = refused.status_code in (400, 422) and not is_length_refusal(refused)
+                if optional and self._fallback.give_in(server_words(refused, self._key), refused.param, request):
+                    continue
+                raise self._failure(refused) from None
             except UnsendableRequest as unsent:
                 raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
-            except (ConnectionFailed, StreamError) as failed:
+            except (ConnectionFailed, AnswerError) as failed:
                 raise self._failure(failed) from None
             breaks += 1
             if breaks >= self.settings.max_tries or abandoned.is_set():
@@ -225,15 +224,18 @@ class OpenAIModel(RequestModel):
         return replace(answer, usage=replace(answer.usage, dollars=price.of(answer.usage))) if price else answer
 
     def _whole(self, request: Mapping[str, Any], seconds: float, abandoned: threading.Event) -> Completion:
-        answer = read_answer(
-            self._client.post(
-                _COMPLETIONS,
-                {**request, **self.settings.extra},
-                seconds=seconds,
-                max_tries=self.settings.max_tries,
-                abandoned=abandoned,
-            )
+        data = self._client.post(
+            _COMPLETIONS,
+            {**request, **self.settings.extra},
+            seconds=seconds,
+            max_tries=self.settings.max_tries,
+            abandoned=abandoned,
         )
+        return self._read(data)
+
+    def _read(self, data: Any) -> Completion:
+        raise_reported(data)
+        answer = read_answer(data)
         if answer is None:
             raise ModelError(
                 f"{self.base_url}: what came back is no chat completion. A `model.base_url` usually ends in /v1"
@@ -247,18 +249,28 @@ class OpenAIModel(RequestModel):
         growing = StreamAccumulator()
         chunks = self._client.stream(
             _COMPLETIONS,
-            {**request, "stream": True, **self.settings.extra},
+            {**request, **self.settings.extra},
             seconds=seconds,
             max_tries=self.settings.max_tries,
             abandoned=abandoned,
         )
-        with closing(chunks):
-            for chunk in chunks:
-                if abandoned.is_set():
-                    break
-                text = growing.add(chunk)
-                if text:
-                    tell(text)
+        try:
+            with closing(chunks):
+                for chunk in chunks:
+                    if abandoned.is_set():
+                        break
+                    if isinstance(chunk, Whole):
+                        return self._read(chunk.data)
+                    if chunk is DONE:
+                        growing.end()
+                        break
+                    raise_reported(chunk)
+                    text = growing.add(chunk)
+                    if text:
+                        tell(text)
+        except self._broken:
+            if not growing.finished:
+                raise
         return growing.completion() if growing.finished else None
 
     def _failure(self, error: Exception) -> ModelError:

@@ -14,6 +14,31 @@ _CHARS_OF_CALL = 200
 """What a call of a tool counts for besides its text."""
 
 
+class AnswerError(Exception):
+    """The server reported an error in the place of its answer, or in the middle of it.
+
+    Args:
+        body: What it said.
+    """
+
+    def __init__(self, body: object) -> None:
+        super().__init__("an error in the place of an answer")
+        self.body = body
+
+
+def raise_reported(answer: Any) -> None:
+    """Raise what a whole answer, or a chunk of one, reports as its error.
+
+    Args:
+        answer: Its JSON.
+
+    Raises:
+        AnswerError: it holds an error, itself or in its choice.
+    """
+    if error := _field(answer, "error") or _field(_first(_field(answer, "choices")), "error"):
+        raise AnswerError(error)
+
+
 def read_usage(usage: Any) -> Usage:
     """Read what a server reported; tokens that it doesn't report are 0, the call counts all the same."""
     return Usage(
@@ -52,7 +77,7 @@ class _GrowingCall:
 
 
 class StreamAccumulator:
-    """A streamed answer: `add` chunks; once `finished`, `completion` gives the whole."""
+    """A streamed answer: `add` chunks, `end` it; once `finished`, `completion` gives the whole."""
 
     def __init__(self) -> None:
         self._text = StringIO()
@@ -65,7 +90,7 @@ class StreamAccumulator:
 
     @property
     def finished(self) -> bool:
-        """The server said why it stopped: without that, the connection broke off."""
+        """The server said why it stopped, or that it has: else the connection broke off."""
         return bool(self._finish_reason)
 
     def add(self, chunk: Any) -> str:
@@ -85,6 +110,11 @@ class StreamAccumulator:
         self._take(len(text))
         self._text.write(text)
         return text
+
+    def end(self) -> None:
+        """Take what came as whole, although it has no finish_reason; nothing is no answer."""
+        if self._text.tell() or self._calls:
+            self._finish_reason = self._finish_reason or "stop"
 
     def completion(self) -> Completion:
         """Return the whole answer."""

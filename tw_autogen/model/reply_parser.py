@@ -165,6 +165,41 @@ def read_code(text: str) -> CodeReply:
     return _read_json_form(said) or _read_call(said) or _read_blocks(said, wanted)
 
 
+def breaks_off(text: str) -> bool:
+    r"""Return True if a reply that ended at a length limit is the beginning of what it should say.
+
+    It is not, where its first JSON object or a block of code is whole: what was cut is said beside them.
+
+    Args:
+        text: The whole reply.
+
+    Example:
+        >>> breaks_off("I load.\n```python\ndf = load()"), breaks_off("The mean is"), breaks_off('{"message": "42"} It')
+        (True, True, False)
+    """
+    said, _ = _without_thoughts(text)
+    end = _end_of_object(said)
+    blocks = split_blocks(said[end:])
+    kinds = [one.kind in ("python", "untagged") for one in blocks]
+    return kinds[-1] or not (end or any(kinds))
+
+
+def _end_of_object(text: str) -> int:
+    """Return where the first object outside of code ends; 0 if there is none, or it has no end."""
+    start, fence = _OBJECT.search(text), _PYTHON_FENCE.search(text)
+    if start is None or (fence and fence.start() < start.start()):
+        return 0
+    begin = text.index("{", start.start())
+    try:
+        return _DECODER.raw_decode(text, begin)[1]
+    except (ValueError, RecursionError):
+        try:
+            end = _end(text, begin)
+        except Unreadable:
+            return 0
+    return end if text[:end].rstrip().rstrip("`~").rstrip().endswith("}") else 0
+
+
 def _read_blocks(said: str, wanted: str) -> CodeReply:
     blocks = _rejoined(split_blocks(said))
     if len(blocks) == 1 and (bare := unfenced(said)):

@@ -9,11 +9,12 @@ from typing import Any
 _LADDER = ("json_schema", "json_object", "text")
 _ABOUT_FORMAT = re.compile(r"response.?format|json|schema|structured|guided|grammar", re.I)
 _ABOUT_STREAM_OPTIONS = re.compile(r"stream.?options|include.?usage", re.I)
+_ABOUT_STREAM = re.compile(r"\bstream(ed|ing)?\b", re.I)
 _ABOUT_TOOLS = re.compile(r"tool|function.?call", re.I)
 
 
 class RequestFallback:
-    """The optional parts of a request: `response_format`, `tools`, usage numbers while streaming.
+    """The optional parts of a request: `response_format`, `tools`, `stream`, usage numbers while streaming.
 
     A part that was refused is not sent again. Calls may be concurrent.
 
@@ -23,6 +24,7 @@ class RequestFallback:
 
     def __init__(self, response_format: str) -> None:
         self._format = "json_schema" if response_format == "auto" else response_format
+        self._streams = True
         self._asks_usage = True
         self._offers_tools = True
 
@@ -37,13 +39,15 @@ class RequestFallback:
         Args:
             body: The request; its `tools` are removed if the server has refused them.
             schema: Of the answer; None: any.
-            streams: Whether the answer is streamed.
+            streams: Whether the answer is to be streamed.
         """
         request = {**body, **_response_format(self._format, schema)}
         if not self._offers_tools:
             request.pop("tools", None)
-        if streams and self._asks_usage:
-            request["stream_options"] = {"include_usage": True}
+        if streams and self._streams:
+            request["stream"] = True
+            if self._asks_usage:
+                request["stream_options"] = {"include_usage": True}
         return request
 
     def give_in(self, words: str, param: str, request: Mapping[str, Any]) -> bool:
@@ -56,6 +60,9 @@ class RequestFallback:
         """
         if "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
             self._asks_usage = False
+            return True
+        if "stream" in request and _ABOUT_STREAM.search(f"{words} {param}"):
+            self._streams = False
             return True
         if "tools" in request and _ABOUT_TOOLS.search(f"{words} {param}"):
             self._offers_tools = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,9 @@ from tw_autogen.settings_trust import LOWER, NAMED
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_NAME = "gpt-5.4-mini"
 """The default model of OpenAI's own server: the small one that SDK 2 and 3 both list."""
+
+_EDITION = r"(-(\d[\d-]{2,}|latest))?"
+"""What may follow a model's name in that of a dated one; `-mini` or `-pro` is another model."""
 
 ResponseFormat = Literal["auto", "json_schema", "json_object", "text"]
 
@@ -78,14 +82,15 @@ class ModelSettings:
     extra: Mapping[str, Any] = field(default_factory=dict, metadata={"server": ("model.base_url",)})
 
     def price(self, *names: str) -> Price | None:
-        """Return the price of the first of these names that has one: its own, or that of its longest known prefix.
+        """Return the price of the first of these names that has one: its own, or that of the name without its date.
 
         Example:
-            >>> ModelSettings(prices={"small": Price(1, 2)}).price("small-2026-03-17")
-            Price(prompt=1, completion=2, cached=None)
+            >>> settings = ModelSettings(prices={"small": Price(1, 2)})
+            >>> settings.price("small-2026-03-17"), settings.price("small-pro")
+            (Price(prompt=1, completion=2, cached=None), None)
         """
         for name in names:
-            known = [one for one in self.prices if name == one or name.startswith(f"{one}-")]
+            known = [one for one in self.prices if re.fullmatch(re.escape(one) + _EDITION, name)]
             if known:
                 return self.prices[max(known, key=len)]
         return None

@@ -78,7 +78,9 @@ class AnswerChecks:
     tokens: int = 0
     _answer: str = ""
 
-    def run(self, runner: CheckRunner, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[Check]:
+    def run(
+        self, runner: CheckRunner, answer: str, model: ChatModel, turn: Turn, *, seconds: float | None
+    ) -> list[Check]:
         """Ask for checks, run them, and return those that failed.
 
         After the worker was asked again nothing runs: an answer that has changed is not the one that was checked, and
@@ -89,7 +91,7 @@ class AnswerChecks:
             answer: The answer, whole.
             model: Proposes them.
             turn: Takes the events, and holds the round's limits.
-            seconds: How long the call may take.
+            seconds: How long the call may take; None: the model's own limit.
         """
         if self.checks is None:
             self._answer = answer
@@ -109,7 +111,7 @@ class AnswerChecks:
         extra |= {"calls": self.calls, "tokens": self.tokens}
         return Attachment(AttachmentType.checks, "\n".join(words), extra)
 
-    def _proposed(self, answer: str, model: ChatModel, turn: Turn, *, seconds: float) -> list[str]:
+    def _proposed(self, answer: str, model: ChatModel, turn: Turn, *, seconds: float | None) -> list[str]:
         messages = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": _material(turn.round, answer)}]
         try:
             codes, completion = ask(model, turn.request(messages, caller=_CALLER, seconds=seconds), _read, tries=1)

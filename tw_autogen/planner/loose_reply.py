@@ -63,7 +63,9 @@ _SHOWN = re.compile(
 _COURTESY = re.compile(
     r"\b(?:anything else|would you like|do you want|shall i|should i also|can i help|möchten sie|soll ich noch)\b", re.I
 )
-_PROMISE = re.compile(r"\b(?:i['’]ll|i will|let me|i am going to|i['’]m going to|next,? i|ich werde)\b", re.I)
+_PROMISE = re.compile(
+    r"\b(?:(?:i['’]ll|i will)(?! be (?:happy|glad))|let me(?! know)|i(?:['’]m| am) going to|next,? i|ich werde)\b", re.I
+)
 _ENDS_OF_SENTENCES = re.compile(r"[.!?\n]")
 _DOTS = " \t\r\n.…"
 _WORDS_BESIDE = 200

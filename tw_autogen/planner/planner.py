@@ -83,7 +83,7 @@ class PlannerSettings:
         model: Name of the model that plans, on the server of `model.base_url`; empty: the session's model.
         instructions: House rules for every request, such as `Answer in German`; they end the prompt's static part.
         tries: How often an unreadable reply is asked for again, counted from 0 for each reply.
-        model_seconds: How long one call of the model may take.
+        model_seconds: How long one reply of the model may take, its tries included; None: each try `model.seconds`.
         approval: Whether a person is asked about each plan, new or changed, before its next step: `always` or `never`.
         verify: Whether an answer that code has computed is checked before it goes out: one call proposes checks, which
             run in the kernel, and what fails goes back to the worker once. `auto`: where code has joined tables, fitted
@@ -96,7 +96,7 @@ class PlannerSettings:
     model: str = field(default="", metadata=NAMED)
     instructions: str = field(default="", metadata=PROMPT)
     tries: int = field(default=3, metadata=LOWER)
-    model_seconds: float = field(default=300.0, metadata=LOWER)
+    model_seconds: float | None = field(default=None, metadata=LOWER)
 
 
 @dataclass
@@ -333,6 +333,7 @@ class Planner(Role):
                     definitions=mine.definitions,
                 ),
                 tries=self._settings.tries,
+                whole=True,
             )
 
         try:

@@ -40,6 +40,9 @@ _FIELDS = {
     "stop": ("stop",),
 }
 """What loose models call the fields, folded as by `folded`; the first that holds something counts."""
+_NULLABLE = ("init_plan", "plan", "current_plan_step", "code")
+_NULLS = frozenset({"null", "none", "n/a", "false"})
+"""What models write into these fields in the place of null."""
 _REFUSAL = re.compile(
     r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|must decline|am unable|am not able)"
     r"|i['’]m (?:unable|not able))\b",
@@ -398,12 +401,13 @@ def _holds_code(field: str) -> bool:
 
 
 def _named(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a reply by their own names; None where nothing is said."""
+    """Return the fields of a reply by their own names; None where nothing is said, or a word for it."""
     found: dict[str, Any] = {}
     for key, value in said.items():
         if value not in (None, "", [], {}):
             found.setdefault(folded(key), value)
-    return {name: next((found[one] for one in words if one in found), None) for name, words in _FIELDS.items()}
+    named = {name: next((found[one] for one in words if one in found), None) for name, words in _FIELDS.items()}
+    return named | {name: None for name in _NULLABLE if _words(named[name]).strip().casefold() in _NULLS}
 
 
 def _words(value: Any) -> str:

@@ -69,14 +69,14 @@ class Turn:
         """Return how long one wait may last, in seconds: never longer than the round, never less than 0."""
         return max(0.0, min(at_most, self.deadline - time.monotonic()))
 
-    def ask(self, model: ChatModel, messages: Sequence[Message], *, caller: str, seconds: float = 300.0) -> str:
+    def ask(self, model: ChatModel, messages: Sequence[Message], *, caller: str, seconds: float | None = None) -> str:
         """Ask a model within this round's limits, and count what it cost; for roles that ask one.
 
         Args:
             model: Whom to ask.
             messages: Oldest first; see `ChatModel.complete`.
             caller: The name of the role that asks.
-            seconds: How long the call may take; never longer than the round.
+            seconds: How long the call may take; None: the model's own limit. Never longer than the round.
 
         Returns:
             The model's words.
@@ -87,17 +87,18 @@ class Turn:
         """
         return call_model(model, self.request(messages, caller=caller, seconds=seconds)).text
 
-    def request(self, messages: Sequence[Message], *, caller: str, seconds: float = 300.0) -> ModelRequest:
+    def request(self, messages: Sequence[Message], *, caller: str, seconds: float | None = None) -> ModelRequest:
         """Return a request within this round's limits, the cost of which is reported.
 
         Args:
             messages: Oldest first; a list is taken as it is, so that `tw_autogen.model.ask` can append to it.
             caller: The name of the role that asks.
-            seconds: How long the call may take; never longer than the round.
+            seconds: How long the call may take; None: the model's own limit. Never longer than the round.
         """
         return ModelRequest(
             messages if isinstance(messages, list) else [dict(one) for one in messages],
-            seconds=self.seconds_left(seconds),
+            seconds=seconds,
+            deadline=self.deadline,
             cancelled=self.cancelled,
             on_call=functools.partial(report_model_call, self, caller),
             reserve=self.reserve,

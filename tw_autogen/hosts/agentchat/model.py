@@ -90,7 +90,7 @@ class ClientModel(RequestModel):
         return run_abandonable(
             work,
             where="the model client",
-            seconds=self._seconds if request.seconds is None else request.seconds,
+            seconds=request.limit(self._seconds),
             on_text=request.on_text,
             cancelled=request.cancelled,
         )

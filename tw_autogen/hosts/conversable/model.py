@@ -67,7 +67,7 @@ class HostModel(RequestModel):
         return run_abandonable(
             lambda give, abandoned: self._ask(copies, list(request.tools or ())),
             where=f"the client of {self._agent.name}",
-            seconds=self._seconds if request.seconds is None else request.seconds,
+            seconds=request.limit(self._seconds),
             on_text=request.on_text,
             cancelled=request.cancelled,
         )
