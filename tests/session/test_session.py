@@ -27,7 +27,7 @@ from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings, open_session, read_journal
+from tw_autogen.session import Seat, Session, SessionSettings, open_session, open_team, read_journal
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -368,6 +368,64 @@ def test_variables_of_a_request_are_variables_of_the_code(team):
 
     assert "- frame: DataFrame, 2 rows x 1 columns: 'n' (int64)" in planner.calls[0][-1]["content"]
     assert "Result:\n6" in planner.calls[1][-1]["content"]
+
+
+@pytest.mark.parametrize("asked_between", [0, 1])
+def test_variables_that_are_given_again_are_put_again_changed_in_place_or_by_code(team, asked_between):
+    frame, numbers = pd.DataFrame({"n": [1, 2]}), [7]
+    no_code = [plans("Thanks.", to="User")]
+    session, *_ = team(
+        [
+            plans("use up", then="User"),
+            *no_code * asked_between,
+            plans("look", then="User"),
+            plans("again", then="User"),
+        ],
+        [
+            codes("numbers = []; frame.n.sum()"),
+            codes("numbers, int(frame.n.sum())"),
+            codes("numbers, int(frame.n.sum())"),
+        ],
+    )
+    given = {"frame": frame, "numbers": numbers}
+
+    session.ask("use up", variables=given)
+    frame.loc[2] = 100
+    for _ in range(asked_between):  # no code runs for it
+        session.ask("these are new", variables=given)
+    answer = session.ask("look", variables={} if asked_between else given)
+    frame.loc[3] = 1000
+
+    assert answer.text == "([7], 103)"
+    assert session.ask("again").text == "([7], 103)"
+
+
+def test_roles_that_share_a_kernel_put_what_was_given_once(tmp_path):
+    model = ScriptedModel(
+        [
+            *(
+                plans("clean", to="Cleaner", code="values = [one for one in values if one > 0]"),
+                plans("sum", to="Counter"),
+            ),
+            *(codes("values, sum(values)"), plans("Done.", to="User")),
+            *(
+                plans("set", to="Cleaner", code="n += 1"),
+                plans("look", to="Counter"),
+                codes("n"),
+                plans("Done.", to="User"),
+            ),
+        ]
+    )
+    coders = [Seat("code_interpreter", name=name, model=model) for name in ("Cleaner", "Counter")]
+
+    with model, open_team([Seat("planner", model=model), *coders], folder=tmp_path) as session:
+        session.ask("clean, then sum", variables={"values": [1, -5, 2]})
+        session["n"] = 1
+        session.ask("add one")
+
+    said = [[post.message for post in one.posts if post.send_from == "Counter"] for one in session.rounds]
+    assert "([1, 2], 3)" in said[0][0]
+    assert "Result:\n2" in said[1][0]
 
 
 def test_files_that_code_makes_are_artifacts_of_the_answer(team):

@@ -65,6 +65,8 @@ class NotebookAccess(ABC):
     _team: Team
     _set: dict[str, Any]
     """Variables that were set by name since the newest request, which the next one describes."""
+    _held_by: dict[str, list[object]]
+    """As of `Turn`."""
 
     @abstractmethod
     def _refuse_inside(self) -> None: ...
@@ -160,6 +162,7 @@ class NotebookAccess(ABC):
         with users_frames(), self._between_rounds() as keeper:
             keeper.put_variable(name, value, folder=self.folder)
             self._set[name] = self.variables[name] = value
+            self._held_by[name] = [self._team.kernel_in(self.folder)]
 
     @contextlib.contextmanager
     def _between_rounds(self) -> Iterator[KeepsVariables]:

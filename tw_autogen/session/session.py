@@ -126,6 +126,7 @@ class Session(NotebookAccess, Closing):
         self._cancelled = threading.Event()
         self._stop_reason = self._why_closed = ""
         self._set: dict[str, Any] = {}
+        self._held_by: dict[str, list[object]] = {}
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
@@ -306,6 +307,7 @@ class Session(NotebookAccess, Closing):
             brought = self.inputs.place(text, given, named=not send_to)
             self.missing = brought.missing
             self.variables.update(variables)
+            self._held_by.update({name: [] for name in variables})
             self.rounds.append(Round(text))
             self._budget.open_round(self.rounds[-1])
             self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in brought.placed]))
@@ -509,14 +511,9 @@ class Session(NotebookAccess, Closing):
             post_id = new_id("post")
             self.emit(PostOpened(here.id, post_id, role.name))
             turn = Turn(
-                here,
-                self.folder,
-                post_id,
-                self.emit,
-                self._budget.deadline,
-                self._cancelled,
-                self.variables,
-                functools.partial(self._budget.round.reserve, here),
+                *(here, self.folder, post_id, self.emit, self._budget.deadline, self._cancelled, self.variables),
+                reserve=functools.partial(self._budget.round.reserve, here),
+                held_by=self._held_by,
             )
             board = here.read_board()
             token = _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id})
