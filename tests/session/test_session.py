@@ -1,5 +1,6 @@
 """Whole rounds: routing, limits, board, failures, and what each role is told. Real kernel, scripted model."""
 
+import errno
 import json
 import re
 import threading
@@ -22,7 +23,17 @@ from tw_autogen.errors import (
     SessionBusyError,
     SessionClosedError,
 )
-from tw_autogen.events import CellOutput, CellStarted, PostClosed, PostGrew, SessionClosed
+from tw_autogen.events import (
+    CellOutput,
+    CellStarted,
+    Event,
+    PostClosed,
+    PostGrew,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+    SessionClosed,
+)
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
@@ -667,6 +678,45 @@ def test_a_session_closes_itself_after_a_long_silence(tmp_path):
     assert gone.wait(10)
     with pytest.raises(SessionClosedError, match=r"0\.05 seconds without a request"):
         session.ask("hello")
+
+
+class OnFullDisk(Session):
+    full_from = None
+
+    def emit(self, event):
+        if self.full_from and isinstance(event, self.full_from):
+            self.full_from = Event
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().emit(event)
+
+
+@pytest.mark.parametrize("full_from", [RoundOpened, PostClosed, PostOpened, RoundClosed])
+def test_a_session_answers_again_once_a_full_disk_has_room(tmp_path, full_from):
+    with OnFullDisk([Parrot()], folder=tmp_path) as session:
+        session.full_from = full_from
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                session.ask("hello")
+        session.full_from = None
+
+        assert session.ask("hello again").text == "hello again"
+        assert [one.user_query for one in session.rounds if one.state is RoundState.finished][-1] == "hello again"
+
+
+def test_a_session_closes_itself_after_a_request_that_could_not_begin(tmp_path):
+    gone, table = threading.Event(), tmp_path / "a.csv"
+    table.write_text("x\n1\n", encoding="utf-8")
+    session = Session(
+        [Parrot()],
+        folder=tmp_path / "session",
+        settings=SessionSettings(idle_seconds=1.0),
+        handlers=[lambda event: gone.set() if isinstance(event, SessionClosed) else None],
+    )
+    (session.folder / "a.csv").mkdir()
+    with pytest.raises(ConfigError, match=r"has a folder 'a\.csv'"):
+        session.ask("sum", files=[table])
+
+    assert gone.wait(10)
 
 
 def test_without_a_planner_the_first_role_answers_the_user(tmp_path):

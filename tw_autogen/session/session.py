@@ -304,13 +304,18 @@ class Session(NotebookAccess, Closing):
             variables = {} if variables is None else variables
             given = self.inputs.check(text, files, variables, images)
             self._begin()
-            brought = self.inputs.place(text, given, named=not send_to)
+            here = Round(text)
+            with contextlib.ExitStack() as undo:  # files can't be copied, or the journal not be written
+                undo.callback(self._idle.start, self._settings.idle_seconds)
+                brought = self.inputs.place(text, given, named=not send_to)
+                self.rounds.append(here)
+                undo.callback(self.rounds.pop)
+                self._budget.open_round(here)
+                self.emit(RoundOpened(here.id, text, [path.name for path in brought.placed]))
+                undo.pop_all()
             self.missing = brought.missing
             self.variables.update(variables)
             self._held_by.update({name: [] for name in variables})
-            self.rounds.append(Round(text))
-            self._budget.open_round(self.rounds[-1])
-            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in brought.placed]))
             try:
                 profile = self.inputs.describe(text, brought, {**self._set, **variables})
                 note = self.inputs.folder_note("" if send_to else text, len(profile), self.landing)
@@ -321,9 +326,9 @@ class Session(NotebookAccess, Closing):
                 raise
             self._set.clear()
             if words := self.inputs.board(profile if brought.placed else "", self.rounds):
-                self.rounds[-1].write_board(USER, words)
-                self.emit(BoardWritten(self.rounds[-1].id, USER, words))
-            return self.rounds[-1]
+                here.write_board(USER, words)
+                self.emit(BoardWritten(here.id, USER, words))
+            return here
 
     def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
         """Add a post that no role of this session wrote: the user's, or a foreign agent's.
@@ -397,6 +402,7 @@ class Session(NotebookAccess, Closing):
                 self._budget.open_round(here, goes_on=True)
                 self._cut_off = None
             here.state, here.error, here.spent = state, reason, self._budget.round.spent.to_dict()
+            self._idle.start(self._settings.idle_seconds)
             took = self._budget.close_round()
             answer = Answer.of(here, self.round_usage, took, earlier=self.rounds[:-1])
             usage = answer.usage.to_dict()
@@ -408,7 +414,6 @@ class Session(NotebookAccess, Closing):
                 )
             )
             self.grants.emit_new_hooks(here.id, self.emit)
-            self._idle.start(self._settings.idle_seconds)
             return answer
 
     @property
@@ -552,9 +557,7 @@ class Session(NotebookAccess, Closing):
     def _reason_of(self, error: BaseException) -> str:
         if isinstance(error, RoundInterrupted):
             return self._stop_reason or _STOPPED
-        if isinstance(error, KeyboardInterrupt):
-            return str(error) or _STOPPED
-        return str(error) or type(error).__name__
+        return str(error) or (_STOPPED if isinstance(error, KeyboardInterrupt) else type(error).__name__)
 
     def _add(self, post: Post, post_id: str) -> Post:
         here = self._open_one()
