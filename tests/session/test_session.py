@@ -1,5 +1,6 @@
 """Whole rounds: routing, limits, board, failures, and what each role is told. Real kernel, scripted model."""
 
+import asyncio
 import errno
 import json
 import re
@@ -632,6 +633,50 @@ def test_interrupt_from_another_thread_stops_the_cell_and_keeps_the_variables(te
     assert session.ask("look").text == "It is 7."
     assert "failed, because it was stopped by the user" in planner.calls[1][-1]["content"]
     assert "Result:\n7" in planner.calls[2][-1]["content"]
+
+
+class Patient(Parrot):
+    def __init__(self):
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def reply(self, memory, **kwargs):
+        self.begun.set()
+        for _ in range(1000):
+            if self.released.wait(0.01):
+                return super().reply(memory, **kwargs)
+            if kwargs["turn"].cancelled.is_set():
+                break
+        raise RuntimeError("it was given up")
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "rounds"),
+    [
+        ("second", [("first", RoundState.finished)]),
+        ("first", [("first", RoundState.failed), ("second", RoundState.finished)]),
+    ],
+)
+def test_of_two_requests_that_are_awaited_the_cancelled_one_ends_and_the_other_goes_on(tmp_path, cancelled, rounds):
+    role = Patient()
+
+    async def ask_two(session):
+        tasks = {"first": asyncio.create_task(session.aask("first"))}
+        await asyncio.to_thread(role.begun.wait, 10)
+        tasks["second"] = asyncio.create_task(session.aask("second"))
+        with pytest.raises(asyncio.TimeoutError):  # it waits for the first one
+            await asyncio.wait_for(asyncio.shield(tasks["second"]), 0.2)
+        task = tasks.pop(cancelled)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        role.released.set()
+        return [(await one).text for one in tasks.values()]
+
+    with Session([role], folder=tmp_path) as session:
+        answers = asyncio.run(ask_two(session))
+
+        assert [(one.user_query, one.state) for one in session.rounds] == rounds
+    assert answers == [{"first": "second", "second": "first"}[cancelled]]
 
 
 def test_a_host_may_drive_a_round_by_hand(team):

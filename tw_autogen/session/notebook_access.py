@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Round, RoundState
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, RoundInterrupted
 from tw_autogen.escaped_text import NO_FORMULAS, shortened, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.notebook_traceback import users_frames
@@ -62,6 +62,8 @@ class NotebookAccess(ABC):
     folder: Path
     variables: dict[str, Any]
     _lock: threading.RLock
+    _awaited: threading.Event | None
+    """Set when the request that `aask` is making is cancelled; None: it makes none."""
     _team: Team
     _set: dict[str, Any]
     """Variables that were set by name since the newest request, which the next one describes."""
@@ -117,7 +119,8 @@ class NotebookAccess(ABC):
     ) -> Answer:
         """Answer a request as `ask` does, on a worker thread; a notebook may `await` it.
 
-        Where the awaiting task is cancelled, the round is interrupted; session and variables stay.
+        Where the awaiting task is cancelled, the round is interrupted; session and variables stay. A request that still
+        waits for another one's end is not asked then, and the other one goes on.
 
         Args:
             text: As in `ask`.
@@ -128,13 +131,30 @@ class NotebookAccess(ABC):
         Raises:
             RoundError: as in `ask`, and so for its other errors.
         """
-        work = asyncio.ensure_future(asyncio.to_thread(self.ask, text, files, variables, images=images))
+        given_up = threading.Event()
+
+        def answer() -> Answer:
+            self._refuse_inside()
+            with self._lock:
+                self._awaited = given_up
+                try:
+                    if given_up.is_set():  # looked at last: whoever sets it looks at `_awaited` then
+                        raise RoundInterrupted(f"{self.id}: cancelled before it began", round=Round(text))
+                    return self.ask(text, files, variables, images=images)
+                finally:
+                    self._awaited = None
+
+        work = asyncio.ensure_future(asyncio.to_thread(answer))
         try:
             while not work.done():
                 await asyncio.wait([work], timeout=_WAKE_SECONDS)
             return work.result()
         except asyncio.CancelledError:
-            self.interrupt()
+            given_up.set()
+            if self._awaited is given_up:
+                self._team.interrupt()
+            else:
+                work.cancel()
             with contextlib.suppress(Exception):  # what an interrupted round raises is known
                 await work
             raise

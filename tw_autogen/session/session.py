@@ -123,7 +123,7 @@ class Session(NotebookAccess, Closing):
         self._cut_off = self.rounds[-1] if self.rounds and self.rounds[-1].state is RoundState.created else None
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
-        self._cancelled = threading.Event()
+        self._cancelled, self._awaited = threading.Event(), None
         self._stop_reason = self._why_closed = ""
         self._set: dict[str, Any] = {}
         self._held_by: dict[str, list[object]] = {}
@@ -209,7 +209,7 @@ class Session(NotebookAccess, Closing):
 
     def _begin(self) -> None:
         self._idle.stop()
-        self._cancelled = threading.Event()  # a question that nobody waits for any more keeps its own
+        self._cancelled = self._awaited or threading.Event()  # a question that nobody waits for any more keeps its own
         self._stop_reason = ""
         if self.landing is not None:
             self.landing.begin()
