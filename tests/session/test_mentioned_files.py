@@ -103,6 +103,36 @@ def test_a_file_that_the_user_has_changed_is_brought_again(session, users):
     assert "tax" in session.told()
 
 
+def test_a_given_file_that_the_user_has_changed_is_brought_again_when_it_is_named(session, users):
+    session.ask("describe it", [users / "sales.csv"])
+    (users / "sales.csv").write_text("day,revenue,tax\n1,20,3\n", encoding="utf-8")
+
+    session.ask("and now sales.csv?")
+
+    assert "tax" in session.told()
+
+
+@pytest.mark.parametrize(
+    ("requests", "names"),
+    [
+        (["compare north/a.csv with south/a.csv"], ["north_a.csv", "south_a.csv"]),
+        (["sum of north/a.csv", "and of south/a.csv?", "north/a.csv again"], ["a.csv", "south_a.csv"]),
+        (["sum of north/a.csv, save it as south/b.csv and north/b.csv"], ["a.csv"]),
+    ],
+)
+def test_files_of_one_name_that_are_named_do_not_replace_each_other(session, users, requests, names):
+    for name in ("north", "south"):
+        (users / name).mkdir()
+        (users / name / "a.csv").write_text(f"{name}\n1\n", encoding="utf-8")
+
+    for request in requests:
+        session.ask(request)
+
+    found = {one.name: one.read_text(encoding="utf-8").split()[0] for one in session.folder.iterdir()}
+    assert found == dict(zip(names, ("north", "south"), strict=False))
+    assert f"- {names[0]}: " in session.told()
+
+
 def test_a_large_file_is_not_copied(session, users):
     with (users / "large.bin.csv").open("wb") as file:
         file.truncate(50_000_001)

@@ -8,9 +8,10 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
+from types import MappingProxyType
 from typing import BinaryIO
 
 from tw_autogen.conversation import file_names, is_document
@@ -48,6 +49,59 @@ class RequestFiles:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Copied:
+    """Of which file one in the working folder is a copy.
+
+    Args:
+        source: Path of the file, absolute.
+        was: The file's time and size when it was copied.
+        copy: Those of the copy: where it has others now, code has written it.
+    """
+
+    source: str
+    was: Stamp
+    copy: Stamp
+
+
+def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingProxyType({})) -> list[str]:
+    """Return the names of files in the working folder: their own, with those of their folders in front where needed.
+
+    Args:
+        paths: Each once.
+        copies: Those that are there, by name; none is replaced by another file's.
+
+    Raises:
+        ConfigError: folders don't keep two apart.
+
+    Example:
+        >>> working_names([Path("/north/a.csv"), Path("/south/a.csv"), Path("/south/b.csv")])
+        ['north_a.csv', 'south_a.csv', 'b.csv']
+    """
+    full = [os.path.abspath(path) for path in paths]
+    parts = [Path(one).parts[1:] for one in full]
+    depths = [1] * len(paths)
+    while True:
+        names = ["_".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
+        holders = {name: {copies[name].source} if name in copies else set() for name in names}
+        for one, name in zip(full, names, strict=True):
+            holders[name].add(one)
+        twice = next((name for name in names if len(holders[name]) > 1), None)
+        if twice is None:
+            return names
+        alike = [at for at, name in enumerate(names) if name == twice]
+        longer = [at for at in alike if depths[at] < len(parts[at])]
+        if not longer:
+            one, other, *_ = sorted(holders[twice])
+            raise ConfigError(
+                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
+                "their folder (kernel.read)"
+            )
+        deepest = max(depths[at] for at in longer)
+        for at in longer:
+            depths[at] += depths[at] == deepest
+
+
 def unwritten_reason(file: BinaryIO, path: Path) -> str:
     """Return why a copy of a file would lack what was written to it; empty: it would not.
 
@@ -73,20 +127,21 @@ class NamedFiles:
         users: The user's folder, without links: one that comes later is not followed; empty: there is none.
         folder: The session's.
         show: Lets code read a large file at its own place, and returns whether it can.
+        copies: Those in the session's folder, by name; what is brought is added.
     """
 
-    def __init__(self, users: str, folder: Path, show: Callable[[Path], bool]) -> None:
+    def __init__(self, users: str, folder: Path, show: Callable[[Path], bool], copies: dict[str, Copied]) -> None:
         self._users = Path(os.path.abspath(Path(users).expanduser())) if users else None
         self._folder = folder
         self._show = show
-        self._brought: dict[str, tuple[Stamp, Stamp]] = {}
+        self._copies = copies
 
     def bring(self, text: str, given: Collection[str]) -> RequestFiles:
         """Find and copy the files that a text names.
 
         Args:
             text: The user's own words.
-            given: Plain names of the files that come with the request anyway.
+            given: Names of the files that come with the request anyway.
 
         Returns:
             What was found. A file that code has written under the name stays, and is left out.
@@ -95,8 +150,12 @@ class NamedFiles:
         missing = []
         looks = itertools.count()
         there = file_names(text, lambda name: next(looks) < _MOST_LOOKS and self._exists(name))
-        for name in there[:_MOST_NAMED]:
-            plain = PurePosixPath(name).name
+        wanted = [name for name in there[:_MOST_NAMED] if PurePosixPath(name).name not in given]
+        sources = {name: source for name in wanted if (source := self._source(name))}
+        different = list(dict.fromkeys(sources.values()))
+        working = dict(zip(different, working_names(different, self._copies), strict=True))
+        for name in wanted:
+            plain = working[sources[name]] if name in sources else PurePosixPath(name).name
             if plain in given or plain in found:
                 continue
             try:
@@ -112,23 +171,25 @@ class NamedFiles:
 
     def _exists(self, name: str) -> bool:
         """Return whether code has made a file of this name, or the user's folder holds it."""
+        return _has(self._folder, PurePosixPath(name).name) or self._source(name) is not None
+
+    def _source(self, name: str) -> Path | None:
+        """Return the file of the user's folder that a name means; None: there is none."""
         try:
-            for folder, one in ((self._folder, PurePosixPath(name).name), (self._users, self._relative(name))):
-                if folder is not None and one is not None:
-                    with SafeFolder.without_links(folder) as opened:
-                        if opened.has_file(one):
-                            return True
-        except (OSError, ValueError, RuntimeError):  # no text that a path can be
-            pass
-        return False
+            relative = self._relative(name)
+        except (ValueError, RuntimeError):  # no text that a path can be
+            return None
+        if self._users is None or relative is None or not _has(self._users, relative):
+            return None
+        return self._users / relative
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""
         relative = self._relative(name)
         with SafeFolder(self._folder) as own:
-            here = _stamp(own.info(plain)) if own.has_file(plain) else None
-            brought = self._brought.get(plain)
-            if here is not None and (brought is None or brought[1] != here):
+            here = stamp(own.info(plain)) if own.has_file(plain) else None
+            brought = self._copies.get(plain)
+            if here is not None and (brought is None or brought.copy != here):
                 return None  # code has made it
             if self._users is None or relative is None:
                 if here is None and relative is not None:
@@ -144,10 +205,11 @@ class NamedFiles:
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative
                     return real if os.access(real, os.R_OK) and self._show(real) else None
-                if here is None or brought is None or brought[0] != _stamp(info):
-                    with users.open_file(relative) as source:
-                        own.copy_in(source, plain, mode=_WRITABLE, limit_bytes=LARGE_BYTES)
-                    self._brought[plain] = (_stamp(info), _stamp(own.info(plain)))
+                if here is None or brought is None or brought.was != stamp(info):
+                    with users.open_file(relative) as file:
+                        own.copy_in(file, plain, mode=_WRITABLE, limit_bytes=LARGE_BYTES)
+                    was, copy = stamp(info), stamp(own.info(plain))
+                    self._copies[plain] = Copied(str(self._users / relative), was, copy)
         return self._folder / plain
 
     def _relative(self, name: str) -> str | None:
@@ -179,7 +241,16 @@ def _is_data(name: str) -> bool:
     return is_document(name) and not is_secret_file(name)
 
 
-def _stamp(info: os.stat_result) -> Stamp:
+def _has(folder: Path, name: str) -> bool:
+    try:
+        with SafeFolder.without_links(folder) as opened:
+            return opened.has_file(name)
+    except (OSError, ValueError):
+        return False
+
+
+def stamp(info: os.stat_result) -> Stamp:
+    """Return a file's time and size."""
     return (info.st_mtime_ns, info.st_size)
 
 
