@@ -79,6 +79,11 @@ class NotebookAccess(ABC):
 
     @property
     @abstractmethod
+    def cut_off(self) -> Round | None:
+        """The request that an earlier process left in the middle."""
+
+    @property
+    @abstractmethod
     def where(self) -> str:
         """Describe in one line where code runs."""
 
@@ -190,7 +195,8 @@ class NotebookAccess(ABC):
         self._refuse_inside()
         with self._lock:
             self._refuse_closed()
-            self._refuse_second()
+            if self.cut_off is None:  # such a round can still be gone on with
+                self._refuse_second()
             runner = self._team.runner
             if not isinstance(runner, KeepsVariables):
                 raise ConfigError(f"{self.id}: no role here keeps variables; it has {', '.join(self._team.names)}")
