@@ -302,7 +302,8 @@ class CellRunner:
         cell = self._count
         self._put_given(turn)
         for name in sorted(names_used(code, list(self._waiting.values()))):
-            self._load(self._waiting.pop(name))
+            self._load(self._waiting[name])
+            del self._waiting[name]  # what fails is tried again by the next cell that names it
         for plugin in self._host_plugins:
             plugin.begin_cell(second_try=self._failed_in == turn.round.id)
         self._failed_in = turn.round.id  # until it is known that it did not
