@@ -548,6 +548,14 @@ def test_a_round_that_costs_too_much_ends_before_the_next_call_with_what_was_fou
         session.ask("what is 6*7?")
 
 
+def test_what_a_cell_of_a_task_gave_that_was_not_reported_yet_was_found_too(team):
+    steps = [codes("# look\nprint('3000 rows')"), codes("# look\nlooked = True"), codes("1 / 0")]
+    session, *_ = team([plans("compute")], steps, settings=SessionSettings(max_calls=4))
+
+    with pytest.raises(RoundTooCostly, match=r"`session\.max_calls` is 4\..* Found until then: 3000 rows$"):
+        session.ask("what is the total?")
+
+
 def test_a_call_without_a_price_does_not_lift_the_limit_of_money(team):
     known, unknown = Usage(100, 0, 10, 1, dollars=0.03), Usage(100, 0, 10, 1)
     planned = [Completion(plans(task), usage=known) for task in ("compute 6*7", "check it")]

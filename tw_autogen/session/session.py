@@ -44,7 +44,7 @@ from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_er
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget, check_limits, check_loop
+from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget
 from tw_autogen.session.earlier_session import CUT_OFF, EarlierSession
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.notebook_access import NotebookAccess
@@ -541,7 +541,7 @@ class Session(NotebookAccess, Closing):
                 if board.get(name) != bulletin:
                     self.emit(BoardWritten(here.id, name, bulletin))
             if role.name == self.entry:
-                check_loop(here, post)
+                self._budget.check_loop(here, post)
             return self._add(post, post_id)
 
     @contextlib.contextmanager
@@ -585,8 +585,7 @@ class Session(NotebookAccess, Closing):
 
     def _check_limits(self, here: Round, because: BaseException | None = None) -> None:
         stopped = (self._stop_reason or "stopped by interrupt()") if self._cancelled.is_set() else ""
-        seconds = self._budget.round_seconds
-        check_limits(here, self._settings, stopped=stopped, seconds=seconds, because=because)
+        self._budget.check_limits(here, stopped=stopped, because=because)
 
     def _refuse_closed(self) -> None:
         if self.closed:
