@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import io
 import itertools
+import json
 import os
 import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
 from typing import BinaryIO
 
+from tw_autogen import bounded_json
 from tw_autogen.conversation import file_names, is_document
 from tw_autogen.errors import ConfigError, near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
+from tw_autogen.session_layout import COPIES
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
 _SQLITE = b"SQLite format 3\0"
 _MOST_NAMED = 20
+_RECORD_BYTES = 4_000_000
 _NAME_CHARS = 200
 _MOST_LOOKS = 2000
 """How often a folder is looked into for where names of a text begin."""
@@ -62,6 +67,37 @@ class Copied:
     source: str
     was: Stamp
     copy: Stamp
+
+
+def read_copies(root: Path) -> dict[str, Copied]:
+    """Return what `write_copies` has written in a session's folder; empty if it can't be read.
+
+    Args:
+        root: The session's folder.
+    """
+    try:
+        with SafeFolder(root) as opened:
+            plain = bounded_json.loads(opened.read_file(COPIES, limit_bytes=_RECORD_BYTES))
+        return {name: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"])) for name, one in plain.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
+    """Write down of which files those in the working folder are copies, for when the session is gone on with.
+
+    Args:
+        root: The session's folder.
+        copies: By name.
+    """
+    text = json.dumps({name: asdict(one) for name, one in copies.items()})
+    with contextlib.suppress(OSError), SafeFolder(root) as opened:  # a full disk: what is there counts as code's then
+        opened.copy_in(io.BytesIO(text.encode()), COPIES, mode=0o600)
+
+
+def _pair(plain: Sequence[int]) -> Stamp:
+    time, size = plain
+    return int(time), int(size)
 
 
 def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingProxyType({})) -> list[str]:

@@ -32,9 +32,11 @@ from tw_autogen.session.mentioned_files import (
     Copied,
     NamedFiles,
     RequestFiles,
+    read_copies,
     stamp,
     unwritten_reason,
     working_names,
+    write_copies,
 )
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
@@ -335,6 +337,7 @@ class SessionInputs(Closing):
 
     Args:
         folder: The session's, in which code works.
+        root: The session's, with its journal.
         settings: The session's.
         grants: What code may read besides.
         team: The session's roles.
@@ -347,6 +350,7 @@ class SessionInputs(Closing):
     def __init__(
         self,
         folder: Path,
+        root: Path,
         settings: SessionSettings,
         grants: Grants,
         team: Team,
@@ -367,7 +371,8 @@ class SessionInputs(Closing):
         posts = [post for one in earlier for post in one.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
-        self._copies: dict[str, Copied] = {}
+        self._root = root
+        self._copies = read_copies(root)
         self._named = NamedFiles(settings.user_folder, folder, grants.show_granted, self._copies)
         self._unread: list[str] = []
         self._unread_folder: list[str] = []
@@ -417,27 +422,34 @@ class SessionInputs(Closing):
             given: As `check` returned them.
             named: Look for files that the words name.
         """
-        copies = dict(self._copies)
+        known, others = dict(self._copies), dict(self._copies)
         for path in given:  # one that lies there stays as it is
-            copies.pop(_name_in(path, self._folder), None)
-        names = {*working_names(given, copies), *(path.name for path in given)}
-        found = self._named.bring(text, names) if named else RequestFiles()  # placed over no link: not looked at again
-        placed = place_inputs(
-            given,
-            self._folder,
-            self._grants.show,
-            distrusted=self._distrusted,
-            show_granted=self._grants.show_granted,
-            limit_mb=self._grants.settings.disk_mb,
-            copies=copies,
-        )
+            others.pop(_name_in(path, self._folder), None)
+        names = {*working_names(given, others), *(path.name for path in given)}
+        try:
+            found = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
+            placed = place_inputs(
+                given,
+                self._folder,
+                self._grants.show,
+                distrusted=self._distrusted,
+                show_granted=self._grants.show_granted,
+                limit_mb=self._grants.settings.disk_mb,
+                copies=others,
+            )
+            self._note_copies(given, placed)
+        finally:
+            if self._copies != known:
+                write_copies(self._root, self._copies)
+        return replace(found, placed=(*placed, *found.placed))
+
+    def _note_copies(self, given: Sequence[Path], placed: Sequence[Path]) -> None:
         with SafeFolder(self._folder) as opened:
             for path, copy in zip(given, placed, strict=True):
                 if copy.parent == self._folder and not opened.name_of(path):
                     with suppress(OSError):  # it has gone meanwhile
                         was, now = stamp(path.stat()), stamp(opened.info(copy.name))
                         self._copies[copy.name] = Copied(os.path.abspath(path), was, now)
-        return replace(found, placed=(*placed, *found.placed))
 
     def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.

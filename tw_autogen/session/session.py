@@ -133,10 +133,7 @@ class Session(NotebookAccess, Closing):
         self.folder = self._team.folders[0] if self._team.folders else root / FILES
         make_private_folder(self.folder)
         self.inputs = SessionInputs(
-            self.folder,
-            self._settings,
-            self.grants,
-            self._team,
+            *(self.folder, root, self._settings, self.grants, self._team),
             distrusted=distrusted,
             on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
             earlier=self.rounds,
