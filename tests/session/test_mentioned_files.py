@@ -133,6 +133,18 @@ def test_files_of_one_name_that_are_named_do_not_replace_each_other(session, use
     assert f"- {names[0]}: " in session.told()
 
 
+@pytest.mark.parametrize("name", ["sales.csv", "nowhere_else.csv"])
+def test_a_plain_name_means_what_was_given_under_it_before(session, tmp_path, name):
+    given = tmp_path / name
+    given.write_text("given\n1\n", encoding="utf-8")
+    session.ask("describe it", [given])
+
+    session.ask(f"and now plot {name}")
+
+    assert {one.name: one.read_text() for one in session.folder.iterdir()} == {name: "given\n1\n"}
+    assert session.missing == ()
+
+
 @pytest.mark.parametrize("how", ["gone on with", "forked", "forked without words"])
 @pytest.mark.parametrize(("by_code", "brought"), [(False, True), (True, False)])
 def test_in_a_session_that_is_gone_on_with_a_changed_file_is_brought_again_too(tmp_path, users, how, by_code, brought):

@@ -217,16 +217,20 @@ class NamedFiles:
             return None
         if self._users is None or relative is None or not _has(self._users, relative):
             return None
-        return self._users / relative
+        source, copied = self._users / relative, self._copies.get(name)
+        if copied is not None and copied.source != str(source) and _has(self._folder, name):
+            return None  # it means the copy of another file
+        return source
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""
         relative = self._relative(name)
+        source = self._users / relative if self._users is not None and relative is not None else None
         with SafeFolder(self._folder) as own:
             here = stamp(own.info(plain)) if own.has_file(plain) else None
             brought = self._copies.get(plain)
-            if here is not None and (brought is None or brought.copy != here):
-                return None  # code has made it
+            if here is not None and (brought is None or (brought.source, brought.copy) != (str(source), here)):
+                return None  # code has made it, or it is a copy of another file
             if self._users is None or relative is None:
                 if here is None and relative is not None:
                     raise FileNotFoundError(name)
@@ -235,8 +239,8 @@ class NamedFiles:
                 info = users.info(relative)
                 if not stat.S_ISREG(info.st_mode):
                     return None
-                with users.open_file(relative) as source:
-                    if reason := unwritten_reason(source, self._users / relative):
+                with users.open_file(relative) as file:
+                    if reason := unwritten_reason(file, self._users / relative):
                         raise ConfigError(reason)
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative
@@ -245,7 +249,7 @@ class NamedFiles:
                     with users.open_file(relative) as file:
                         own.copy_in(file, plain, mode=_WRITABLE, limit_bytes=LARGE_BYTES)
                     was, copy = stamp(info), stamp(own.info(plain))
-                    self._copies[plain] = Copied(str(self._users / relative), was, copy)
+                    self._copies[plain] = Copied(str(source), was, copy)
         return self._folder / plain
 
     def _relative(self, name: str) -> str | None:
