@@ -8,6 +8,8 @@ JOURNAL = "events.jsonl"
 """The file that its events are written to."""
 FILES = "files"
 """The folder in which its code works."""
+COPIES = "copies.json"
+"""The file that says of which files those in `FILES` are copies."""
 _FIRST = b'"event": "SessionOpened"'
 _MOST_BYTES = 300
 

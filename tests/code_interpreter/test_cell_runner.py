@@ -7,7 +7,7 @@ import pytest
 
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings
 from tw_autogen.conversation import Round
-from tw_autogen.errors import CallBudgetError, ModelError
+from tw_autogen.errors import CallBudgetError, ModelError, PluginLoadError
 from tw_autogen.events import HostCalled
 from tw_autogen.kernel import Log
 from tw_autogen.plugin import PluginSpec, callable_plugin
@@ -143,6 +143,28 @@ def test_files_and_logs_of_calls_side_by_side_belong_each_to_its_call_and_none_i
     assert all(one.path.read_text(encoding="utf-8") == one.name for one in ran.artifacts)
     assert sorted(log.message[0] for log in ran.logs) == list("0123")
     assert len({log.message.split()[-1] for log in ran.logs}) == 4
+
+
+def test_a_plugin_of_many_that_does_not_load_at_first_is_loaded_by_a_later_cell_that_names_it(tmp_path):
+    up = threading.Event()
+
+    class Kernel(FakeKernel):
+        def load(self, plugin):
+            if not up.is_set():
+                raise PluginLoadError("the database is down", path=spec.path)
+            super().load(plugin)
+
+    spec = PluginSpec("forecast", "d", path=tmp_path / "forecast.yaml", text="def forecast(): ...")
+    with Kernel(["1"], folder=tmp_path) as kernel:
+        cells = CellRunner(kernel, [spec], ScriptedModel([]), CodeInterpreterSettings(), later=True)
+        turn = Turn(Round("?"), tmp_path)
+        for _ in range(2):
+            with pytest.raises(PluginLoadError, match="the database is down"):
+                cells.run("forecast()", turn=turn, seconds=SECONDS)
+        up.set()
+
+        assert cells.run("forecast()", turn=turn, seconds=SECONDS).ok
+        assert list(kernel.loaded) == ["forecast"]
 
 
 def test_a_call_that_hangs_keeps_back_nothing_of_the_others_and_what_it_brings_late_is_dropped(tmp_path):

@@ -11,7 +11,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.planner import Planner
-from tw_autogen.session import Answer, AnswerFiles, Session, SessionSettings, files_not_made
+from tw_autogen.session import Answer, AnswerFiles, Session, SessionSettings, files_not_made, fork_session
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
@@ -101,6 +101,80 @@ def test_a_file_that_the_user_has_changed_is_brought_again(session, users):
     session.ask("and now sales.csv?")
 
     assert "tax" in session.told()
+
+
+def test_a_given_file_that_the_user_has_changed_is_brought_again_when_it_is_named(session, users):
+    session.ask("describe it", [users / "sales.csv"])
+    (users / "sales.csv").write_text("day,revenue,tax\n1,20,3\n", encoding="utf-8")
+
+    session.ask("and now sales.csv?")
+
+    assert "tax" in session.told()
+
+
+@pytest.mark.parametrize(
+    ("requests", "names"),
+    [
+        (["compare north/a.csv with south/a.csv"], ["north_a.csv", "south_a.csv"]),
+        (["sum of north/a.csv", "and of south/a.csv?", "north/a.csv again"], ["a.csv", "south_a.csv"]),
+        (["sum of north/a.csv, save it as south/b.csv and north/b.csv"], ["a.csv"]),
+    ],
+)
+def test_files_of_one_name_that_are_named_do_not_replace_each_other(session, users, requests, names):
+    for name in ("north", "south"):
+        (users / name).mkdir()
+        (users / name / "a.csv").write_text(f"{name}\n1\n", encoding="utf-8")
+
+    for request in requests:
+        session.ask(request)
+
+    found = {one.name: one.read_text(encoding="utf-8").split()[0] for one in session.folder.iterdir()}
+    assert found == dict(zip(names, ("north", "south"), strict=False))
+    assert f"- {names[0]}: " in session.told()
+
+
+@pytest.mark.parametrize("name", ["sales.csv", "nowhere_else.csv"])
+def test_a_plain_name_means_what_was_given_under_it_before(session, tmp_path, name):
+    given = tmp_path / name
+    given.write_text("given\n1\n", encoding="utf-8")
+    session.ask("describe it", [given])
+
+    session.ask(f"and now plot {name}")
+
+    assert {one.name: one.read_text() for one in session.folder.iterdir()} == {name: "given\n1\n"}
+    assert session.missing == ()
+
+
+@pytest.mark.parametrize("how", ["gone on with", "forked", "forked without words"])
+@pytest.mark.parametrize(("by_code", "brought"), [(False, True), (True, False)])
+def test_in_a_session_that_is_gone_on_with_a_changed_file_is_brought_again_too(tmp_path, users, how, by_code, brought):
+    model, settings = ScriptedModel([plans("Fine.", to="User")] * 2), SessionSettings(user_folder=str(users))
+    root = tmp_path.resolve() / "session"
+    with Session([Planner(model)], folder=root, settings=settings) as first:
+        first.ask("describe sales.csv")
+        if by_code:
+            (first.folder / "sales.csv").write_text("made\n", encoding="utf-8")
+    (users / "sales.csv").write_text("day,revenue,tax\n1,20,3\n", encoding="utf-8")
+    if how != "gone on with":
+        root = fork_session(root, words=how == "forked", trust=True)
+
+    with Session([Planner(model)], folder=root, settings=settings) as session:
+        session.ask("and now sales.csv?")
+
+        assert ("tax" in (session.folder / "sales.csv").read_text(encoding="utf-8")) == brought
+        assert ("- sales.csv: " in model.calls[-1][-1]["content"]) == brought
+
+
+@pytest.mark.parametrize("record", [b"", b"[]", b'{"sales.csv": 1}', b'{"sales.csv": {"source": "a", "was": [1]}}'])
+def test_a_damaged_record_of_copies_is_as_good_as_none(tmp_path, users, record):
+    (tmp_path / "session").mkdir()
+    (tmp_path / "session" / "copies.json").write_bytes(record)
+    model, settings = ScriptedModel([plans("Fine.", to="User")]), SessionSettings(user_folder=str(users))
+
+    with Session([Planner(model)], folder=tmp_path / "session", settings=settings) as session:
+        session.ask("describe sales.csv")
+
+        assert (session.folder / "sales.csv").exists()
 
 
 def test_a_large_file_is_not_copied(session, users):

@@ -183,6 +183,28 @@ def test_code_and_models_see_both_files_of_one_name(tmp_path):
     assert "- Alabama.csv: " in model.calls[1][-1]["content"]
 
 
+def test_a_later_file_of_the_same_name_replaces_no_other_ones_copy(tmp_path):
+    files = {name: tmp_path / name / "a.csv" for name in ("north", "south")}
+    for name, path in files.items():
+        path.parent.mkdir()
+        path.write_text(f"{name}\n1\n", encoding="utf-8")
+    model = ScriptedModel([plans("Read.", to="User")] * 5)
+    with Session([Planner(model)], folder=tmp_path / "session") as session:
+
+        def ask(path):
+            session.ask("look", files=[path])
+            return {one.name: one.read_text(encoding="utf-8").split()[0] for one in session.folder.iterdir()}
+
+        assert ask(files["north"]) == {"a.csv": "north"}
+        assert ask(files["south"]) == {"a.csv": "north", "south_a.csv": "south"}
+        assert "- south_a.csv: " in model.calls[-1][-1]["content"]
+        files["north"].write_text("new\n1\n", encoding="utf-8")
+        assert ask(files["north"]) == {"a.csv": "new", "south_a.csv": "south"}
+        files["south"].write_text("newer\n1\n", encoding="utf-8")
+        assert ask(files["south"]) == {"a.csv": "new", "south_a.csv": "newer"}
+        assert ask(session.folder / "a.csv") == {"a.csv": "new", "south_a.csv": "newer"}
+
+
 def test_what_is_exchanged_for_a_link_after_the_check_is_not_copied_from_a_folder_that_is_not_trusted(tmp_path):
     here, folder, secret = tmp_path / "here", tmp_path / "session", tmp_path / "secret.csv"
     here.mkdir()

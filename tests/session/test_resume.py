@@ -113,6 +113,7 @@ def test_a_request_that_was_cut_off_is_gone_on_with_from_its_last_post(tmp_path)
     ):
         assert session.cut_off.user_query == "count to 41"
         assert "count to 41" in session.cut_off.read_board("Planner")
+        assert session["total"] == 41
         assert session.go_on().text == "Done after all."
         with pytest.raises(ConfigError, match="no request was cut off"):
             session.go_on()

@@ -1,5 +1,7 @@
 """Whole rounds: routing, limits, board, failures, and what each role is told. Real kernel, scripted model."""
 
+import asyncio
+import errno
 import json
 import re
 import threading
@@ -22,12 +24,22 @@ from tw_autogen.errors import (
     SessionBusyError,
     SessionClosedError,
 )
-from tw_autogen.events import CellOutput, CellStarted, PostClosed, PostGrew, SessionClosed
+from tw_autogen.events import (
+    CellOutput,
+    CellStarted,
+    Event,
+    PostClosed,
+    PostGrew,
+    PostOpened,
+    RoundClosed,
+    RoundOpened,
+    SessionClosed,
+)
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
-from tw_autogen.session import Session, SessionSettings, open_session, read_journal
+from tw_autogen.session import Seat, Session, SessionSettings, open_session, open_team, read_journal
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -400,6 +412,64 @@ def test_variables_of_a_request_are_variables_of_the_code(team):
     assert "Result:\n6" in planner.calls[1][-1]["content"]
 
 
+@pytest.mark.parametrize("asked_between", [0, 1])
+def test_variables_that_are_given_again_are_put_again_changed_in_place_or_by_code(team, asked_between):
+    frame, numbers = pd.DataFrame({"n": [1, 2]}), [7]
+    no_code = [plans("Thanks.", to="User")]
+    session, *_ = team(
+        [
+            plans("use up", then="User"),
+            *no_code * asked_between,
+            plans("look", then="User"),
+            plans("again", then="User"),
+        ],
+        [
+            codes("numbers = []; frame.n.sum()"),
+            codes("numbers, int(frame.n.sum())"),
+            codes("numbers, int(frame.n.sum())"),
+        ],
+    )
+    given = {"frame": frame, "numbers": numbers}
+
+    session.ask("use up", variables=given)
+    frame.loc[2] = 100
+    for _ in range(asked_between):  # no code runs for it
+        session.ask("these are new", variables=given)
+    answer = session.ask("look", variables={} if asked_between else given)
+    frame.loc[3] = 1000
+
+    assert answer.text == "([7], 103)"
+    assert session.ask("again").text == "([7], 103)"
+
+
+def test_roles_that_share_a_kernel_put_what_was_given_once(tmp_path):
+    model = ScriptedModel(
+        [
+            *(
+                plans("clean", to="Cleaner", code="values = [one for one in values if one > 0]"),
+                plans("sum", to="Counter"),
+            ),
+            *(codes("values, sum(values)"), plans("Done.", to="User")),
+            *(
+                plans("set", to="Cleaner", code="n += 1"),
+                plans("look", to="Counter"),
+                codes("n"),
+                plans("Done.", to="User"),
+            ),
+        ]
+    )
+    coders = [Seat("code_interpreter", name=name, model=model) for name in ("Cleaner", "Counter")]
+
+    with model, open_team([Seat("planner", model=model), *coders], folder=tmp_path) as session:
+        session.ask("clean, then sum", variables={"values": [1, -5, 2]})
+        session["n"] = 1
+        session.ask("add one")
+
+    said = [[post.message for post in one.posts if post.send_from == "Counter"] for one in session.rounds]
+    assert "([1, 2], 3)" in said[0][0]
+    assert "Result:\n2" in said[1][0]
+
+
 def test_files_that_code_makes_are_artifacts_of_the_answer(team):
     session, *_ = team([plans("save"), plans("Saved.", to="User")], [codes("open('hello.txt', 'w').write('hi')")])
 
@@ -508,6 +578,14 @@ def test_a_round_that_costs_too_much_ends_before_the_next_call_with_what_was_fou
         session.ask("what is 6*7?")
 
 
+def test_what_a_cell_of_a_task_gave_that_was_not_reported_yet_was_found_too(team):
+    steps = [codes("# look\nprint('3000 rows')"), codes("# look\nlooked = True"), codes("1 / 0")]
+    session, *_ = team([plans("compute")], steps, settings=SessionSettings(max_calls=4))
+
+    with pytest.raises(RoundTooCostly, match=r"`session\.max_calls` is 4\..* Found until then: 3000 rows$"):
+        session.ask("what is the total?")
+
+
 def test_a_call_without_a_price_does_not_lift_the_limit_of_money(team):
     known, unknown = Usage(100, 0, 10, 1, dollars=0.03), Usage(100, 0, 10, 1)
     planned = [Completion(plans(task), usage=known) for task in ("compute 6*7", "check it")]
@@ -595,6 +673,50 @@ def test_interrupt_from_another_thread_stops_the_cell_and_keeps_the_variables(te
     assert "Result:\n7" in planner.calls[2][-1]["content"]
 
 
+class Patient(Parrot):
+    def __init__(self):
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def reply(self, memory, **kwargs):
+        self.begun.set()
+        for _ in range(1000):
+            if self.released.wait(0.01):
+                return super().reply(memory, **kwargs)
+            if kwargs["turn"].cancelled.is_set():
+                break
+        raise RuntimeError("it was given up")
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "rounds"),
+    [
+        ("second", [("first", RoundState.finished)]),
+        ("first", [("first", RoundState.failed), ("second", RoundState.finished)]),
+    ],
+)
+def test_of_two_requests_that_are_awaited_the_cancelled_one_ends_and_the_other_goes_on(tmp_path, cancelled, rounds):
+    role = Patient()
+
+    async def ask_two(session):
+        tasks = {"first": asyncio.create_task(session.aask("first"))}
+        await asyncio.to_thread(role.begun.wait, 10)
+        tasks["second"] = asyncio.create_task(session.aask("second"))
+        with pytest.raises(asyncio.TimeoutError):  # it waits for the first one
+            await asyncio.wait_for(asyncio.shield(tasks["second"]), 0.2)
+        task = tasks.pop(cancelled)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        role.released.set()
+        return [(await one).text for one in tasks.values()]
+
+    with Session([role], folder=tmp_path) as session:
+        answers = asyncio.run(ask_two(session))
+
+        assert [(one.user_query, one.state) for one in session.rounds] == rounds
+    assert answers == [{"first": "second", "second": "first"}[cancelled]]
+
+
 def test_a_host_may_drive_a_round_by_hand(team):
     session, *_ = team([plans("compute"), plans("done", to="User")], [codes("1")])
 
@@ -639,6 +761,45 @@ def test_a_session_closes_itself_after_a_long_silence(tmp_path):
     assert gone.wait(10)
     with pytest.raises(SessionClosedError, match=r"0\.05 seconds without a request"):
         session.ask("hello")
+
+
+class OnFullDisk(Session):
+    full_from = None
+
+    def emit(self, event):
+        if self.full_from and isinstance(event, self.full_from):
+            self.full_from = Event
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().emit(event)
+
+
+@pytest.mark.parametrize("full_from", [RoundOpened, PostClosed, PostOpened, RoundClosed])
+def test_a_session_answers_again_once_a_full_disk_has_room(tmp_path, full_from):
+    with OnFullDisk([Parrot()], folder=tmp_path) as session:
+        session.full_from = full_from
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                session.ask("hello")
+        session.full_from = None
+
+        assert session.ask("hello again").text == "hello again"
+        assert [one.user_query for one in session.rounds if one.state is RoundState.finished][-1] == "hello again"
+
+
+def test_a_session_closes_itself_after_a_request_that_could_not_begin(tmp_path):
+    gone, table = threading.Event(), tmp_path / "a.csv"
+    table.write_text("x\n1\n", encoding="utf-8")
+    session = Session(
+        [Parrot()],
+        folder=tmp_path / "session",
+        settings=SessionSettings(idle_seconds=1.0),
+        handlers=[lambda event: gone.set() if isinstance(event, SessionClosed) else None],
+    )
+    (session.folder / "a.csv").mkdir()
+    with pytest.raises(ConfigError, match=r"has a folder 'a\.csv'"):
+        session.ask("sum", files=[table])
+
+    assert gone.wait(10)
 
 
 def test_without_a_planner_the_first_role_answers_the_user(tmp_path):

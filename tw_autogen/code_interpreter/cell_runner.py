@@ -300,9 +300,10 @@ class CellRunner:
         finish_imports()
         self._count += 1
         cell = self._count
-        self.put(turn.variables)
+        self._put_given(turn)
         for name in sorted(names_used(code, list(self._waiting.values()))):
-            self._load(self._waiting.pop(name))
+            self._load(self._waiting[name])
+            del self._waiting[name]  # what fails is tried again by the next cell that names it
         for plugin in self._host_plugins:
             plugin.begin_cell(second_try=self._failed_in == turn.round.id)
         self._failed_in = turn.round.id  # until it is known that it did not
@@ -352,17 +353,24 @@ class CellRunner:
             return False
         return True
 
-    def put(self, variables: Mapping[str, Any], *, anew: bool = False) -> None:
-        """Make variables in the kernel.
+    def put(self, name: str, value: Any) -> None:
+        """Make a variable in the kernel, and a session variable for host-run plugins.
 
         Args:
-            variables: Values by name.
-            anew: Make also those that were made before of the same object.
+            name: An identifier.
+            value: Its value.
         """
-        for name, value in variables.items():
-            if anew or name not in self._variables or self._variables[name] is not value:
+        self.kernel.put(name, value)
+        self._variables[name] = value
+
+    def _put_given(self, turn: Turn) -> None:
+        """Make the variables that requests have given, once each: from then on they are the code's."""
+        self._variables.update(turn.variables)
+        for name, value in turn.variables.items():
+            holders = turn.held_by.setdefault(name, [])
+            if not any(one is self.kernel for one in holders):
                 self.kernel.put(name, value)
-                self._variables[name] = value
+                holders.append(self.kernel)
 
     def _register_host_plugin(self, spec: PluginSpec) -> None:
         plugin = HostPlugin(

@@ -244,7 +244,7 @@ class CodeInterpreter(Role):
             value: Its value.
             folder: As of `Turn`.
         """
-        self._open(folder).put({name: value}, anew=True)
+        self._open(folder).put(name, value)
 
     def interrupt(self) -> None:
         """Stop the running cell, keep variables."""

@@ -54,6 +54,7 @@ class Turn:
             `with turn.reserve(messages) as answered:`; call `answered()` between the two, so that the report takes the
             place of what was reserved. Raises `RoundTooCostly` where the round has reached a limit of calls, tokens or
             money, what calls under way are expected to cost included.
+        held_by: By name of a variable, the kernels that have it as it was given last; who puts it into one adds that.
     """
 
     round: Round
@@ -64,6 +65,7 @@ class Turn:
     cancelled: threading.Event = field(default_factory=threading.Event)
     variables: Mapping[str, Any] = field(default_factory=dict)
     reserve: Reserve = _allow
+    held_by: dict[str, list[object]] = field(default_factory=dict)
 
     def seconds_left(self, at_most: float) -> float:
         """Return how long one wait may last, in seconds: never longer than the round, never less than 0."""

@@ -106,6 +106,7 @@ class RoundBudget:
         self.unanswered = 0
         """Calls that have gone out, and failed or were stopped."""
         self._estimate = TokenEstimate()
+        self._found = ""
         self.model_seconds = 0.0
         self.kernel_seconds = 0.0
 
@@ -123,6 +124,8 @@ class RoundBudget:
         elif isinstance(event, CellRan):
             with self._lock:
                 self.kernel_seconds += event.seconds
+                if event.ok:
+                    self._found = f"{event.stdout.strip()}\n{event.result or ''}".strip() or self._found
 
     def count(self, spent: Spent) -> None:
         """Count what somebody has spent whom this round asked; it is no part of `usage`."""
@@ -139,6 +142,18 @@ class RoundBudget:
     def seconds(self, total: float) -> Seconds:
         """Return where the time went, given how long the round has taken."""
         return Seconds(total, self.model_seconds, self.kernel_seconds)
+
+    def found_so_far(self, here: Round) -> str:
+        """Return what the round's last cell gave that ran well and gave something; that there is nothing, if none did.
+
+        Args:
+            here: The round; of what ran in an earlier process its posts say it.
+        """
+        kind = AttachmentType
+        results = (one.content(kind.execution_result) for one in reversed(here.posts) if _ran_well(one))
+        result = self._found or next(filter(str.strip, results), "").strip()
+        more = "…" if len(result) > _FOUND_CHARS else ""
+        return f"Found until then: {result[:_FOUND_CHARS]}{more}" if result else "Nothing was found until then."
 
     @contextmanager
     def reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[Callable[[], None]]:
@@ -183,7 +198,7 @@ class RoundBudget:
                 self._reserved.append(mine)
         if reached:
             raise RoundTooCostly(
-                f"{here.id}: {reached}. Raise it if the task needs more. {found_so_far(here)}", round=here
+                f"{here.id}: {reached}. Raise it if the task needs more. {self.found_so_far(here)}", round=here
             )
         try:
             yield mine
@@ -299,6 +314,57 @@ class SessionBudget:
         self.seconds += took
         return took
 
+    def check_limits(self, here: Round, *, stopped: str, because: BaseException | None = None) -> None:
+        """Refuse one more step of a round that has reached a limit.
+
+        Args:
+            here: The round.
+            stopped: Why it was interrupted; empty: it was not.
+            because: What a role has raised; where a limit was reached, that is the reason, and this its consequence.
+
+        Raises:
+            RoundInterrupted, RoundTimedOut, RoundTooLong: names the setting and what was found until then.
+        """
+        settings = self._settings
+        if stopped:
+            raise RoundInterrupted(f"{here.id}: {stopped}", round=here) from because
+        if self.round_seconds >= settings.round_seconds:
+            raise RoundTimedOut(
+                f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "
+                "Raise `session.round_seconds` (on the command line --timeout) if the task needs more. "
+                f"{self.round.found_so_far(here)}",
+                round=here,
+            ) from because
+        if because is None and len(here.posts) >= settings.max_posts:
+            raise RoundTooLong(
+                f"{here.id}: {len(here.posts)} posts and no answer for the user; the last came from "
+                f"{here.posts[-1].send_from}. Raise `session.max_posts` (on the command line --max-posts) if the task "
+                f"needs more. {self.round.found_so_far(here)}",
+                round=here,
+            )
+
+    def check_loop(self, here: Round, post: Post) -> None:
+        """Refuse a task that was given twice in the same words, and answered twice in the same words.
+
+        A task that is given once more may be right: something is looked at again, or tried again, and has changed.
+
+        Args:
+            here: The round.
+            post: The newest post, not in the round yet.
+
+        Raises:
+            RoundLooped: with what was found until then.
+        """
+        given = [one for one in here.posts if one.send_from == post.send_from][-2:]
+        answers = [one.message for one in here.posts if one.send_to == post.send_from and one.send_from == post.send_to]
+        same = [(one.send_to, one.message) for one in given] == [(post.send_to, post.message)] * 2
+        if same and post.send_to != USER and len(set(answers[-2:])) == 1:
+            raise RoundLooped(
+                f"{here.id}: {post.send_from} wrote the same to {post.send_to} three times, and the answer had been "
+                f"the same twice: {post.message[:_REPEATED_CHARS]!r}. {self.round.found_so_far(here)}",
+                round=here,
+            )
+
 
 CURRENT_BUDGET: ContextVar[RoundBudget | None] = ContextVar("asking", default=None)
 """The round in which a step is being taken; also in threads that work for it."""
@@ -319,68 +385,5 @@ def _passes(spent: float, expected: float, limit: float) -> bool:
     return spent >= limit or spent + expected > limit
 
 
-def found_so_far(here: Round) -> str:
-    """Return what the round's last cell that ran well gave; that there is nothing, if there is none."""
-    kind = AttachmentType
-    for post in reversed(here.posts):
-        result = post.content(kind.execution_result).strip()
-        if result and post.content(kind.execution_status) == "SUCCESS":
-            more = "…" if len(result) > _FOUND_CHARS else ""
-            return f"Found until then: {result[:_FOUND_CHARS]}{more}"
-    return "Nothing was found until then."
-
-
-def check_limits(
-    here: Round, settings: SessionSettings, *, stopped: str, seconds: float, because: BaseException | None = None
-) -> None:
-    """Refuse one more step of a round that has reached a limit.
-
-    Args:
-        here: The round.
-        settings: The limits.
-        stopped: Why it was interrupted; empty: it was not.
-        seconds: How long it has taken.
-        because: What a role has raised; where a limit was reached, that is the reason, and this its consequence.
-
-    Raises:
-        RoundInterrupted, RoundTimedOut, RoundTooLong: names the setting and what was found until then.
-    """
-    if stopped:
-        raise RoundInterrupted(f"{here.id}: {stopped}", round=here) from because
-    if seconds >= settings.round_seconds:
-        raise RoundTimedOut(
-            f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "
-            "Raise `session.round_seconds` (on the command line --timeout) if the task needs more. "
-            f"{found_so_far(here)}",
-            round=here,
-        ) from because
-    if because is None and len(here.posts) >= settings.max_posts:
-        raise RoundTooLong(
-            f"{here.id}: {len(here.posts)} posts and no answer for the user; the last came from "
-            f"{here.posts[-1].send_from}. Raise `session.max_posts` (on the command line --max-posts) if the task "
-            f"needs more. {found_so_far(here)}",
-            round=here,
-        )
-
-
-def check_loop(here: Round, post: Post) -> None:
-    """Refuse a task that was given twice in the same words, and answered twice in the same words.
-
-    A task that is given once more may be right: something is looked at again, or tried again, and has changed.
-
-    Args:
-        here: The round.
-        post: The newest post, not in the round yet.
-
-    Raises:
-        RoundLooped: with what was found until then.
-    """
-    given = [one for one in here.posts if one.send_from == post.send_from][-2:]
-    answers = [one.message for one in here.posts if one.send_to == post.send_from and one.send_from == post.send_to]
-    same = [(one.send_to, one.message) for one in given] == [(post.send_to, post.message)] * 2
-    if same and post.send_to != USER and len(set(answers[-2:])) == 1:
-        raise RoundLooped(
-            f"{here.id}: {post.send_from} wrote the same to {post.send_to} three times, and the answer had been the "
-            f"same twice: {post.message[:_REPEATED_CHARS]!r}. {found_so_far(here)}",
-            round=here,
-        )
+def _ran_well(post: Post) -> bool:
+    return post.content(AttachmentType.execution_status) == "SUCCESS"

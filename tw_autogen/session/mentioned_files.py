@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import io
 import itertools
+import json
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath, PurePosixPath
+from types import MappingProxyType
 from typing import BinaryIO
 
+from tw_autogen import bounded_json
 from tw_autogen.conversation import file_names, is_document
 from tw_autogen.errors import ConfigError, near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
+from tw_autogen.session_layout import COPIES
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
 _SQLITE = b"SQLite format 3\0"
 _MOST_NAMED = 20
+_RECORD_BYTES = 4_000_000
 _NAME_CHARS = 200
 _MOST_LOOKS = 2000
 """How often a folder is looked into for where names of a text begin."""
@@ -46,6 +52,90 @@ class RequestFiles:
     placed: tuple[Path, ...] = ()
     missing: tuple[str, ...] = ()
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Of which file one in the working folder is a copy.
+
+    Args:
+        source: Path of the file, absolute.
+        was: The file's time and size when it was copied.
+        copy: Those of the copy: where it has others now, code has written it.
+    """
+
+    source: str
+    was: Stamp
+    copy: Stamp
+
+
+def read_copies(root: Path) -> dict[str, Copied]:
+    """Return what `write_copies` has written in a session's folder; empty if it can't be read.
+
+    Args:
+        root: The session's folder.
+    """
+    try:
+        with SafeFolder(root) as opened:
+            plain = bounded_json.loads(opened.read_file(COPIES, limit_bytes=_RECORD_BYTES))
+        return {name: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"])) for name, one in plain.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
+    """Write down of which files those in the working folder are copies, for when the session is gone on with.
+
+    Args:
+        root: The session's folder.
+        copies: By name.
+    """
+    text = json.dumps({name: asdict(one) for name, one in copies.items()})
+    with contextlib.suppress(OSError), SafeFolder(root) as opened:  # a full disk: what is there counts as code's then
+        opened.copy_in(io.BytesIO(text.encode()), COPIES, mode=0o600)
+
+
+def _pair(plain: Sequence[int]) -> Stamp:
+    time, size = plain
+    return int(time), int(size)
+
+
+def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingProxyType({})) -> list[str]:
+    """Return the names of files in the working folder: their own, with those of their folders in front where needed.
+
+    Args:
+        paths: Each once.
+        copies: Those that are there, by name; none is replaced by another file's.
+
+    Raises:
+        ConfigError: folders don't keep two apart.
+
+    Example:
+        >>> working_names([Path("/north/a.csv"), Path("/south/a.csv"), Path("/south/b.csv")])
+        ['north_a.csv', 'south_a.csv', 'b.csv']
+    """
+    full = [os.path.abspath(path) for path in paths]
+    parts = [Path(one).parts[1:] for one in full]
+    depths = [1] * len(paths)
+    while True:
+        names = ["_".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
+        holders = {name: {copies[name].source} if name in copies else set() for name in names}
+        for one, name in zip(full, names, strict=True):
+            holders[name].add(one)
+        twice = next((name for name in names if len(holders[name]) > 1), None)
+        if twice is None:
+            return names
+        alike = [at for at, name in enumerate(names) if name == twice]
+        longer = [at for at in alike if depths[at] < len(parts[at])]
+        if not longer:
+            one, other, *_ = sorted(holders[twice])
+            raise ConfigError(
+                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
+                "their folder (kernel.read)"
+            )
+        deepest = max(depths[at] for at in longer)
+        for at in longer:
+            depths[at] += depths[at] == deepest
 
 
 def unwritten_reason(file: BinaryIO, path: Path) -> str:
@@ -73,20 +163,21 @@ class NamedFiles:
         users: The user's folder, without links: one that comes later is not followed; empty: there is none.
         folder: The session's.
         show: Lets code read a large file at its own place, and returns whether it can.
+        copies: Those in the session's folder, by name; what is brought is added.
     """
 
-    def __init__(self, users: str, folder: Path, show: Callable[[Path], bool]) -> None:
+    def __init__(self, users: str, folder: Path, show: Callable[[Path], bool], copies: dict[str, Copied]) -> None:
         self._users = Path(os.path.abspath(Path(users).expanduser())) if users else None
         self._folder = folder
         self._show = show
-        self._brought: dict[str, tuple[Stamp, Stamp]] = {}
+        self._copies = copies
 
     def bring(self, text: str, given: Collection[str]) -> RequestFiles:
         """Find and copy the files that a text names.
 
         Args:
             text: The user's own words.
-            given: Plain names of the files that come with the request anyway.
+            given: Names of the files that come with the request anyway.
 
         Returns:
             What was found. A file that code has written under the name stays, and is left out.
@@ -95,8 +186,12 @@ class NamedFiles:
         missing = []
         looks = itertools.count()
         there = file_names(text, lambda name: next(looks) < _MOST_LOOKS and self._exists(name))
-        for name in there[:_MOST_NAMED]:
-            plain = PurePosixPath(name).name
+        wanted = [name for name in there[:_MOST_NAMED] if PurePosixPath(name).name not in given]
+        sources = {name: source for name in wanted if (source := self._source(name))}
+        different = list(dict.fromkeys(sources.values()))
+        working = dict(zip(different, working_names(different, self._copies), strict=True))
+        for name in wanted:
+            plain = working[sources[name]] if name in sources else PurePosixPath(name).name
             if plain in given or plain in found:
                 continue
             try:
@@ -112,24 +207,30 @@ class NamedFiles:
 
     def _exists(self, name: str) -> bool:
         """Return whether code has made a file of this name, or the user's folder holds it."""
+        return _has(self._folder, PurePosixPath(name).name) or self._source(name) is not None
+
+    def _source(self, name: str) -> Path | None:
+        """Return the file of the user's folder that a name means; None: there is none."""
         try:
-            for folder, one in ((self._folder, PurePosixPath(name).name), (self._users, self._relative(name))):
-                if folder is not None and one is not None:
-                    with SafeFolder.without_links(folder) as opened:
-                        if opened.has_file(one):
-                            return True
-        except (OSError, ValueError, RuntimeError):  # no text that a path can be
-            pass
-        return False
+            relative = self._relative(name)
+        except (ValueError, RuntimeError):  # no text that a path can be
+            return None
+        if self._users is None or relative is None or not _has(self._users, relative):
+            return None
+        source, copied = self._users / relative, self._copies.get(name)
+        if copied is not None and copied.source != str(source) and _has(self._folder, name):
+            return None  # it means the copy of another file
+        return source
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""
         relative = self._relative(name)
+        source = self._users / relative if self._users is not None and relative is not None else None
         with SafeFolder(self._folder) as own:
-            here = _stamp(own.info(plain)) if own.has_file(plain) else None
-            brought = self._brought.get(plain)
-            if here is not None and (brought is None or brought[1] != here):
-                return None  # code has made it
+            here = stamp(own.info(plain)) if own.has_file(plain) else None
+            brought = self._copies.get(plain)
+            if here is not None and (brought is None or (brought.source, brought.copy) != (str(source), here)):
+                return None  # code has made it, or it is a copy of another file
             if self._users is None or relative is None:
                 if here is None and relative is not None:
                     raise FileNotFoundError(name)
@@ -138,16 +239,17 @@ class NamedFiles:
                 info = users.info(relative)
                 if not stat.S_ISREG(info.st_mode):
                     return None
-                with users.open_file(relative) as source:
-                    if reason := unwritten_reason(source, self._users / relative):
+                with users.open_file(relative) as file:
+                    if reason := unwritten_reason(file, self._users / relative):
                         raise ConfigError(reason)
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative
                     return real if os.access(real, os.R_OK) and self._show(real) else None
-                if here is None or brought is None or brought[0] != _stamp(info):
-                    with users.open_file(relative) as source:
-                        own.copy_in(source, plain, mode=_WRITABLE, limit_bytes=LARGE_BYTES)
-                    self._brought[plain] = (_stamp(info), _stamp(own.info(plain)))
+                if here is None or brought is None or brought.was != stamp(info):
+                    with users.open_file(relative) as file:
+                        own.copy_in(file, plain, mode=_WRITABLE, limit_bytes=LARGE_BYTES)
+                    was, copy = stamp(info), stamp(own.info(plain))
+                    self._copies[plain] = Copied(str(source), was, copy)
         return self._folder / plain
 
     def _relative(self, name: str) -> str | None:
@@ -179,7 +281,16 @@ def _is_data(name: str) -> bool:
     return is_document(name) and not is_secret_file(name)
 
 
-def _stamp(info: os.stat_result) -> Stamp:
+def _has(folder: Path, name: str) -> bool:
+    try:
+        with SafeFolder.without_links(folder) as opened:
+            return opened.has_file(name)
+    except (OSError, ValueError):
+        return False
+
+
+def stamp(info: os.stat_result) -> Stamp:
+    """Return a file's time and size."""
     return (info.st_mtime_ns, info.st_size)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Round, RoundState
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, RoundInterrupted
 from tw_autogen.escaped_text import NO_FORMULAS, shortened, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.notebook_traceback import users_frames
@@ -62,9 +62,13 @@ class NotebookAccess(ABC):
     folder: Path
     variables: dict[str, Any]
     _lock: threading.RLock
+    _awaited: threading.Event | None
+    """Set when the request that `aask` is making is cancelled; None: it makes none."""
     _team: Team
     _set: dict[str, Any]
     """Variables that were set by name since the newest request, which the next one describes."""
+    _held_by: dict[str, list[object]]
+    """As of `Turn`."""
 
     @abstractmethod
     def _refuse_inside(self) -> None: ...
@@ -72,6 +76,11 @@ class NotebookAccess(ABC):
     def _refuse_closed(self) -> None: ...
     @abstractmethod
     def _refuse_second(self) -> None: ...
+
+    @property
+    @abstractmethod
+    def cut_off(self) -> Round | None:
+        """The request that an earlier process left in the middle."""
 
     @property
     @abstractmethod
@@ -115,7 +124,8 @@ class NotebookAccess(ABC):
     ) -> Answer:
         """Answer a request as `ask` does, on a worker thread; a notebook may `await` it.
 
-        Where the awaiting task is cancelled, the round is interrupted; session and variables stay.
+        Where the awaiting task is cancelled, the round is interrupted; session and variables stay. A request that still
+        waits for another one's end is not asked then, and the other one goes on.
 
         Args:
             text: As in `ask`.
@@ -126,13 +136,30 @@ class NotebookAccess(ABC):
         Raises:
             RoundError: as in `ask`, and so for its other errors.
         """
-        work = asyncio.ensure_future(asyncio.to_thread(self.ask, text, files, variables, images=images))
+        given_up = threading.Event()
+
+        def answer() -> Answer:
+            self._refuse_inside()
+            with self._lock:
+                self._awaited = given_up
+                try:
+                    if given_up.is_set():  # looked at last: whoever sets it looks at `_awaited` then
+                        raise RoundInterrupted(f"{self.id}: cancelled before it began", round=Round(text))
+                    return self.ask(text, files, variables, images=images)
+                finally:
+                    self._awaited = None
+
+        work = asyncio.ensure_future(asyncio.to_thread(answer))
         try:
             while not work.done():
                 await asyncio.wait([work], timeout=_WAKE_SECONDS)
             return work.result()
         except asyncio.CancelledError:
-            self.interrupt()
+            given_up.set()
+            if self._awaited is given_up:
+                self._team.interrupt()
+            else:
+                work.cancel()
             with contextlib.suppress(Exception):  # what an interrupted round raises is known
                 await work
             raise
@@ -160,6 +187,7 @@ class NotebookAccess(ABC):
         with users_frames(), self._between_rounds() as keeper:
             keeper.put_variable(name, value, folder=self.folder)
             self._set[name] = self.variables[name] = value
+            self._held_by[name] = [self._team.kernel_in(self.folder)]
 
     @contextlib.contextmanager
     def _between_rounds(self) -> Iterator[KeepsVariables]:
@@ -167,7 +195,8 @@ class NotebookAccess(ABC):
         self._refuse_inside()
         with self._lock:
             self._refuse_closed()
-            self._refuse_second()
+            if self.cut_off is None:  # such a round can still be gone on with
+                self._refuse_second()
             runner = self._team.runner
             if not isinstance(runner, KeepsVariables):
                 raise ConfigError(f"{self.id}: no role here keeps variables; it has {', '.join(self._team.names)}")

@@ -12,9 +12,10 @@ import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from tw_autogen.closing import Closing
@@ -26,7 +27,17 @@ from tw_autogen.named_folders import is_code_folder, leads_out_reason, private_r
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles, unwritten_reason
+from tw_autogen.session.mentioned_files import (
+    LARGE_BYTES,
+    Copied,
+    NamedFiles,
+    RequestFiles,
+    read_copies,
+    stamp,
+    unwritten_reason,
+    working_names,
+    write_copies,
+)
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
@@ -156,39 +167,6 @@ def _no_file(path: Path) -> str:
     return "not a file" if path.exists() else f"there is no such file{nearest_path(path)}"
 
 
-def working_names(paths: Sequence[Path]) -> list[str]:
-    """Return the names of files in the working folder: their own, with those of their folders in front where needed.
-
-    Args:
-        paths: Each once.
-
-    Raises:
-        ConfigError: folders don't keep two apart.
-
-    Example:
-        >>> working_names([Path("/north/a.csv"), Path("/south/a.csv"), Path("/south/b.csv")])
-        ['north_a.csv', 'south_a.csv', 'b.csv']
-    """
-    parts = [Path(os.path.abspath(path)).parts[1:] for path in paths]
-    depths = [1] * len(paths)
-    while True:
-        names = ["_".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is None:
-            return names
-        alike = [at for at, name in enumerate(names) if name == twice]
-        longer = [at for at in alike if depths[at] < len(parts[at])]
-        if not longer:
-            one, other, *_ = (str(paths[at]) for at in alike)
-            raise ConfigError(
-                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
-                "their folder (kernel.read)"
-            )
-        deepest = max(depths[at] for at in longer)
-        for at in longer:
-            depths[at] += depths[at] == deepest
-
-
 def place_inputs(
     paths: Sequence[Path],
     folder: Path,
@@ -197,6 +175,7 @@ def place_inputs(
     distrusted: Sequence[SafeFolder] = (),
     show_granted: Callable[[Path], bool] = lambda path: False,
     limit_mb: int = KernelSettings.disk_mb,
+    copies: Mapping[str, Copied] = MappingProxyType({}),
 ) -> list[Path]:
     """Copy files read-only into a folder, but for large ones that code can read at their own place.
 
@@ -208,6 +187,7 @@ def place_inputs(
         show_granted: The same as `show` for files in one of `distrusted`, if code can read their folder already.
         limit_mb: What the copies may have together, counted by length, since holes in a file take room in its copy;
             0: no limit.
+        copies: As of `working_names`.
 
     Returns:
         For each file the path that code opens: the copy, or the file itself, absolute.
@@ -217,7 +197,7 @@ def place_inputs(
     """
     placed: list[Path] = []
     sizes: dict[str, int] = {}
-    for path, name in zip(paths, working_names(paths), strict=True):
+    for path, name in zip(paths, working_names(paths, copies), strict=True):
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             size = os.fstat(given.fileno()).st_size
@@ -357,6 +337,7 @@ class SessionInputs(Closing):
 
     Args:
         folder: The session's, in which code works.
+        root: The session's, with its journal.
         settings: The session's.
         grants: What code may read besides.
         team: The session's roles.
@@ -369,6 +350,7 @@ class SessionInputs(Closing):
     def __init__(
         self,
         folder: Path,
+        root: Path,
         settings: SessionSettings,
         grants: Grants,
         team: Team,
@@ -389,7 +371,9 @@ class SessionInputs(Closing):
         posts = [post for one in earlier for post in one.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
-        self._named = NamedFiles(settings.user_folder, folder, grants.show_granted)
+        self._root = root
+        self._copies = read_copies(root)
+        self._named = NamedFiles(settings.user_folder, folder, grants.show_granted, self._copies)
         self._unread: list[str] = []
         self._unread_folder: list[str] = []
         self._folder_holds = ""
@@ -438,17 +422,34 @@ class SessionInputs(Closing):
             given: As `check` returned them.
             named: Look for files that the words name.
         """
-        names = {*working_names(given), *(path.name for path in given)}
-        found = self._named.bring(text, names) if named else RequestFiles()  # placed over no link: not looked at again
-        placed = place_inputs(
-            given,
-            self._folder,
-            self._grants.show,
-            distrusted=self._distrusted,
-            show_granted=self._grants.show_granted,
-            limit_mb=self._grants.settings.disk_mb,
-        )
+        known, others = dict(self._copies), dict(self._copies)
+        for path in given:  # one that lies there stays as it is
+            others.pop(_name_in(path, self._folder), None)
+        names = {*working_names(given, others), *(path.name for path in given)}
+        try:
+            found = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
+            placed = place_inputs(
+                given,
+                self._folder,
+                self._grants.show,
+                distrusted=self._distrusted,
+                show_granted=self._grants.show_granted,
+                limit_mb=self._grants.settings.disk_mb,
+                copies=others,
+            )
+            self._note_copies(given, placed)
+        finally:
+            if self._copies != known:
+                write_copies(self._root, self._copies)
         return replace(found, placed=(*placed, *found.placed))
+
+    def _note_copies(self, given: Sequence[Path], placed: Sequence[Path]) -> None:
+        with SafeFolder(self._folder) as opened:
+            for path, copy in zip(given, placed, strict=True):
+                if copy.parent == self._folder and not opened.name_of(path):
+                    with suppress(OSError):  # it has gone meanwhile
+                        was, now = stamp(path.stat()), stamp(opened.info(copy.name))
+                        self._copies[copy.name] = Copied(os.path.abspath(path), was, now)
 
     def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.

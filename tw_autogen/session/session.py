@@ -44,7 +44,7 @@ from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_er
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.answer import USER, Answer, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget, check_limits, check_loop
+from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget
 from tw_autogen.session.earlier_session import CUT_OFF, EarlierSession
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.notebook_access import NotebookAccess
@@ -123,19 +123,17 @@ class Session(NotebookAccess, Closing):
         self._cut_off = self.rounds[-1] if self.rounds and self.rounds[-1].state is RoundState.created else None
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
-        self._cancelled = threading.Event()
+        self._cancelled, self._awaited = threading.Event(), None
         self._stop_reason = self._why_closed = ""
         self._set: dict[str, Any] = {}
+        self._held_by: dict[str, list[object]] = {}
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
         self.folder = self._team.folders[0] if self._team.folders else root / FILES
         make_private_folder(self.folder)
         self.inputs = SessionInputs(
-            self.folder,
-            self._settings,
-            self.grants,
-            self._team,
+            *(self.folder, root, self._settings, self.grants, self._team),
             distrusted=distrusted,
             on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
             earlier=self.rounds,
@@ -208,7 +206,7 @@ class Session(NotebookAccess, Closing):
 
     def _begin(self) -> None:
         self._idle.stop()
-        self._cancelled = threading.Event()  # a question that nobody waits for any more keeps its own
+        self._cancelled = self._awaited or threading.Event()  # a question that nobody waits for any more keeps its own
         self._stop_reason = ""
         if self.landing is not None:
             self.landing.begin()
@@ -303,12 +301,18 @@ class Session(NotebookAccess, Closing):
             variables = {} if variables is None else variables
             given = self.inputs.check(text, files, variables, images)
             self._begin()
-            brought = self.inputs.place(text, given, named=not send_to)
+            here = Round(text)
+            with contextlib.ExitStack() as undo:  # files can't be copied, or the journal not be written
+                undo.callback(self._idle.start, self._settings.idle_seconds)
+                brought = self.inputs.place(text, given, named=not send_to)
+                self.rounds.append(here)
+                undo.callback(self.rounds.pop)
+                self._budget.open_round(here)
+                self.emit(RoundOpened(here.id, text, [path.name for path in brought.placed]))
+                undo.pop_all()
             self.missing = brought.missing
             self.variables.update(variables)
-            self.rounds.append(Round(text))
-            self._budget.open_round(self.rounds[-1])
-            self.emit(RoundOpened(self.rounds[-1].id, text, [path.name for path in brought.placed]))
+            self._held_by.update({name: [] for name in variables})
             try:
                 profile = self.inputs.describe(text, brought, {**self._set, **variables})
                 note = self.inputs.folder_note("" if send_to else text, len(profile), self.landing)
@@ -319,9 +323,9 @@ class Session(NotebookAccess, Closing):
                 raise
             self._set.clear()
             if words := self.inputs.board(profile if brought.placed else "", self.rounds):
-                self.rounds[-1].write_board(USER, words)
-                self.emit(BoardWritten(self.rounds[-1].id, USER, words))
-            return self.rounds[-1]
+                here.write_board(USER, words)
+                self.emit(BoardWritten(here.id, USER, words))
+            return here
 
     def post(self, send_from: str, text: str, *, send_to: str | None = None, images: Sequence[str] = ()) -> Post:
         """Add a post that no role of this session wrote: the user's, or a foreign agent's.
@@ -395,6 +399,7 @@ class Session(NotebookAccess, Closing):
                 self._budget.open_round(here, goes_on=True)
                 self._cut_off = None
             here.state, here.error, here.spent = state, reason, self._budget.round.spent.to_dict()
+            self._idle.start(self._settings.idle_seconds)
             took = self._budget.close_round()
             answer = Answer.of(here, self.round_usage, took, earlier=self.rounds[:-1])
             usage = answer.usage.to_dict()
@@ -406,7 +411,6 @@ class Session(NotebookAccess, Closing):
                 )
             )
             self.grants.emit_new_hooks(here.id, self.emit)
-            self._idle.start(self._settings.idle_seconds)
             return answer
 
     @property
@@ -509,14 +513,9 @@ class Session(NotebookAccess, Closing):
             post_id = new_id("post")
             self.emit(PostOpened(here.id, post_id, role.name))
             turn = Turn(
-                here,
-                self.folder,
-                post_id,
-                self.emit,
-                self._budget.deadline,
-                self._cancelled,
-                self.variables,
-                functools.partial(self._budget.round.reserve, here),
+                *(here, self.folder, post_id, self.emit, self._budget.deadline, self._cancelled, self.variables),
+                reserve=functools.partial(self._budget.round.reserve, here),
+                held_by=self._held_by,
             )
             board = here.read_board()
             token = _ACTIVE_SESSIONS.set(_ACTIVE_SESSIONS.get() | {self.id})
@@ -539,7 +538,7 @@ class Session(NotebookAccess, Closing):
                 if board.get(name) != bulletin:
                     self.emit(BoardWritten(here.id, name, bulletin))
             if role.name == self.entry:
-                check_loop(here, post)
+                self._budget.check_loop(here, post)
             return self._add(post, post_id)
 
     @contextlib.contextmanager
@@ -555,9 +554,7 @@ class Session(NotebookAccess, Closing):
     def _reason_of(self, error: BaseException) -> str:
         if isinstance(error, RoundInterrupted):
             return self._stop_reason or _STOPPED
-        if isinstance(error, KeyboardInterrupt):
-            return str(error) or _STOPPED
-        return str(error) or type(error).__name__
+        return str(error) or (_STOPPED if isinstance(error, KeyboardInterrupt) else type(error).__name__)
 
     def _add(self, post: Post, post_id: str) -> Post:
         here = self._open_one()
@@ -585,8 +582,7 @@ class Session(NotebookAccess, Closing):
 
     def _check_limits(self, here: Round, because: BaseException | None = None) -> None:
         stopped = (self._stop_reason or "stopped by interrupt()") if self._cancelled.is_set() else ""
-        seconds = self._budget.round_seconds
-        check_limits(here, self._settings, stopped=stopped, seconds=seconds, because=because)
+        self._budget.check_limits(here, stopped=stopped, because=because)
 
     def _refuse_closed(self) -> None:
         if self.closed:

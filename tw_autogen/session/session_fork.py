@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import os
 import stat
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from tw_autogen.private_files import keep_private_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, is_own_session, mark_own_session
 from tw_autogen.session.event_journal import LARGEST_BYTES, sealed_lines, whole_lines
-from tw_autogen.session_layout import FILES, JOURNAL
+from tw_autogen.session_layout import COPIES, FILES, JOURNAL
 
 _MOST_LEVELS = 100
 _COPIED = f'"event": "{FileCopied.__name__}"'.encode()
@@ -59,6 +60,9 @@ def fork_session(
             # a copy is no more this user's own than the first one
             journal = sealed_lines(target, lines) if own else b"".join(line + b"\n" for line in lines)
             target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
+            if source.has_file(COPIES):
+                with source.open_file(COPIES) as record:
+                    target.copy_in(record, COPIES, mode=0o600, limit_bytes=LARGEST_BYTES)
             target.make_folder(FILES)
             if source.has_entry(FILES):
                 with source.open_folder(FILES) as files, target.open_folder(FILES) as copies:
@@ -117,6 +121,9 @@ def _copy_folder(source: SafeFolder, target: SafeFolder, *, left: int, levels: i
                 mode = stat.S_IMODE(entry.info.st_mode) & 0o777
                 target.copy_in(file, entry.name, mode=mode, limit_bytes=left)
                 left -= file.tell()
+            if os.utime in os.supports_fd:  # what code has not written since then shows by its time
+                with target.open_file(entry.name) as copied:
+                    os.utime(copied.fileno(), ns=(entry.info.st_atime_ns, entry.info.st_mtime_ns))
     for name in folders:
         target.make_folder(name)
         with source.open_folder(name) as inner, target.open_folder(name) as copy:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Post, Round
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError, nearest
-from tw_autogen.kernel import AttachedKernel, FileDescriber, Variable
+from tw_autogen.kernel import AttachedKernel, FileDescriber, Kernel, Variable
 from tw_autogen.planner import Planner
 from tw_autogen.role import Killable, Placed, Role, Turn, as_role
 from tw_autogen.session.answer import USER
@@ -95,9 +95,17 @@ class Team:
         Args:
             folder: The session's.
         """
-        runner = self.runner
-        kernel = runner.kernel_in(folder) if isinstance(runner, CodeInterpreter) else None
+        kernel = self.kernel_in(folder)
         return kernel if isinstance(kernel, FileDescriber) else None
+
+    def kernel_in(self, folder: Path) -> Kernel | None:
+        """Return the kernel of the first role that runs code; it is made if it is not there. None: nobody does.
+
+        Args:
+            folder: The session's.
+        """
+        runner = self.runner
+        return runner.kernel_in(folder) if isinstance(runner, CodeInterpreter) else None
 
     def users_variables(self, folder: Path) -> tuple[Variable, ...]:
         """Return the variables of a notebook's own kernel, which its user has made; of any other kernel none.
@@ -105,8 +113,7 @@ class Team:
         Args:
             folder: The session's.
         """
-        runner = self.runner
-        kernel = runner.kernel_in(folder) if isinstance(runner, CodeInterpreter) else None
+        kernel = self.kernel_in(folder)
         try:
             return kernel.variables() if isinstance(kernel, AttachedKernel) else ()
         except TwAutogenError:  # the first cell will say it

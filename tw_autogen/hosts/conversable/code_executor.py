@@ -88,6 +88,7 @@ class KernelCodeExecutor(Closing):
         )
         self.work_dir = self._kernel.folder
         self._variables = dict(variables or {})
+        self._held_by: dict[str, list[object]] = {}
         self._seconds = seconds
         self._names = tuple(spec.name for spec in specs)
         self._emit = functools.partial(_emit, tuple(handlers))
@@ -127,7 +128,8 @@ class KernelCodeExecutor(Closing):
         said: list[str] = []
         made: list[Artifact] = []
         exit_code = 0
-        turn = Turn(Round("code blocks"), self.work_dir, emit=self._emit, variables=self._variables)
+        here = Round("code blocks")
+        turn = Turn(here, self.work_dir, emit=self._emit, variables=self._variables, held_by=self._held_by)
         for block in code_blocks:
             if block.language.lower() not in _PYTHON:
                 said.append(f"{block.language} is not run here; write Python")
