@@ -462,7 +462,7 @@ LIBRARIES = {
         "plt.style.use",
     ),
     "nltk": (
-        "raise LookupError(\"Resource stopwords not found.\\n>>> nltk.download('stopwords')\\nSearched in: 'nltk_data'\")",
+        "raise LookupError(\"Resource not found.\\n>>> nltk.download('stopwords')\\nSearched in: 'nltk_data'\")",
         "nltk_data",
         "nltk.data.path.append",
     ),
@@ -478,8 +478,8 @@ def test_what_a_library_finds_in_the_home_folder_names_what_would_show_it_and_th
     (tmp_path / folder / "firma.mplstyle").write_text("axes.facecolor: ffeecc\n")
     with LocalKernel() as kernel:
         assert last_line(kernel, code) == (
-            f"The sandbox gives code an empty home folder of its own; kernel.read=['~/{folder}'] would show what the user "
-            f"has in {folder}, for `{use}`."
+            f"The sandbox gives code an empty home folder of its own; kernel.read=['~/{folder}'] would show what the "
+            f"user has in {folder}, for `{use}`."
         )
     with LocalKernel(settings=KernelSettings(read=(str(tmp_path / folder),))) as kernel:
         path = str(tmp_path / folder) + ("/firma.mplstyle" if use == "plt.style.use" else "")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .crash_output import CrashOutput, flush_before_exit
-from .display import AfterImport, Display, tune_pandas
+from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas
 from .host_calls import claim_input_channel
 from .ipython_shell import (
     ask_once,
@@ -307,7 +307,8 @@ class Bridge:
         suppress_messages(shell.kernel)
         flush_before_exit(shell.kernel.iopub_thread, self._say_rest)
         warnings.formatwarning = short_warning
-        AfterImport("pandas", tune_pandas).install()
+        for name, tune in (("pandas", tune_pandas), ("altair", tune_altair), ("bokeh.io", tune_bokeh)):
+            AfterImport(name, tune).install()
         install_names()
 
 

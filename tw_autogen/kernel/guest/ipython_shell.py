@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import contextlib
 import functools
+import importlib
 import re
 import signal
 import subprocess
@@ -58,11 +59,10 @@ def nest_captures(shell: Any, nested: Callable[[], contextlib.AbstractContextMan
     """
 
     def capture(line: str, cell: str) -> None:
-        from IPython.core.magics.execution import ExecutionMagics  # deferred: IPython 9 does so
-
+        magics = importlib.import_module("IPython.core.magics.execution")  # deferred: IPython 9 does so
         first = "" if cell.startswith("%") else "#\n"  # in the place of the magic's line: lines keep their numbers
         with nested():
-            ExecutionMagics(shell).capture(line, first + cell)
+            magics.ExecutionMagics(shell).capture(line, first + cell)
 
     shell.register_magic_function(capture, "cell", "capture")
 
