@@ -448,6 +448,18 @@ def test_what_a_cell_made_comes_back_from_a_copy_with_all_other_variables(tmp_pa
     assert "warning" not in said(execution)
 
 
+def test_what_cells_have_set_that_is_no_variable_is_named(tmp_path):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        kernel.serve("load", lambda: [1, 2])
+        kernel.execute("import os, random\ntable = load()\nos.makedirs('sub')\nos.chdir('sub')", seconds=30)
+        kernel.execute("random.seed(5); random.seed(6); load()", seconds=30)
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        execution = kernel.execute("table", seconds=30)
+
+    assert execution.result == "[1, 2]"
+    assert "warning: what cells set by os.chdir, random.seed did not come back: it is no variable" in said(execution)
+
+
 GOES = """
 import os, sys, time
 os.mkdir("lib")
