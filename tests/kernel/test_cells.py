@@ -250,3 +250,18 @@ def test_a_name_of_a_history_that_is_not_kept_is_no_name(kernel, name):
 def test_the_help_of_a_function_is_printed(kernel):
     for code in ("len?", "?len", "%pinfo len"):
         assert "Return the number of items in a container." in kernel.execute(code, seconds=30).stdout
+
+
+def test_functions_of_cells_can_be_cached_by_numba(kernel):
+    folder = kernel.folder / "numba" / "core"  # as that package has it, which need not be installed
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").write_text("")
+    (folder / "__init__.py").write_text("")
+    (folder / "caching.py").write_text(
+        "class IPythonCacheLocator:\n    @classmethod\n    def from_function(cls, function, file):\n"
+        "        return cls.__name__ if file.startswith('<ipython-') else None\n"
+    )
+    find = "find = IPythonCacheLocator.from_function\nfind(f, f.__code__.co_filename), find(f, '/a/b.py')"
+    found = kernel.execute(f"from numba.core.caching import IPythonCacheLocator\ndef f(): ...\n{find}", seconds=30)
+
+    assert found.result == "('IPythonCacheLocator', None)", found.error

@@ -24,6 +24,7 @@ from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas
 from .host_calls import claim_input_channel
 from .ipython_shell import (
     ask_once,
+    cache_cells,
     cancel_on_interrupt,
     drop_history_names,
     forget_outputs,
@@ -48,6 +49,7 @@ _LAST_OUTPUT = "last_output"
 _LONG_OUTPUT_CHARS = 4000
 """What a cell printed, with its result, is kept as the variable `last_output` if it is longer than this."""
 
+_TUNED = {"pandas": tune_pandas, "altair": tune_altair, "bokeh.io": tune_bokeh, "numba.core.caching": cache_cells}
 _ERROR_CHARS = 100_000
 _TOO_MUCH = "what this cell logged, and what it left, is too much to be told"
 
@@ -307,7 +309,7 @@ class Bridge:
         suppress_messages(shell.kernel)
         flush_before_exit(shell.kernel.iopub_thread, self._say_rest)
         warnings.formatwarning = short_warning
-        for name, tune in (("pandas", tune_pandas), ("altair", tune_altair), ("bokeh.io", tune_bokeh)):
+        for name, tune in _TUNED.items():
             AfterImport(name, tune).install()
         install_names()
 

@@ -67,6 +67,22 @@ def nest_captures(shell: Any, nested: Callable[[], contextlib.AbstractContextMan
     shell.register_magic_function(capture, "cell", "capture")
 
 
+def cache_cells(caching: Any) -> None:
+    """Make numba cache functions of cells as it does those of notebooks, whose cells have files of other names.
+
+    Args:
+        caching: The module `numba.core.caching`.
+    """
+    locator = getattr(caching, "IPythonCacheLocator", None) or getattr(caching, "_IPythonCacheLocator", None)
+    if locator is not None:
+        find = locator.from_function.__func__
+
+        def from_function(kind: Any, function: Any, file: str) -> Any:
+            return find(kind, function, f"<ipython-{file}" if _CELL.match(file) else file)
+
+        locator.from_function = classmethod(from_function)
+
+
 def ask_once(shell: Any) -> None:
     """Remember what a cell becomes in Python and whether it awaits: ipykernel asks for both, and then the shell again.
 
