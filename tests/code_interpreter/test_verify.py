@@ -182,6 +182,8 @@ def test_a_finding_says_where_and_what(code, policy, expected):
         "!python -m pip install pandas",
         "!conda install -y pandas  # a comment",
         "!uv pip install pandas",
+        '!pip install "tabulate>=0.9" -q',
+        "!conda install 'numpy<2'",
         "x = !pip3 install pandas",
     ],
 )

@@ -14,6 +14,7 @@ _PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA
 _JPEG = "/9j/4AAQSkZJRgABAQAAAQABAAD/wAARCAACAAMDASIAAhEBAxEB/9k="
 _SHOW = "from IPython.display import display\ndisplay({}, raw=True)"
 _FIGURE = {"data": [{"type": "bar", "y": [1, 2]}, {"y": [3]}], "layout": {"title": {"text": "Sales"}}}
+_CHART = {"title": {"text": "Sales"}, "layer": [{"mark": "line"}, {"mark": {"type": "point"}}]}
 
 SHOWN = {
     "PNG": ({"image/png": _PNG, "text/plain": "<x>"}, "chart.png", "chart", "1 x 1 pixels"),
@@ -26,6 +27,14 @@ SHOWN = {
     "Plotly": (
         {"application/vnd.plotly.v1+json": _FIGURE, "text/html": "<div>", "text/plain": "Figure()"},
         "figure.plotly.json", "json", "Sales: bar, scatter",
+    ),
+    "Vega-Lite": (
+        {"application/vnd.vegalite.v6.json": _CHART, "text/plain": "<VegaLite 6 object>"},
+        "figure.vl.json", "json", "Sales: line, point",
+    ),
+    "Vega-Lite 5": (
+        {"application/vnd.vegalite.v5+json": {"mark": "bar", "title": "Sales"}, "text/plain": "<VegaLite 5 object>"},
+        "figure.vl.json", "json", "Sales: bar",
     ),
 }  # fmt: skip
 
@@ -50,6 +59,35 @@ def test_what_is_displayed_becomes_a_file_with_a_line_about_it(kernel, data, nam
     assert made.path.stat().st_size > 10
     if name.endswith("json"):
         assert json.loads(made.path.read_text(encoding="utf-8")) == next(iter(data.values()))
+
+
+CHARTS = {  # as these packages have it, which need not be installed
+    "altair/__init__.py": (
+        "class renderers:\n    known, active = {}, None\n"
+        "    @classmethod\n    def register(kind, name, renderer): kind.known[name] = renderer\n"
+        "    @classmethod\n    def enable(kind, name): kind.active = kind.known[name]\n"
+        "class Chart:\n    def _repr_mimebundle_(self, *_, **__): return renderers.active({'mark': 'bar'})\n"
+    ),
+    "bokeh/__init__.py": "",
+    "bokeh/io/__init__.py": (
+        "hooks = {'jupyter': None}\n"
+        "def install_notebook_hook(name, load, show_doc, show_app, overwrite=False):\n"
+        "    assert overwrite\n    hooks[name] = load, show_doc\n"
+        "def output_notebook(): hooks['jupyter'][0](None, False)\n"
+        "def show(figure): hooks['jupyter'][1](figure, None, False)\n"
+    ),
+}
+
+
+def test_charts_that_want_scripts_of_a_page_are_kept_otherwise_or_named(kernel):
+    for name, source in CHARTS.items():
+        (kernel.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (kernel.folder / name).write_text(source)
+
+    (chart,) = run(kernel, "import altair\naltair.Chart()").artifacts
+    assert (chart.path.name, chart.preview) == ("figure.vl.json", "bar")
+    shown = run(kernel, "from bokeh.io import output_notebook, show\noutput_notebook()\nshow('a figure')")
+    assert shown.stdout.startswith("This figure of Bokeh is not kept: write it as a page, with `bokeh.io.save(figure, ")
 
 
 def test_a_displayed_table_is_a_csv_file_with_its_shape_and_columns(kernel):

@@ -211,3 +211,57 @@ def test_of_the_oldest_cells_nothing_is_left(run):
     cells = run(f"import linecache\n[len({names}), len(get_ipython().compile._filename_map)]")
 
     assert cells.result == "[1000, 1000]"
+
+
+def test_what_is_captured_is_not_shown_and_is_there(kernel):
+    shown = kernel.execute("%%capture kept\nprint('hidden')\nw = 5\nw", seconds=30)
+
+    assert (shown.ok, shown.stdout, shown.result) == (True, "", None)
+    assert kernel.execute("kept.stdout, kept.outputs[0].data, w", seconds=30).result == (
+        "('hidden\\n', {'text/plain': '5'}, 5)"
+    )
+    assert kernel.execute("print('seen')", seconds=30).stdout == "seen\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "error"),
+    [
+        ("x = 1\n1 / 0", "line 3\n    1 / 0", "ZeroDivisionError: division by zero"),
+        ("1 +", "line 2\n    1 +", "SyntaxError: invalid syntax"),
+        ("import asyncio\nawait asyncio.sleep(0)", "line 1", "RuntimeError: This event loop is already running"),
+    ],
+)
+def test_a_cell_that_is_captured_fails_where_its_code_does(kernel, code, line, error):
+    failed = kernel.execute(f"%%capture\n{code}", seconds=30)
+
+    assert not failed.ok
+    assert line in failed.error
+    assert failed.error.endswith(error)
+
+
+@pytest.mark.parametrize("name", ["_", "__", "_i", "Out", "In"])
+def test_a_name_of_a_history_that_is_not_kept_is_no_name(kernel, name):
+    kernel.execute("%reset -f", seconds=30)
+    kernel.execute("1 + 1", seconds=30)
+
+    assert f"NameError: name '{name}' is not defined" in kernel.execute(name, seconds=30).error
+
+
+def test_the_help_of_a_function_is_printed(kernel):
+    for code in ("len?", "?len", "%pinfo len"):
+        assert "Return the number of items in a container." in kernel.execute(code, seconds=30).stdout
+
+
+def test_functions_of_cells_can_be_cached_by_numba(kernel):
+    folder = kernel.folder / "numba" / "core"  # as that package has it, which need not be installed
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").write_text("")
+    (folder / "__init__.py").write_text("")
+    (folder / "caching.py").write_text(
+        "class IPythonCacheLocator:\n    @classmethod\n    def from_function(cls, function, file):\n"
+        "        return cls.__name__ if file.startswith('<ipython-') else None\n"
+    )
+    find = "find = IPythonCacheLocator.from_function\nfind(f, f.__code__.co_filename), find(f, '/a/b.py')"
+    found = kernel.execute(f"from numba.core.caching import IPythonCacheLocator\ndef f(): ...\n{find}", seconds=30)
+
+    assert found.result == "('IPythonCacheLocator', None)", found.error

@@ -455,6 +455,47 @@ def test_a_file_of_the_home_folder_names_what_would_show_the_users(kernel, code)
     )
 
 
+LIBRARIES = {
+    "style": (
+        "import matplotlib.pyplot as plt\nplt.style.use('firma')",
+        ".config/matplotlib/stylelib",
+        "plt.style.use",
+    ),
+    "nltk": (
+        "raise LookupError(\"Resource not found.\\n>>> nltk.download('stopwords')\\nSearched in: 'nltk_data'\")",
+        "nltk_data",
+        "nltk.data.path.append",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "folder", "use"), LIBRARIES.values(), ids=LIBRARIES)
+def test_what_a_library_finds_in_the_home_folder_names_what_would_show_it_and_then_how_it_is_used(
+    tmp_path, monkeypatch, code, folder, use
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / "firma.mplstyle").write_text("axes.facecolor: ffeecc\n")
+    with LocalKernel() as kernel:
+        assert last_line(kernel, code) == (
+            f"The sandbox gives code an empty home folder of its own; kernel.read=['~/{folder}'] would show what the "
+            f"user has in {folder}, for `{use}`."
+        )
+    with LocalKernel(settings=KernelSettings(read=(str(tmp_path / folder),))) as kernel:
+        path = str(tmp_path / folder) + ("/firma.mplstyle" if use == "plt.style.use" else "")
+        assert last_line(kernel, code).endswith(f"; `{use}({path!r})` takes the user's.")
+        if use == "plt.style.use":
+            assert kernel.execute(f"{use}({path!r})", seconds=60).ok
+        else:
+            assert "sandbox" not in last_line(kernel, code.replace("'nltk_data'", path))
+
+
+def test_a_style_of_an_older_matplotlib_is_not_looked_for_in_the_home_folder(roomy):
+    line = last_line(roomy, "import matplotlib.pyplot as plt\nplt.style.use('seaborn')")
+
+    assert "sandbox" not in line
+
+
 @pytest.mark.parametrize("level", ["namespaces", "landlock"])
 @pytest.mark.parametrize("granted", ["data", "data/2026", "data/2026/x.csv"])
 def test_a_granted_file_of_the_home_folder_is_named_where_it_lies(tmp_path, monkeypatch, level, granted):

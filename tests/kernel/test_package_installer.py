@@ -12,6 +12,7 @@ import sys
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,17 @@ def test_allowed_packages_are_there_in_the_same_cell_with_what_they_need(way):
     assert ran.ok, ran.error
     assert (after.result, fresh.result, made) == ("'sour and strong'", "'sour and strong'", True)
     assert not packages.exists()
+
+
+def test_a_package_that_the_environment_has_in_another_version_is_named(tmp_path, monkeypatch):
+    make_wheel(tmp_path, "iniconfig", "", version="0.0.1")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+        execution = kernel.execute("%pip install iniconfig==0.0.1", seconds=120)
+
+    there = f"iniconfig {metadata.version('iniconfig')} of the environment stays what is imported"
+    assert execution.stdout.startswith(f"Installed iniconfig==0.0.1.\n{there}"), execution.error
 
 
 @pytest.mark.usefixtures("index")

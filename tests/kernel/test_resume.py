@@ -407,6 +407,102 @@ def test_classes_that_can_not_be_made_again_are_named_and_spoil_nothing_else(tmp
     assert "h did not come back" in said(execution)
 
 
+BACK = {
+    "dataclass": (
+        "from dataclasses import dataclass, field\n"
+        "@dataclass\nclass P:\n    x: list = field(default_factory=list)\np = P([3])",
+        "(p, isinstance(p, P))",
+        "(P(x=[3]), True)",
+    ),
+    "named tuple": ("from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\np = P(1)", "p", "P(x=1)"),
+    "annotation": (
+        "from typing import List, Optional\n"
+        "class P:\n    def fit(self, n: Optional[List[int]] = None):\n        return 7\np = P()",
+        "p.fit()",
+        "7",
+    ),
+    "class body": (
+        "LIMITS = {'a': 1}\nclass A:\n    most = LIMITS['a']\nclass B(A):\n    all = LIMITS\nb, same = B(), LIMITS",
+        "(b.most, b.all, isinstance(b, B), same is LIMITS)",
+        "(1, {'a': 1}, True, True)",
+    ),
+    "cache": (
+        "import functools\n@functools.lru_cache\ndef f(n):\n    return n + 1\nheld = [f]",
+        "(f(1), held[0] is f)",
+        "(2, True)",
+    ),
+    "type variable": ("from typing import TypeVar\nT = TypeVar('T')\nheld = {'t': T}", "held['t'] is T", "True"),
+    "lambda": ("f = lambda n: n + 1\nheld = [f]", "(f(1), held[0](1))", "(2, 2)"),
+}
+
+
+@pytest.mark.parametrize(("cell", "seen", "value"), BACK.values(), ids=BACK)
+def test_what_a_cell_made_comes_back_from_a_copy_with_all_other_variables(tmp_path, cell, seen, value):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        kernel.serve("load", lambda: [1, 2])  # a cell that called the host is never run again
+        kernel.execute(f"table = load()\n{cell}", seconds=30)
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        execution = kernel.execute(f"(table, {seen})", seconds=30)
+
+    assert execution.result == f"([1, 2], {value})", execution.error
+    assert "warning" not in said(execution)
+
+
+def test_what_cells_have_set_that_is_no_variable_is_named(tmp_path):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        kernel.serve("load", lambda: [1, 2])
+        kernel.execute("import os, random\ntable = load()\nos.makedirs('sub')\nos.chdir('sub')", seconds=30)
+        kernel.execute("random.seed(5); random.seed(6); load()", seconds=30)
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        execution = kernel.execute("table", seconds=30)
+
+    assert execution.result == "[1, 2]"
+    assert "warning: what cells set by os.chdir, random.seed did not come back: it is no variable" in said(execution)
+
+
+GOES = """
+import os, sys, time
+os.mkdir("lib")
+with open("lib/own.py", "w") as file:
+    file.write("def double(n): return 2 * n")
+sys.path.append("lib")
+import own
+from own import double
+
+time.of_this_kernel = 1
+class Gone(dict):
+    began = time.of_this_kernel
+    def name(self):
+        return "gone"
+class Stays:
+    def __init__(self, held):
+        self.held = held
+gone, name, held = [Gone(a=1)], Gone().name, Stays(double)
+stays = Stays([1])
+table = load()
+"""
+
+
+def test_what_can_not_come_back_from_a_copy_is_named_and_all_else_comes(tmp_path):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        kernel.serve("load", lambda: [1, 2])
+        made = kernel.execute(GOES, seconds=30)
+        assert made.ok, made.error
+    with LocalKernel(tmp_path, resume=True) as kernel:
+        names = "('own', 'double', 'Gone', 'gone', 'name', 'held')"
+        execution = kernel.execute(f"(table, stays.held, [one for one in {names} if one in globals()])", seconds=30)
+
+    assert execution.result == "([1, 2], [1], [])", execution.error
+    for line in (
+        "own is not in the checkpoint: it holds own, which is not there",
+        "held is not in the checkpoint: it holds double, which is not there",
+        "gone is not in the checkpoint: it holds Gone, which is not there",
+        "Gone is not in the checkpoint: AttributeError: module 'time' has no attribute 'of_this_kernel'",
+        "name did not come back",
+    ):
+        assert line in said(execution)
+
+
 class Evil:
     def __init__(self, command):
         self.command = command

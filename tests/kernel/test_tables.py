@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tw_autogen.kernel.guest import table_codec
 from tw_autogen.kernel.guest.arrow_columns import ArrowReader, is_compressed
 from tw_autogen.kernel.guest.bounds import Budget
 from tw_autogen.kernel.guest.codec import Codec
@@ -80,6 +81,8 @@ def tables():
         "times for names": pd.DataFrame([[1, 2, 3]], columns=times()["zoned"]),
         "an index in levels": pd.DataFrame(three, index=multi),
         "an index of times": pd.DataFrame(three, index=pd.date_range("2024-03-30", periods=3, tz="Europe/Brussels")),
+        "an index of periods": pd.DataFrame(three, index=pd.period_range("2024-01", periods=3, freq="M", name="month")),
+        "periods for names": pd.DataFrame([[1, 2]], columns=pd.period_range("2024-01-01", periods=2, freq="D")),
         "an index of objects": pd.DataFrame(three, index=pd.Index(["a", "b", None], dtype=object, name="key")),
         "an index of steps": pd.DataFrame(three, index=pd.RangeIndex(10, 40, 10, name="step")),
         "nothing at all": pd.DataFrame(),
@@ -122,17 +125,34 @@ def check_same(back, table):
 
 @pytest.mark.parametrize(("frequency", "keeps"), [("s", True), ("cbh", False)])
 def test_a_frequency_that_pandas_would_check_row_by_row_is_left_out_of_a_long_index(codec, frequency, keeps):
-    index = pd.date_range("2024", periods=60_000, freq="s")
-    index.freq = frequency if keeps else None
-    table = pd.DataFrame({"a": 1}, index=index)
-    packed = codec.pack(table)
-    if not keeps:  # as code in a kernel can write it
-        with patch.object(pd.DatetimeIndex, "freqstr", frequency):
-            packed = codec.pack(table)
+    table = pd.DataFrame({"a": 1}, index=pd.date_range("2024", periods=60_000, freq="s"))
+    with patch.object(table_codec, "_frequency", lambda index: frequency):  # as code in a kernel can write it
+        packed = codec.pack(table)
 
     back = codec.unpack(packed)
 
     assert back.index.freqstr == (frequency if keeps else None)
+
+
+@pytest.mark.parametrize(
+    "frequency",
+    [pd.DateOffset(months=3), pd.offsets.CustomBusinessDay(holidays=["2024-01-02"])],
+    ids=["offset", "days"],
+)
+def test_a_frequency_that_no_name_says_is_left_out_and_the_times_cross(codec, frequency):
+    table = pd.DataFrame({"a": range(4)}, index=pd.date_range("2024-01-01", periods=4, freq=frequency))
+
+    back = codec.unpack(codec.pack(table))
+
+    pd.testing.assert_frame_equal(back, table, check_freq=False)
+    assert back.index.freq is None
+
+
+def test_a_frequency_is_not_set_on_an_index_that_takes_none(codec):
+    with patch.object(table_codec, "_frequency", lambda index: "D"):  # as code in a kernel can write it
+        packed = codec.pack(pd.DataFrame({"a": [1]}, index=pd.period_range("2024", periods=1)))
+
+    assert codec.unpack(packed).index.tolist() == [pd.Period("2024-01-01")]
 
 
 def test_a_table_that_came_can_be_changed(kernel):

@@ -1,5 +1,6 @@
 """What crosses between host and kernel: variables, frames, calls back into the host."""
 
+import datetime
 import threading
 from decimal import Decimal
 from pathlib import Path
@@ -66,6 +67,41 @@ def test_values_beyond_json_come_back_as_they_went(kernel, value):
 
     back = kernel.get("value")
     assert (back, type(back)) == (value, type(value))
+
+
+SCALARS = {
+    "a time": (np.datetime64("2024-06-01T00:00:00.000000001", "ns"), np.datetime64("2024-06-01T00:00:00.000000001")),
+    "a span": (np.timedelta64(90, "s"), np.timedelta64(90, "s")),
+    "a long span": (np.timedelta64(2**60, "ns"), np.timedelta64(2**60, "ns")),
+    "a day": (np.datetime64("2024-06-01"), datetime.date(2024, 6, 1)),
+    "a second": (np.datetime64("2024-06-01T12:00:00"), datetime.datetime(2024, 6, 1, 12)),
+    "a number": (np.float32(1.5), 1.5),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), SCALARS.values(), ids=SCALARS)
+def test_a_value_of_numpy_comes_back_as_what_says_the_same(kernel, value, expected):
+    kernel.put("value", [value])
+
+    back = kernel.get("value")[0]
+    assert (back, type(back)) == (expected, type(expected))
+
+
+def test_a_missing_time_of_numpy_stays_missing(kernel):
+    kernel.put("value", np.datetime64("NaT", "ns"))
+
+    assert np.isnat(kernel.get("value"))
+
+
+def test_masked_values_do_not_cross_as_numbers(kernel):
+    kernel.execute("import numpy as np\nlevels = np.ma.masked_equal([21.5, -9999.0], -9999.0)", seconds=30)
+
+    for code in ("value = levels", "value = levels[1]"):
+        assert kernel.execute(code, seconds=30).ok
+        with pytest.raises(TypeError, match=r"masked values doesn't cross between kernel and host; pass \.filled"):
+            kernel.get("value")
+    kernel.execute("value = levels[:1]", seconds=30)
+    np.testing.assert_array_equal(kernel.get("value"), [21.5])
 
 
 @pytest.mark.parametrize("value", ARRAYS.values(), ids=ARRAYS)

@@ -48,6 +48,7 @@ _INSTALL = re.compile(
     r"\b.*\b(?:install|add|uninstall|remove|update|upgrade)\b"
 )
 _MORE_COMMANDS = re.compile(r"[;&|`\n<>]|\$\(")
+_QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
 _PACKAGERS = frozenset({"pip", "conda", "mamba", "micromamba", "uv"})
 _CODE_MAGICS = frozenset({"time", "timeit"})
 _BODY_MAGICS = _CODE_MAGICS | {"capture"}
@@ -275,7 +276,7 @@ def _command(command: str, rules: RuleSet) -> list[Finding]:
     if policy.install != "never" and install_words(command) is not None:
         return _expanded("pip", command)
     installs = _INSTALL.search(command)
-    if installs and not _MORE_COMMANDS.search(command.partition("#")[0]):
+    if installs and not _MORE_COMMANDS.search(_QUOTED.sub("", command).partition("#")[0]):
         if policy.install == "never":
             return [Finding(0, "install", "packages can't be installed here", _NO_INSTALL)]
         return [Finding(0, "install", "this can't be installed here", "Write `%pip install name`, with names only.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,11 @@ _MOST_LINES, _LINE_CHARS = 500, 10_000
 """What is said of it all: code has written the journal and the checkpoint."""
 
 _INTERRUPTED = "running it again was interrupted"
+_STATE = re.compile(
+    r"\b(?:os\.chdir|random\.seed|set_seed|manual_seed|set_option|rcParams|style\.use|set_theme|sys\.path|setlocale"
+    r"|warnings\.(?:simplefilter|filterwarnings))\b|^%cd\b",
+    re.MULTILINE,
+)
 Entry = Mapping[str, Any]
 
 
@@ -80,12 +86,20 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True,
     there = [name for name, _, _ in rows(live.ask("hello"), "variables", 3)]
     known = set(there)
     said += [_warning(f"{name} did not come back") for name in _last_names(entries) if name not in known]
+    if state := _state_set_by(entries[:start]):
+        said.append(_warning(f"what cells set by {', '.join(state)} did not come back: it is no variable"))
     source = f"a checkpoint (cells 1 to {_cells(entries[:start])})" if start else ""
     ways = [one for one in (source, f"{count} cells that were run again" if count else "") if one]
     if there and ways:
         said.insert(0, Log("info", TAG, f"variables came back from {' and '.join(ways)}: {', '.join(there)}"))
     more = [_warning(f"{len(said) - _MOST_LINES} more lines are left out")] if len(said) > _MOST_LINES else []
     return [*(replace(one, message=clip(one.message, _LINE_CHARS)) for one in said[:_MOST_LINES]), *more]
+
+
+def _state_set_by(entries: Sequence[Entry]) -> list[str]:
+    """Return what cells called or set whose effect is in no variable."""
+    codes = (str(one.get("code", "")) for one in entries)
+    return list(dict.fromkeys(one.group() for code in codes for one in _STATE.finditer(code)))
 
 
 def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str]) -> dict[str, Any]:

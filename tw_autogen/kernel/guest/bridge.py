@@ -13,16 +13,27 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from json import dumps, loads  # held here: code may overwrite them in the module
 from pathlib import Path
 from typing import Any
 
 from .crash_output import CrashOutput, flush_before_exit
-from .display import AfterImport, Display, tune_pandas
+from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas
 from .host_calls import claim_input_channel
-from .ipython_shell import ask_once, cancel_on_interrupt, forget_outputs, pipe_commands, run_command, watch_reset
+from .ipython_shell import (
+    ask_once,
+    cache_cells,
+    cancel_on_interrupt,
+    drop_history_names,
+    forget_outputs,
+    nest_captures,
+    pipe_commands,
+    print_pages,
+    run_command,
+    watch_reset,
+)
 from .json_size import fits_message
 from .kernel_session import Session
 from .output_capture import FdCapture, LimitedStream, clip
@@ -38,6 +49,7 @@ _LAST_OUTPUT = "last_output"
 _LONG_OUTPUT_CHARS = 4000
 """What a cell printed, with its result, is kept as the variable `last_output` if it is longer than this."""
 
+_TUNED = {"pandas": tune_pandas, "altair": tune_altair, "bokeh.io": tune_bokeh, "numba.core.caching": cache_cells}
 _ERROR_CHARS = 100_000
 _TOO_MUCH = "what this cell logged, and what it left, is too much to be told"
 
@@ -56,6 +68,9 @@ class Bridge:
         self._ask = claim_input_channel(shell.kernel)
         self._errors: list[str] = []
         self._was_reset = False
+        self._nested = False
+        self._inner: Any = None
+        self._number = 0
         self._quiet = False
         self._display = Display(shell)
         self._crash_output = [CrashOutput(name, self._request) for name in ("stdout", "stderr")]
@@ -134,7 +149,20 @@ class Bridge:
 
     # Around each cell.
 
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Make a cell that runs meanwhile a part of the one that is running, which fails if it does."""
+        self._nested, self._inner = True, None
+        try:
+            yield
+        finally:
+            self._nested = False
+        if self._inner is not None:
+            self._inner.raise_error()
+
     def _before(self, info: Any = None) -> None:
+        if self._nested:
+            return
         self._guard.restore()
         self._descriptors.restore()
         for stream in self._streams:
@@ -150,8 +178,10 @@ class Bridge:
 
     def _name_cell(self, raw_code: str | None, code: str, number: int) -> str:
         """Name a cell for tracebacks, and remember its text under that name: IPython asks for it before it compiles."""
-        self._cells.add(number, code if raw_code is None else raw_code)
-        return f"<cell {number}>"
+        if not self._nested:
+            self._number = number
+            self._cells.add(number, code if raw_code is None else raw_code)
+        return f"<cell {self._number}>"
 
     def _forget(self, number: int) -> None:
         """Drop what IPython keeps of a cell for tracebacks."""
@@ -160,6 +190,9 @@ class Bridge:
         linecache.cache.pop(name, None)
 
     def _after(self, result: Any = None) -> None:
+        if self._nested:
+            self._inner = result
+            return
         self._guard.restore()
         if result is not None and _exits_well(result.error_in_exec):
             result.error_in_exec = None  # the reply is made from it
@@ -242,6 +275,7 @@ class Bridge:
 
     def _reset(self) -> None:
         self._was_reset = True
+        drop_history_names(self._shell)
         self.session.restore()
 
     def _send(self, content: Mapping[str, Any]) -> None:
@@ -266,6 +300,8 @@ class Bridge:
         forget_outputs(shell)
         watch_reset(shell, self._reset)
         pipe_commands(shell)
+        print_pages(shell)
+        nest_captures(shell, self._inside)
         ask_once(shell)
         cancel_on_interrupt(shell.kernel, Interrupts(shell.kernel))
         reply_always(shell.kernel)
@@ -273,7 +309,8 @@ class Bridge:
         suppress_messages(shell.kernel)
         flush_before_exit(shell.kernel.iopub_thread, self._say_rest)
         warnings.formatwarning = short_warning
-        AfterImport("pandas", tune_pandas).install()
+        for name, tune in _TUNED.items():
+            AfterImport(name, tune).install()
         install_names()
 
 

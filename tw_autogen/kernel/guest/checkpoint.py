@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import gc
 import hmac
 import importlib
@@ -16,6 +17,7 @@ import struct
 import sys
 import time
 import types
+import typing
 import warnings
 from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping
 from json import dumps, loads  # held here: code may overwrite them in the module
@@ -26,6 +28,8 @@ from .object_snapshot import is_a
 
 MAIN = "__main__"
 _PLAIN = {types.ModuleType, types.BuiltinFunctionType, int, float, complex, str, bytes, bool, type(None)}
+_NAMED = (type(functools.lru_cache(len)), typing.TypeVar, typing.ParamSpec, typing.NewType)
+"""What pickle refers to by the name that a statement has given it, besides classes and functions."""
 
 
 class TooLarge(Exception):
@@ -90,8 +94,10 @@ class _Pickler(pickle.Pickler):
         self._classes = classes
 
     def reducer_override(self, value: Any) -> Any:
+        if is_a(value, type) and issubclass(value, _Missing):
+            raise pickle.PicklingError(f"it holds {value.__name__}, which is not there")
         if isinstance(value, types.ModuleType):
-            return importlib.import_module, (value.__name__,)
+            return _module, (value.__name__,)
         if isinstance(value, types.FunctionType) and value.__module__ == MAIN and id(value) not in self._known:
             cells = value.__closure__ or ()
             state = {
@@ -104,8 +110,9 @@ class _Pickler(pickle.Pickler):
             }
             start = (marshal.dumps(value.__code__), value.__name__, value.__qualname__, len(cells))
             return _empty_function, start, state, None, None, _fill_function
-        if isinstance(value, type) and value.__module__ == MAIN and value.__qualname__ not in self._classes:
-            raise pickle.PicklingError(f"no statement at the top of a cell made the class {value.__qualname__}")
+        if _is_named(value) and (name := getattr(value, "__qualname__", value.__name__)) not in self._classes:
+            kind = "the class " if isinstance(value, type) else ""
+            raise pickle.PicklingError(f"no statement at the top of a cell made {kind}{name}")
         return NotImplemented
 
 
@@ -160,10 +167,74 @@ def write(
     return left
 
 
-def read(file: BinaryIO) -> dict[str, Any]:
-    """Read what `write` wrote; runs whatever stands there, with all that code in this kernel may do."""
-    found = pickle.load(file)
-    return dict(found)
+class _Missing:
+    """Stands, as a subclass of its name, for what is not there; does nothing with what pickle does to it."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return super().__new__(cls)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+
+    def __setstate__(self, state: Any) -> None: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+
+class _Unpickler(pickle.Unpickler):
+    """Puts something in the place of what can't be found, so that all else can be read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self.missed = False
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            found = super().find_class(module, name)
+        except Exception:  # noqa: BLE001 - a module that is imported runs its own code
+            return self._stand_in(name)
+        return self._import if found is _module else found
+
+    def _import(self, name: str) -> Any:
+        try:
+            return _module(name)
+        except Exception:  # noqa: BLE001 - as above
+            return self._stand_in(name)
+
+    def _stand_in(self, name: str) -> Any:
+        self.missed = True
+        return type(name, (_Missing,), {})
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def read(file: BinaryIO, classes: Container[str] = ()) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read what `write` wrote; runs whatever stands there, with all that code in this kernel may do.
+
+    Args:
+        file: Stands where the pickle begins.
+        classes: Names of classes of cells that are there.
+
+    Returns:
+        The variables, and those that hold something which is not there, each with why it was left out.
+    """
+    unpickler = _Unpickler(file)
+    found, left = dict(unpickler.load()), {}
+    for name, value in found.items() if unpickler.missed else ():
+        try:
+            _Pickler(_Bounded(sys.maxsize, lambda: None), frozenset(), classes).dump(value)
+        except Exception as error:  # noqa: BLE001 - pickling runs the objects' own code
+            left[name] = str(error)[:200]
+    return {name: value for name, value in found.items() if name not in left}, left
 
 
 def define(sources: Iterable[tuple[str, str]], namespace: MutableMapping[str, Any]) -> dict[str, str]:
@@ -184,12 +255,16 @@ def define(sources: Iterable[tuple[str, str]], namespace: MutableMapping[str, An
 
 def comes_first(value: Any) -> bool:
     """Return whether class statements may need a value that needs no class: modules, functions, library classes."""
-    if isinstance(value, types.FunctionType):
+    if isinstance(value, types.FunctionType) and value.__module__ == MAIN:
         holds = value.__closure__ or value.__defaults__ or value.__kwdefaults__ or value.__dict__
         return not holds and not value.__annotations__
-    if isinstance(value, type):
+    if isinstance(value, (type, types.FunctionType)):
         return value.__module__ != MAIN
-    return type(value) in _PLAIN
+    return type(value) in _PLAIN or (type(value).__module__ == "typing" and not hasattr(value, "__args__"))
+
+
+def _is_named(value: Any) -> bool:
+    return (is_a(value, type) or type(value) in _NAMED) and value.__module__ == MAIN
 
 
 def _content(cell: types.CellType) -> tuple[Any, ...]:
@@ -232,9 +307,9 @@ _END_BYTES = _SEAL_BYTES + 1 + _SIZE.size
 class Checkpoint:
     """The last copy of the user's variables.
 
-    Functions of cells are kept by their code, classes of cells as the statements that made them, modules by name, all
-    else as pickle has it. It is made by a child that is forked while no code runs: the kernel waits for the fork only,
-    and the copy is of one moment. `__reduce__` and `__getstate__` of the user's classes run in that child.
+    Functions of cells are kept by their code, classes and cached functions as the statements that made them, modules by
+    name, all else as pickle has it. It is made by a child that is forked while no code runs: the kernel waits for the
+    fork only, and the copy is of one moment. `__reduce__` and `__getstate__` of the user's classes run in that child.
 
     Args:
         folder: The kernel's.
@@ -289,8 +364,7 @@ class Checkpoint:
         with contextlib.suppress(SyntaxError, ValueError, RecursionError):
             for node in ast.parse(transform(code)).body:
                 for name in _names_of(node):
-                    made = self._namespace.get(name)
-                    if is_a(made, type) and made.__module__ == MAIN:
+                    if _is_named(self._namespace.get(name)):
                         self._classes.pop(name, None)  # order: as they were last made
                         self._classes[name] = ast.unparse(node)
 
@@ -373,11 +447,18 @@ class Checkpoint:
         file = io.BytesIO(data)
         header = _header(file)
         file.seek(0)
-        self._namespace.update(read(file))
+        variables, lost = read(file)
+        self._namespace.update(variables)
         self._classes = dict(header["classes"])
-        failed = define(self._classes.items(), self._namespace)
-        self._namespace.update(read(file))
-        return {"position": header["position"], "left": [*header["left"], *failed.items()]}
+        failed, begin = define(self._classes.items(), self._namespace), file.tell()
+        while True:
+            file.seek(begin)
+            variables, left = read(file, self._classes.keys() - failed)
+            self._namespace.update(variables)
+            before, failed = failed, define([(one, self._classes[one]) for one in failed], self._namespace)
+            if len(failed) == len(before):
+                break  # else the variables were what class statements needed: those of these classes can be read now
+        return {"position": header["position"], "left": [*header["left"], *{**lost, **left, **failed}.items()]}
 
     def _busy(self) -> bool:
         if self._child:
@@ -425,14 +506,11 @@ class Checkpoint:
             for name, value in self._namespace.items()
             if not name.startswith("_") and hidden.get(name, self) is not value
         }
-        classes = {
-            name: source
-            for name, source in self._classes.items()
-            if is_a(values.get(name), type) and values[name].__module__ == MAIN
-        }
-        first = {name: value for name, value in values.items() if comes_first(value)}
+        classes = {name: source for name, source in self._classes.items() if _is_named(values.get(name))}
+        first = {name: value for name, value in values.items() if name not in classes and comes_first(value)}
         rest = {name: value for name, value in values.items() if name not in first and name not in classes}
-        known = frozenset(id(value) for value in first.values())
+        functions = ((name, one) for name, one in first.items() if isinstance(one, types.FunctionType))
+        known = frozenset(id(function) for name, function in functions if function.__qualname__ == name)
         with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as whole:
             file = _Hashed(whole, self._key)
             left = write(first, file, most_bytes=self._most_bytes, look=look)
@@ -513,7 +591,7 @@ def seal_anew(source: BinaryIO, target: BinaryIO, key: bytes, new_key: bytes) ->
 
 
 def _names_of(node: ast.stmt) -> list[str]:
-    if isinstance(node, ast.ClassDef):
+    if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
         return [node.name]
     if isinstance(node, ast.Assign):  # Point = namedtuple("Point", "x y")
         return [one.id for one in node.targets if isinstance(one, ast.Name)]

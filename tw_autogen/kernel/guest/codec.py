@@ -182,8 +182,8 @@ class Codec:
         return self.unpack(plain[0], bounds), self.unpack(plain[1], bounds)
 
     def _pack_known(self, value: Any, name: str) -> Any:
-        if name.startswith("numpy.") and callable(getattr(value, "item", None)) and getattr(value, "shape", None) == ():
-            return self.pack(value.item())
+        if name.startswith("numpy."):
+            return self._pack_numpy(value, name)
         if name in ("pandas.NA", "pandas.NaT"):
             return {TAG: name[7:]}
         if name == "pandas.Timestamp":
@@ -202,9 +202,17 @@ class Codec:
             return {TAG: "Path", "text": str(value)}
         if name == "decimal.Decimal":
             return {TAG: "Decimal", "text": str(value)}
-        if name == "numpy.ndarray":
-            return _packed_array(value)
         raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host")
+
+    def _pack_numpy(self, value: Any, name: str) -> Any:
+        if name == "numpy.MaskedArray" and value.mask.any():
+            raise TypeError("an array with masked values doesn't cross between kernel and host; pass .filled(…)")
+        if value.shape:
+            return _packed_array(value)
+        plain = value.item()
+        if value.dtype.kind in "mM" and not isinstance(plain, datetime.date):  # of nanoseconds it would be a number
+            return _packed_array(value)
+        return self.pack(plain)
 
     def _unpack_known(self, kind: str, plain: dict[str, Any], bounds: Bounds) -> Any:
         """Return a value whose fields were checked."""
@@ -278,7 +286,7 @@ def untransferable_reason(value: Any) -> str:
 
 _KNOWN = {
     "pandas": ("DataFrame", "Series", "Timestamp", "Timedelta", "NA", "NaT"),
-    "numpy": ("ndarray", "generic"),
+    "numpy": ("MaskedArray", "ndarray", "generic"),
     "decimal": ("Decimal",),
 }
 
@@ -325,4 +333,5 @@ def _array(plain: dict[str, Any]) -> Any:
         values = np.frombuffer(bytearray(binascii.a2b_base64(plain["base64"])), dtype=dtype).reshape(shape)
     except TypeError as error:
         raise ValueError(f"no array that crosses has the dtype {shown(dtype)}") from error
+    values = values if shape else values[()]
     return values.view("u1") != 0 if values.dtype.kind == "b" else values  # a truth value of 2 would mislead numpy

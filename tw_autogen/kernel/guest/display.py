@@ -50,7 +50,7 @@ def line_about(mime: str, body: bytes) -> str:
             value = json.loads(body)
         except (ValueError, RecursionError):
             return ""
-        return _short(_figure(value) if "plotly" in mime else _keys(value))
+        return _short(_ABOUT.get(mime, _keys)(value))
     return ""
 
 
@@ -85,12 +85,24 @@ def _figure(value: Any) -> str:
     """Return what a Plotly figure shows: its title, and the kinds of its traces."""
     if not isinstance(value, Mapping):
         return ""
-    traces = value.get("data")
-    kinds = [str(one.get("type", "scatter")) for one in traces or () if isinstance(one, Mapping)]
+    kinds = [str(one.get("type", "scatter")) for one in value.get("data") or () if isinstance(one, Mapping)]
     layout = value.get("layout")
-    title = layout.get("title") if isinstance(layout, Mapping) else None
+    return _titled(layout.get("title") if isinstance(layout, Mapping) else None, kinds or ["no traces"])
+
+
+def _vega_chart(value: Any) -> str:
+    """Return what a chart of Vega-Lite shows: its title, and the kinds of its marks."""
+    if not isinstance(value, Mapping):
+        return ""
+    inner = (one for name in ("layer", "hconcat", "vconcat", "concat") for one in value.get(name) or ())
+    marks = [one["mark"] for one in (value, *inner) if isinstance(one, Mapping) and one.get("mark")]
+    kinds = [str(one.get("type") if isinstance(one, Mapping) else one) for one in marks]
+    return _titled(value.get("title"), kinds or ["several charts"])
+
+
+def _titled(title: Any, kinds: list[str]) -> str:
     words = title.get("text") if isinstance(title, Mapping) else title
-    return f"{f'{words}: ' if words else ''}{', '.join(dict.fromkeys(kinds)) or 'no traces'}"
+    return f"{f'{words}: ' if words else ''}{', '.join(dict.fromkeys(kinds))}"
 
 
 def _short(text: str) -> str:
@@ -98,9 +110,12 @@ def _short(text: str) -> str:
     return plain[:_CHARS] + ("…" if len(plain) > _CHARS else "")
 
 
-_PLOTLY = "application/vnd.plotly.v1+json"
+_PLOTLY, _VEGA = "application/vnd.plotly.v1+json", "application/vnd.vegalite+json"
+_ABOUT = {_PLOTLY: _figure, _VEGA: _vega_chart}
+_VERSION = re.compile(r"(?<=vegalite)\.v\d+[.+]")
 _FORMS: Mapping[str, tuple[ArtifactType, str]] = {
     _PLOTLY: ("json", ".plotly.json"),
+    _VEGA: ("json", ".vl.json"),
     "image/png": ("chart", ".png"),
     "image/jpeg": ("image", ".jpg"),
     "image/gif": ("image", ".gif"),
@@ -207,6 +222,7 @@ class Display:
 
     def _keep(self, data: Mapping[str, Any], text: str) -> bool:
         """Write the richest form as a file; tell whether the value has one that text doesn't replace."""
+        data = {_VERSION.sub("+", mime): one for mime, one in data.items()}
         for mime, (kind, suffix) in _FORMS.items():
             # An HTML view counts only where the text says nothing: of a table or a model, the text is what is read.
             if mime not in data or (mime == "text/html" and text and not text.startswith("<")):
@@ -215,7 +231,7 @@ class Display:
             digest = hashlib.sha256(body).hexdigest()
             if digest not in self._seen:  # a figure that is shown and is the last expression comes twice
                 self._seen.add(digest)
-                word = "figure" if mime == _PLOTLY else _WORDS[kind]
+                word = "figure" if mime in _ABOUT else _WORDS[kind]
                 self._write(kind, word, f"{word}{suffix}", body, line_about(mime, body))
             return True
         return False
@@ -317,6 +333,28 @@ def tune_pandas(pandas: Any) -> None:
         "display.notebook_repr_html": False,
     }.items():
         pandas.set_option(name, value)
+
+
+def tune_altair(altair: Any) -> None:
+    """Make Altair show a chart as its specification, which is kept, and not as a page that wants the network."""
+    altair.renderers.register("kept", lambda chart, **_: {_VEGA: chart})
+    altair.renderers.enable("kept")
+
+
+def tune_bokeh(io: Any) -> None:
+    """Make Bokeh say that nothing is shown of a figure: it would be a page without its script.
+
+    Args:
+        io: The module `bokeh.io`.
+    """
+
+    def say(*_: Any, **__: Any) -> None:
+        print(  # noqa: T201 - the cell's own stream
+            "This figure of Bokeh is not kept: write it as a page, with "
+            "`bokeh.io.save(figure, 'figure.html', title='…', resources='inline')`."
+        )
+
+    io.install_notebook_hook("jupyter", lambda *_, **__: None, say, say, overwrite=True)
 
 
 def _is_table(value: Any) -> bool:

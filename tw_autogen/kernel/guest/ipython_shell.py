@@ -1,4 +1,4 @@
-"""What of IPython's shell works otherwise here: `!commands`, interrupts of `await`, what it would never forget."""
+"""What of IPython's shell works otherwise here: `!commands`, `%%capture`, interrupts of `await`, what it would keep."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import codecs
 import contextlib
 import functools
+import importlib
 import re
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 from .tamper_guard import Interrupts
 
 _CELL = re.compile(r"<cell \d+>$")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _PIECE = 1 << 16
 _END_SECONDS = 0.1
 
@@ -28,6 +30,57 @@ def forget_outputs(shell: Any) -> None:
     shell._format_exception_for_storage = lambda error, *args, **kwargs: {}
     shell.displayhook.log_output = lambda bundle: None
     warnings.filterwarnings("ignore", "To exit: use 'exit'")
+    drop_history_names(shell)
+
+
+def drop_history_names(shell: Any) -> None:
+    """Remove the names of what was run and shown, which is not kept: an empty `_` would be taken for the last value."""
+    for name in ("_", "__", "___", "_i", "_ii", "_iii", "In", "Out"):
+        if shell.user_ns.get(name) in ("", [""], {}):
+            del shell.user_ns[name]
+
+
+def print_pages(shell: Any) -> None:
+    """Print what IPython shows in a pager, such as the help of `name?`."""
+
+    def show(shell: Any, data: Any, *_: Any, **__: Any) -> None:
+        text = data.get("text/plain", "") if isinstance(data, dict) else data
+        print(_COLOURS.sub("", str(text)))  # noqa: T201 - the cell's own stream
+
+    shell.set_hook("show_in_pager", show, 0)
+
+
+def nest_captures(shell: Any, nested: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
+    """Make `%%capture` run its lines as a part of its cell.
+
+    Args:
+        shell: IPython's, which runs them as a cell in the cell.
+        nested: Entered meanwhile.
+    """
+
+    def capture(line: str, cell: str) -> None:
+        magics = importlib.import_module("IPython.core.magics.execution")  # deferred: IPython 9 does so
+        first = "" if cell.startswith("%") else "#\n"  # in the place of the magic's line: lines keep their numbers
+        with nested():
+            magics.ExecutionMagics(shell).capture(line, first + cell)
+
+    shell.register_magic_function(capture, "cell", "capture")
+
+
+def cache_cells(caching: Any) -> None:
+    """Make numba cache functions of cells as it does those of notebooks, whose cells have files of other names.
+
+    Args:
+        caching: The module `numba.core.caching`.
+    """
+    locator = getattr(caching, "IPythonCacheLocator", None) or getattr(caching, "_IPythonCacheLocator", None)
+    if locator is not None:
+        find = locator.from_function.__func__
+
+        def from_function(kind: Any, function: Any, file: str) -> Any:
+            return find(kind, function, f"<ipython-{file}" if _CELL.match(file) else file)
+
+        locator.from_function = classmethod(from_function)
 
 
 def ask_once(shell: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
@@ -16,6 +17,7 @@ INSTALL = "pip install"
 
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*$")
 _PIP = re.compile(r"(?:.*/)?pip[\d.]*$")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _IDLE = {"-q", "-qq", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--no-input", "-y", "--yes"}
 _IDLE |= {"--disable-pip-version-check", "--break-system-packages", "--root-user-action=ignore"}
 _OPERATORS = set("();<>|&")
@@ -102,7 +104,22 @@ class Packages:
         if not answer["ok"]:
             raise InstallRefused(answer["text"])
         importlib.invalidate_caches()
-        return str(answer["text"])
+        return "\n".join([str(answer["text"]), *self._hidden(wanted)])
+
+    def _hidden(self, wanted: Sequence[str]) -> list[str]:
+        """Return a line for each package of which the environment has another version, which `import` finds first."""
+        from importlib import metadata  # deferred: it would be a part of each kernel's start
+
+        found = []
+        for name in (_NAME.match(word.strip()) for word in wanted):
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                package = metadata.distribution(name[0] if name else "")
+                if str(package.locate_file("")) != self._folder:
+                    there = f"{package.name} {package.version}"
+                    found.append(
+                        f"{there} of the environment stays what is imported: what is installed comes after it."
+                    )
+        return found
 
     def _magic(self, line: str) -> None:
         """Ask the host to install packages: `%pip install name`."""

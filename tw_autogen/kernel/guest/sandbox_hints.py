@@ -45,6 +45,7 @@ _NETWORK_FILES = ("socket.py", "asyncio/selector_events.py", "asyncio/base_event
 _SHARING_FILES = ("multiprocessing/synchronize.py", "multiprocessing/shared_memory.py", "loky/backend/synchronize.py")
 _WORKERS = ("multiprocessing/connection.py", "/distributed/")
 """Parts of the names of files in which processes of one program connect to one another."""
+_STYLE = re.compile(r"'([^/']+)' is not a valid package style")
 _BROWSER = re.compile(r"(?:choreo|kaleido|plotly)_get_chrome")
 _BROWSER_ERRORS = {"BrowserFailedError", "BrowserClosedError", "BrowserDepsError", "ChromeNotFoundError"}
 _SOURCES = ("", "src")
@@ -75,7 +76,8 @@ class Hints:
             self._given,
             self._module,
             self._elsewhere,
-            *((self._sharing, _browser, self._network, self._link, self._limit, self._path) if walled else ()),
+            *((self._of_home, self._sharing, _browser, self._network) if walled else ()),
+            *((self._link, self._limit, self._path) if walled else ()),
         )
         try:
             return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
@@ -135,6 +137,20 @@ class Hints:
             if found and os.path.realpath(folder) not in known:
                 return f"{top} lies in {folder}: `sys.path.append({folder!r})` lets code import it."
         return ""
+
+    def _of_home(self, error: BaseException) -> str:
+        """Look for what a library searches in the home folder, by a name that is no path."""
+        text = error_text(error)
+        if type(error) is LookupError and "nltk.download(" in text:
+            folder, name, use = "nltk_data", "", "nltk.data.path.append"
+        elif (style := _STYLE.match(text)) and not style[1].startswith("seaborn"):  # which older matplotlibs have
+            folder, name, use = ".config/matplotlib/stylelib", f"/{style[1]}.mplstyle", "plt.style.use"
+        else:
+            return ""
+        own = "The sandbox gives code an empty home folder of its own"
+        if there := self._files.granted_home(f"/{folder}{name}"):
+            return "" if there in text else f"{own}; `{use}({there!r})` takes the user's."
+        return f"{own}; kernel.read={[f'~/{folder}']!r} would show what the user has in {folder}, for `{use}`."
 
     def _sharing(self, error: BaseException) -> str:
         if self._wall["level"] != _LANDLOCK or not is_refused(error):

@@ -4,7 +4,8 @@ Kept, with and without pyarrow: numbers and truth values of numpy (of either byt
 spans with unit and zone, periods, intervals, categories, strings, sparse numbers, and objects whose values `Codec`
 packs: texts, None, NaN, NA, numbers, times, lists, dicts, … Kept with pyarrow only: columns of a `pandas.ArrowDtype`.
 Lost, which is a TypeError that names the column: complex numbers, floats of more than 8 bytes, records, other objects,
-and dtypes of other packages. Labels and index are kept as columns are; `attrs` only if each value in them crosses.
+and dtypes of other packages. Labels and index are kept as columns are, without a frequency that no name says; `attrs`
+only if each value in them crosses.
 
 Without pyarrow a column's values are a JSON list in the header, or bytes after it. What is read may come from a kernel,
 so it may be anything: sizes are counted before memory is taken, and no name in it is looked up outside these tables.
@@ -240,7 +241,7 @@ class _Packer:
         levels = [index.get_level_values(number) for number in range(index.nlevels)]
         columns = [self.pack(_as_series(level, name)) for level, name in zip(levels, index.names)]  # noqa: B905 - strict: Python 3.10
         kind = "multi" if isinstance(index, pd.MultiIndex) else "flat"
-        return {"kind": kind, "levels": columns, "names": names, "frequency": getattr(index, "freqstr", None)}
+        return {"kind": kind, "levels": columns, "names": names, "frequency": _frequency(index)}
 
     def _put(self, values: Any) -> Any:
         if (packed := self._put_arrow(values)) is not None:
@@ -339,7 +340,7 @@ class _Unpacker:
             levels, codes = [level for level, _ in numbered], [code for _, code in numbered]
             return pd.MultiIndex(levels, codes, names=names, verify_integrity=False)  # which would hash the levels
         flat[0].name = names[0] if names else None
-        if packed.get("frequency") is not None and hasattr(flat[0], "freq"):
+        if packed.get("frequency") is not None and type(flat[0]) in (pd.DatetimeIndex, pd.TimedeltaIndex):
             frequency = pd.tseries.frequencies.to_offset(_matching(_FREQUENCY, packed["frequency"]))
             if isinstance(frequency, pd.offsets.Tick) or len(flat[0]) <= _MOST_STEPS:
                 flat[0].freq = frequency
@@ -454,6 +455,16 @@ def _as_series(index: Any, name: Any) -> pd.Series[Any]:
     """Return an index's values; told its dtype, pandas takes no object index of texts for a text column."""
     values: pd.Series[Any] = pd.Series(index, index=range(len(index)), dtype=index.dtype, name=name)
     return values
+
+
+def _frequency(index: Any) -> str | None:
+    """Return the name of an index's frequency; None if there is none, or if a name doesn't say all of it."""
+    if not isinstance(index, (pd.DatetimeIndex, pd.TimedeltaIndex)) or not _FREQUENCY.fullmatch(index.freqstr or ""):
+        return None  # a period's is a part of its dtype
+    try:
+        return index.freqstr if pd.tseries.frequencies.to_offset(index.freqstr) == index.freq else None
+    except ValueError:  # an offset of another package
+        return None
 
 
 def _packed_attrs(table: Any, codec: Codec) -> Any:
