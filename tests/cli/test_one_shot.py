@@ -484,12 +484,17 @@ def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_
         "--output-format", "json",
     )  # fmt: skip
 
-    found = {one["name"]: one["saved_as"] for one in json.loads(ran.stdout)["artifacts"]}
+    said = json.loads(ran.stdout)
+    found = {one["name"]: one["saved_as"] for one in said["artifacts"]}
+    obeyed = "not saved: conftest.py: programs run or obey files of this name, so it is not copied"
+    assert said["warnings"] == [obeyed]
     assert found == {
         "odd.csv": str(tmp_path / "odd (2).csv"), "chart.png": str(tmp_path / "chart.png"), "scratch.csv": None,
         "conftest.py": None,
     }  # fmt: skip
-    assert ran.stderr == "saved odd (2).csv: there is another odd.csv\n"  # the answer names the other one
+    other, unsaved = ran.stderr.splitlines()
+    assert other == "saved odd (2).csv: there is another odd.csv"  # the answer names the other one
+    assert unsaved.startswith(f"✗ {obeyed}; it is ")
     names = {one.name for one in tmp_path.iterdir() if not one.name.startswith(".")}
     assert names == {"sales.csv", "odd.csv", "odd (2).csv", "chart.png"}
     assert (tmp_path / "odd.csv").read_text() == "mine"
