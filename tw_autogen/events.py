@@ -281,10 +281,11 @@ class ApprovalGiven(Event):
 
 @dataclass(frozen=True)
 class CellStarted(Event):
-    """A cell began to run; `cell` counts from 1 within the session."""
+    """A cell began to run; `cell` counts from 1 within the session. A `check` of an answer is undone when it ends."""
 
     cell: int
     code: str
+    check: bool = False
 
 
 @dataclass(frozen=True)
@@ -298,7 +299,7 @@ class CellOutput(Event):
 
 @dataclass(frozen=True)
 class CellRan(Event):
-    """A cell ended; `variables` are those that exist now, one line each."""
+    """A cell ended; `variables` are those that exist now, one line each. `undone`: they are as they were before it."""
 
     cell: int
     ok: bool
@@ -310,6 +311,7 @@ class CellRan(Event):
     variables: list[str]
     state_lost: bool
     seconds: float
+    undone: bool = False
 
 
 @dataclass(frozen=True)

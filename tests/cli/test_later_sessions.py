@@ -305,6 +305,20 @@ def test_what_code_alone_has_named_is_not_brought_when_its_cells_run_again(asked
     assert not [one for one in tmp_path.rglob("*") if one.is_file() and b"canary" in one.read_bytes()]
 
 
+def test_cells_that_run_again_have_what_failed_cells_had_changed_and_what_is_left_out_is_said(asked):
+    cells = ["rows = [1, 2]", "rows[0] = 5\nrows[9]", "for n in 0, 9:\n    rows[n] += 1", "%time print(rows)"]
+    with ScriptedModel([]) as model, open_session(model, roles="code_interpreter", folder=".tw/sessions") as session:
+        for code in cells:
+            session.run_code(code)
+
+    ran = CliRunner().invoke(main, ["rerun", session.id])
+
+    assert (ran.exit_code, ran.stdout.count(": same")) == (0, 2), ran.output
+    assert "left out: cell 3, which failed: it may have changed rows\n" in ran.stderr
+    assert "  - [6, 2]\n  " in ran.stdout
+    assert "  + [5, 2]\n" in ran.stdout
+
+
 @pytest.mark.parametrize("how", ["--set", "environment"])
 def test_a_user_folder_over_a_strangers_link_is_none_when_cells_run_again(asked, tmp_path, monkeypatch, how):
     (tmp_path / "data").symlink_to(tmp_path.parent)

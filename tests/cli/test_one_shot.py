@@ -266,6 +266,9 @@ def test_an_argument_that_reads_as_a_question_and_is_no_file_is_the_question(ask
         (b"day,revenue\n1,20\n2,22\n", "stdin.csv"),
         (b"day\trevenue\n1\t20\n", "stdin.tsv"),
         (b"Some words, and then more.\nAnd a line.\n", "stdin.txt"),
+        (b'{"a": 1, "b": 2}\r\n\n{"a": 3, "b": 4}\n', "stdin.jsonl"),
+        (b'\xef\xbb\xbf[{"a": 1, "b": 2},\n {"a": 3, "b": 4}]\n', "stdin.json"),
+        (b"[a],b\n1,2\n", "stdin.csv"),
     ],
 )
 def test_what_is_piped_in_beside_a_question_is_data(ask, data, name):
@@ -484,12 +487,17 @@ def test_files_that_the_question_names_land_in_the_current_folder_and_json_says_
         "--output-format", "json",
     )  # fmt: skip
 
-    found = {one["name"]: one["saved_as"] for one in json.loads(ran.stdout)["artifacts"]}
+    said = json.loads(ran.stdout)
+    found = {one["name"]: one["saved_as"] for one in said["artifacts"]}
+    obeyed = "not saved: conftest.py: programs run or obey files of this name, so it is not copied"
+    assert said["warnings"] == [obeyed]
     assert found == {
         "odd.csv": str(tmp_path / "odd (2).csv"), "chart.png": str(tmp_path / "chart.png"), "scratch.csv": None,
         "conftest.py": None,
     }  # fmt: skip
-    assert ran.stderr == "saved odd (2).csv: there is another odd.csv\n"  # the answer names the other one
+    other, unsaved = ran.stderr.splitlines()
+    assert other == "saved odd (2).csv: there is another odd.csv"  # the answer names the other one
+    assert unsaved.startswith(f"✗ {obeyed}; it is ")
     names = {one.name for one in tmp_path.iterdir() if not one.name.startswith(".")}
     assert names == {"sales.csv", "odd.csv", "odd (2).csv", "chart.png"}
     assert (tmp_path / "odd.csv").read_text() == "mine"

@@ -150,6 +150,20 @@ def test_a_plugin_of_the_kernel_takes_a_table_by_file_name_and_gives_one_back(to
     assert "3 standard deviations" in said
 
 
+def by_region() -> pd.Series:
+    """Sum sales by region."""
+    return pd.Series([15, 20], index=pd.Index(["north", "south"], name="region"), name="sales")
+
+
+def test_a_table_keeps_the_labels_of_its_rows(tools):
+    made, _, executor = tools([callable_plugin(by_region)])
+
+    assert called(executor, "by_region").endswith(
+        "2 rows; index: region; columns: sales (int64); its head:\nregion,sales\nnorth,15\nsouth,20"
+    )
+    assert (made.folder / "by_region.csv").read_text() == "region,sales\nnorth,15\nsouth,20\n"
+
+
 @pytest.mark.parametrize("name", ["nosuch.csv", "../series.csv", "/etc/hosts"])
 def test_only_tables_of_the_working_folder_are_read(tools, tmp_path, name):
     (tmp_path / "series.csv").write_text("t,v\n1,2\n")

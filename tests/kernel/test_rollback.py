@@ -25,6 +25,7 @@ def fails(kernel):
         execution = kernel.execute(f"{code}\n1 / 0", seconds=30)
         assert "ZeroDivisionError" in execution.error
         assert UNDONE in execution.error
+        assert execution.undone
         assert not execution.logs
         return execution
 

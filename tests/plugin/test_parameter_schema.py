@@ -79,3 +79,15 @@ def test_nothing_in_a_type_is_evaluated():
     assert json_schema(spec(Parameter("x", "__import__('os').getcwd()", required=True)))["properties"]["x"] == {
         "description": "type: __import__('os').getcwd()"
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [("float", {}), ("a colour name", {}), ("float | None", {"x": None}), ("Any", {"x": None})],
+)
+def test_a_null_for_an_optional_argument_that_cannot_be_none_counts_as_left_out(words, arguments):
+    unknown = spec(Parameter("x", words))
+
+    assert check_arguments(unknown, {"x": None}) == arguments
+    assert "default" not in json_schema(unknown)["properties"]["x"]
+    assert check_arguments(spec(Parameter("x", words, default=None)), {"x": None}) == {"x": None}

@@ -1,5 +1,6 @@
 """A session becomes a program: it runs alone on new data, with files and the numbers of the questions as parameters."""
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -25,7 +26,8 @@ def events(*cells, query="Which are the top 3 regions of sales.csv?", files=("sa
     for number, cell in enumerate(cells, 1):
         code, error = cell if isinstance(cell, tuple) else (cell, "")
         yield CellStarted(number, code)
-        yield CellRan(number, not error, None, "", "", error, [], [], False, 0.1)
+        artifacts = [{"name": "chart.png", "path": "/s/files/chart.png"}] * ("plt" in code)
+        yield CellRan(number, not error, None, "", "", error, artifacts, [], False, 0.1)
 
 
 def run(program, folder, *args):
@@ -72,6 +74,11 @@ PARAMETERS = {
     ),
     "a name that is taken": ("top 5", "TOP = 1\nhead(5)", "TOP = 1\nhead(TOP_2)"),
     "a number of the file's name is none": ("a7.csv", "x[7]", "x[7]"),
+    "a pattern, in which a name would match everything": (
+        "7, 5 of a.csv",
+        "match n:\n    case 5 | 'a.csv':\n        m = 7",
+        "match n:\n    case 5 | 'a.csv':\n        m = M",
+    ),
     "behind letters of two bytes": ("top 5", "print('größe', 5)", "print('größe', TOP)"),
 }
 
@@ -143,6 +150,7 @@ MAGICS = {
     ),
     "lines in a text": ("x = '''\n!ls\n%cd\n'''\n%time", "x = '''\n!ls\n%cd\n'''\n# %time"),
     "a cell that is timed": ("%%time\nx = 1", "# %%time\nx = 1"),
+    "a statement that is timed": ("for n in a:\n    %time y = n\n%time f(y)", "for n in a:\n    y = n\nf(y)"),
 }
 
 
@@ -165,6 +173,102 @@ def test_a_statement_that_begins_on_the_line_of_the_one_that_failed_is_left_out_
     program = Program.of(events(("c = 2\na = 1; b = (\n  1 / 0)", AT.format(1, 3)), "c, a", query="q", files=()))
 
     assert program.cells[0].source == "# Of a cell that failed later:\nc = 2"
+
+
+FAILED = {
+    "an item": ["rows = [1, 2]", "rows[0] = 5\nboom", "print(rows)"],
+    "an attribute": ["class P: n = 1", "P.n += 4\nboom", "print(P.n)"],
+    "a name that was known": ["n = 1", "n = n + 4\nboom", "print(n)"],
+    "a method whose result is thrown away": ["rows = [1, 5]", "rows.pop(0)\nboom", "print(rows)"],
+    "a method that takes something out": ["row = {'x': 1, 'n': 5}", "x = row.pop('x')\nboom", "print(row)"],
+    "in place": ["class T:\n    def drop(self, inplace): self.n = 5\nt = T()",
+                 "x = t.drop(inplace=True)\nboom", "print(t.n)"],
+    "an argument": ["def cut(rows):\n    del rows[0]\nrows = [1, 5]", "cut(rows)\nboom", "print(rows)"],
+    "a function of a module": ["import heapq\nrows = [7]", "heapq.heappush(rows, 5)\nboom", "print(rows)"],
+    "in a loop": ["rows = []", "for n in 4, 5:\n    rows += [n]\nboom", "print(rows)"],
+    "what another one needs": ["n = 1", "m = n + 4\nboom", "k = m\nboom", "print(k)"],
+    "in its place": ["rows = [1]", "rows.append(5)\nboom", "n = len(rows)", "rows.append(n)\nprint(rows)"],
+    "in a function of a later cell": ["def f(): return rows", "rows = [5]\nboom", "print(f())"],
+    "not what is made anew": ["rows = [1]", "rows.append(4)\nboom", "rows = [5]", "print(rows)"],
+    "not what is made anew where it is used": ["xs = [5]", "for x in xs: y = x\nboom", "for x in xs: print(x)"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAILED)
+def test_what_failed_cells_had_changed_before_they_failed_is_in_the_program(tmp_path, case):
+    cells = FAILED[case]
+    expected: dict = {"print": lambda *values: said.append(" ".join(map(str, values)))}
+    said: list = []
+    for code in cells:
+        with contextlib.suppress(NameError):
+            exec(code, expected)
+    ended = [(code, AT.format(1, len(code.splitlines()))) if "boom" in code else code for code in cells]
+    program = Program.of(events(*ended, query="q", files=()))
+
+    assert run(program, tmp_path).stdout.splitlines() == said
+    assert "5" in said[0]
+    assert (program.left_out, program.missing) == ([], [])
+    assert ("failed later" not in program.source()) is case.startswith("not")
+
+
+@pytest.mark.parametrize(
+    ("code", "line"), [("n = 1\nfor n in rows:\n    rows[n] = n / 0", 3), ("rows = [5]\ndf.nope", 0)]
+)
+def test_what_a_failed_cell_may_have_changed_in_part_is_said(code, line):
+    error = AT.format(2, line) if line else "Stopped after 5 s, by an interrupt; variables are kept."
+    program = Program.of(events("rows = [1]", (code, error), "print(rows)", query="q", files=()))
+
+    assert program.left_out == ["cell 2, which failed: it may have changed rows"]
+    assert "\n# Left out: cell 2, which failed: it may have changed rows\n" in program.source()
+
+
+def test_checks_of_answers_and_cells_that_were_undone_are_left_out():
+    failed = CellRan(2, False, None, "", "", AT.format(2, 2), [], [], False, 0.1, undone=True)
+    check = [CellStarted(3, "rows.append(7)", check=True), CellRan(3, True, None, "", "", "", [], [], False, 0.1, True)]
+    happened = [*events("rows = [1]"), CellStarted(2, "rows.append(5)\nboom"), failed, *check]
+    happened += [CellStarted(4, "print(rows)"), CellRan(4, True, None, "", "", "", [], [], False, 0.1)]
+
+    assert [cell.source for cell in Program.of(happened).cells] == ["rows = [1]", "print(rows)"]
+
+
+WHOLE = {
+    "an await": (["async def f(): return 4", "n = await f()", "print('''a''')\nawait f() + n"], ["a", "8"]),
+    "an await in a comprehension": (["async def f(): return '\\n'\n[await f() for _ in [1]]"], ["['\\n']"]),
+    "async with": (["import asyncio", "async with asyncio.Lock():\n    n = 4", "n"], ["4"]),
+    "features": (["n = 4", "from __future__ import annotations; m = 5\ndef f(x: nope): ...", "n + m"], ["9"]),
+    "global": (["n = 4", "global n\nn = 5", "n"], ["5"]),
+}
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_what_only_a_kernel_takes_runs_in_a_program(tmp_path, case):
+    cells, lines = WHOLE[case]
+
+    ran = run(Program.of(events(*cells, query="q", files=())), tmp_path)
+
+    assert (ran.stdout.splitlines(), ran.stderr) == (lines, "")
+
+
+def test_names_that_no_cell_makes_are_named(tmp_path):
+    cells = ["def f(x):\n    return helper(x) + len(loads)", "def helper(x): return {x for x in loads}", "_, _y = f(1)"]
+    program = Program.of(events(*cells, query="q", files=()))
+
+    assert program.missing == ["loads"]
+    assert "It uses what no cell makes, such as variables that were given: loads.\n" in program.source()
+    assert not Program.of(events("from x import *\nloads", query="q", files=())).missing
+
+
+def test_charts_are_saved_but_those_that_the_code_has_saved(tmp_path):
+    first = "import io, matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1])\n"
+    second = "plt.figure()\nplt.savefig('own.svg')\nplt.figure().savefig(io.BytesIO())"
+    alone = "plt.plot([1]); plt.savefig('alone.png')"
+    program = Program.of(events(first + second, alone, query="q", files=()))
+
+    ran = run(program, tmp_path)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    found = sorted(one.name for one in tmp_path.iterdir() if one.suffix != ".py")
+    assert found == ["alone.png", "chart-1-3.png", "chart-1.png", "own.svg"]
 
 
 @pytest.mark.parametrize("forged", ["{}ValueError: x", "ValueError: cell 1, line 99\n{}"])

@@ -3,9 +3,10 @@
 import pytest
 
 from tw_autogen.errors import ModelError
-from tw_autogen.events import AnswerChecked, CodeChecked, ModelDelayed
+from tw_autogen.events import AnswerChecked, CellRan, CodeChecked, ModelDelayed
 from tw_autogen.kernel import Execution, LocalKernel
-from tw_autogen.session import open_session, read_journal
+from tw_autogen.session import Program, open_session, read_journal
+from tw_autogen.session.notebook import notebook
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 JOIN = "both = a.merge(b, on='id')\nprint(both.x.sum())"
@@ -154,3 +155,7 @@ def test_a_check_changes_no_variable_and_is_not_run_again_in_a_later_kernel(tmp_
         first = session.ask("begin")
         assert first.round.posts[-1].attachment("checks").extra["checks"][0]["passed"] is True
         assert session.ask("look").text == "[1, 2, 3] 3 False"
+    journal = list(read_journal(session.journal))
+    assert [one.undone for one in journal if isinstance(one, CellRan)] == [False, True, False]
+    assert check not in Program.of(journal).source()
+    assert ("markdown", ["check"]) in [(one.cell_type, one.metadata.get("tags")) for one in notebook(journal).cells]

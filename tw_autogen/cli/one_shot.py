@@ -181,6 +181,7 @@ class _Once:
         `cost_usd` is null where a price is not known, `saved_as` where a file was not copied.
         """
         tally = self._tally
+        unsaved = [f"not saved: {one.problem}" for one in self.saved if one.path is None]
         saved_as = {str(one.source): str(one.path) for one in self.saved if one.path is not None}
         return {
             "schema_version": _SCHEMA_VERSION,
@@ -199,6 +200,6 @@ class _Once:
             "duration_s": round(time.monotonic() - self._started, 3),
             "model_s": round(tally.model_seconds, 3),
             "kernel_s": round(tally.kernel_seconds, 3),
-            "warnings": [*tally.warnings, *tally.hooks, *self.lost, *self.warnings],
+            "warnings": [*tally.warnings, *tally.hooks, *self.lost, *unsaved, *self.warnings],
             "error": self._error,
         }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import json
 import os
 import select
 import stat
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -43,7 +45,7 @@ def read_data(folder: Path, *, wait: bool) -> Path | None:
     """Read data from standard input into a file that is named for what it looks like.
 
     Args:
-        folder: Where to put `stdin.csv`, `stdin.tsv` or `stdin.txt`.
+        folder: Where to put `stdin.csv`, `stdin.tsv`, `stdin.json`, `stdin.jsonl` or `stdin.txt`.
         wait: The user said that data comes (`-`). Otherwise only a file or a pipe is read, and a pipe that stays silent
             for three seconds is left alone: many programs start others with a pipe that nobody will ever write to.
 
@@ -78,6 +80,8 @@ def _brings_data(stream: BinaryIO) -> bool:
 
 
 def _suffix(data: bytes) -> str:
+    if suffix := _json_suffix(data.removeprefix(codecs.BOM_UTF8).strip()):
+        return suffix
     lines = data[:100_000].decode("utf-8", errors="replace").splitlines()[:_SAMPLE_LINES]
     lines = [line for line in lines if line.strip()]
     for delimiter, suffix in _DELIMITERS.items():
@@ -85,3 +89,20 @@ def _suffix(data: bytes) -> str:
         if len(lines) > 1 and len(widths) == 1 and widths.pop() > 1:
             return suffix
     return ".txt"
+
+
+def _json_suffix(data: bytes) -> str:
+    """Return the suffix of JSON lines or of JSON; empty: it is neither."""
+    if not data.startswith((b"{", b"[")):
+        return ""
+    first = data.split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
+    if len(first) > 1 and all(isinstance(_json_value(line), dict) for line in first if line.strip()):
+        return ".jsonl"
+    return ".json" if isinstance(_json_value(data), dict | list) else ""
+
+
+def _json_value(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -81,6 +81,8 @@ def command(
     program = Program.of_session(folder, trust=trust)
     if not program.cells:
         raise ConfigError(f"{folder.name}: no cell of this session ran to its end")
+    for line in program.left_out:
+        say(visible(f"left out: {line}"))
     brought = ctx.with_resource(_files_of(folder))
     chosen = _chosen([*program.parameters, *_unnamed_files(program, brought, say)], brought, files, values)
     said = settings.read("session", SessionSettings).user_folder  # stays as it was said, with its links

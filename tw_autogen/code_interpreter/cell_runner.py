@@ -288,7 +288,7 @@ class CellRunner:
             code: Python, verified already.
             turn: Takes events, and says when the round must be over.
             seconds: How long the cell may run.
-            undo: Restore the variables as they were before it.
+            undo: It is a check: restore the variables as they were before it.
 
         Raises:
             PluginLoadError: a plugin that the code names, and that is not `optional`, doesn't load.
@@ -308,7 +308,7 @@ class CellRunner:
             plugin.begin_cell(second_try=self._failed_in == turn.round.id)
         self._failed_in = turn.round.id  # until it is known that it did not
         before = snapshot(self.kernel.folder)
-        turn.emit(CellStarted(cell, code))
+        turn.emit(CellStarted(cell, code, check=undo))
         calls = RunningCell(turn)
         outer, self._running = CURRENT.set(calls), calls
         try:
@@ -435,4 +435,5 @@ def _ran(cell: int, execution: Execution) -> CellRan:
         [str(one) for one in execution.variables],
         execution.state_lost,
         execution.seconds,
+        execution.undone,
     )

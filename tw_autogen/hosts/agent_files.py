@@ -81,8 +81,15 @@ def named_files(folder: Path, text: str) -> list[Path]:
 def table_words(table: Any) -> str:
     """Describe a DataFrame in a few lines: rows, columns with types, head."""
     columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
-    head = table.head(_HEAD_ROWS).to_csv(index=False).strip()
-    return f"{len(table)} rows; columns: {columns}; its head:\n{head}"
+    names = [str(name) for name in table.index.names if name is not None]
+    labels = f"index: {', '.join(names)}; " if names else ""
+    return f"{len(table)} rows; {labels}columns: {columns}; its head:\n{table_csv(table.head(_HEAD_ROWS)).strip()}"
+
+
+def table_csv(table: Any) -> str:
+    """Return a DataFrame as CSV, with its index where that is more than the numbers of the rows."""
+    index = table.index
+    return str(table.to_csv(index=type(index).__name__ != "RangeIndex" or index.name is not None))
 
 
 def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[str, list[Path]]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
-from tw_autogen.hosts.agent_files import bring_linked, table_words
+from tw_autogen.hosts.agent_files import bring_linked, table_csv, table_words
 from tw_autogen.kernel import Artifact
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object
@@ -129,7 +129,7 @@ class _AgentFunction:
         names = [inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in spec.parameters]
         self._signature = inspect.Signature(names)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         given = self._signature.bind_partial(*args, **kwargs).arguments
         missing = [one.name for one in self._spec.parameters if one.required and one.name not in given]
         if missing:
@@ -162,7 +162,7 @@ class _AgentFunction:
     def _worded(self, name: str, value: Any, files: list[Path], handed: bool) -> str:
         if type(value).__name__ in ("DataFrame", "Series"):
             table = value if type(value).__name__ == "DataFrame" else value.to_frame()
-            path = self._saved(f"{name}.csv", table.to_csv(index=False))
+            path = self._saved(f"{name}.csv", table_csv(table))
             files.append(path)
             return f"the table in {path.name}" if handed else f"a table in {path}, {table_words(table)}"
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

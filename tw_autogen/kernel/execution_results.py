@@ -139,6 +139,7 @@ def execution_of(
         state_lost=bool(outcome.died),
         seconds=max(0.0, outcome.seconds - outcome.host_seconds),
         print_ends=_print_ends(report),
+        undone=isinstance(report.get(ROLLBACK), list) and not outcome.died,
         kept_as=kept if str.isidentifier(kept := str(report.get("kept_as") or "")[:_NAME_CHARS]) else "",
     )
 

@@ -138,6 +138,7 @@ class Execution:
         seconds: Wall-clock time of the cell, without the time spent in host calls.
         print_ends: Where in `stdout` the first prints end, in characters, ascending; empty if that is not known.
         kept_as: The variable in which long output is kept whole, with the result's text; empty if it is in none.
+        undone: Variables are as they were before it.
     """
 
     ok: bool
@@ -152,6 +153,7 @@ class Execution:
     seconds: float = 0.0
     print_ends: tuple[int, ...] = ()
     kept_as: str = ""
+    undone: bool = False
 
 
 OnOutput = Callable[[str, str], None]

@@ -74,7 +74,7 @@ class HostPlugin(Closing):
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the plugin once; calls from several threads run side by side, each with files and logs of its own."""
         with self._context.apart(next(self._numbers)) as made:
             try:

@@ -19,6 +19,8 @@ else:
     pydantic = LazyModule("pydantic")
 
 _TABLE = re.compile(r"\b(DataFrame|Series)\b")
+_NONE = re.compile(r"^\s*(any\s*)?$|\b(None|Optional)\b", re.IGNORECASE)
+"""Types of which None is a value."""
 _TABLE_NOTE = "the name of a CSV, Parquet or JSON file in the working folder that holds the table"
 _NAMES: Mapping[str, Any] = {
     "str": str, "string": str, "text": str, "int": int, "integer": int, "float": float, "number": float,
@@ -46,9 +48,11 @@ def json_schema(spec: PluginSpec) -> dict[str, Any]:
     """
     schema = _model(spec).model_json_schema()
     plain: dict[str, Any] = {key: value for key, value in schema.items() if key != "title"}
-    for one in plain.get("properties", {}).values():
+    for one in plain.setdefault("properties", {}).values():
         one.pop("title", None)
-    plain.setdefault("properties", {})
+    for parameter in spec.parameters:
+        if _default_is_unknown(parameter):
+            plain["properties"][parameter.name].pop("default", None)
     return plain
 
 
@@ -57,7 +61,7 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
 
     Args:
         spec: The plugin that is called.
-        given: The arguments by name; JSON values.
+        given: The arguments by name; JSON values. A null for an optional one that can't be None counts as not given.
 
     Raises:
         ValueError: one is missing, unknown or of a wrong type; in words for whoever called.
@@ -68,7 +72,14 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
         wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
         names = ", ".join(one.name for one in spec.parameters) or "none"
         raise ValueError(f"{spec.name}: {wrong}. Its arguments: {names}") from error
-    return {name: getattr(model, name) for name in model.model_fields_set}
+    named = {name: getattr(model, name) for name in model.model_fields_set}
+    left_out = {one.name for one in spec.parameters if _default_is_unknown(one) and not _NONE.search(one.type)}
+    return {name: value for name, value in named.items() if value is not None or name not in left_out}
+
+
+def _default_is_unknown(one: Parameter) -> bool:
+    """Return whether a call may leave an argument out, and its default is no value of JSON or not known."""
+    return not one.required and one.default is NO_DEFAULT
 
 
 def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:

@@ -78,6 +78,19 @@ class Schema:
         found = self.plain.get("properties")
         return {str(name): self._at(one) for name, one in found.items()} if isinstance(found, Mapping) else {}
 
+    def all_fields(self) -> dict[str, Schema]:
+        """Return the properties by name, also those that only one of several choices has."""
+        found = self.fields()
+        for one in self._alternatives():
+            for name, field in one.fields().items():
+                found.setdefault(name, field)
+        return found
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether an object says that it takes other properties than those that it names."""
+        return self.plain.get("additionalProperties") not in (None, False)
+
     def required(self) -> frozenset[str]:
         """Return the names of the properties that must be there."""
         found = self.plain.get("required")

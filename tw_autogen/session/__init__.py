@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tw_autogen.session.markdown_text import answer_markdown
     from tw_autogen.session.mentioned_files import files_not_made
     from tw_autogen.session.notebook import write_notebook
-    from tw_autogen.session.program import Parameter, Program
+    from tw_autogen.session.program import Program
+    from tw_autogen.session.program_parameters import Parameter
     from tw_autogen.session.project import Project, example_files, is_project, read_project
     from tw_autogen.session.request_inputs import FilesWanted, several
     from tw_autogen.session.role_seats import (
@@ -132,7 +133,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "markdown_text": ("answer_markdown",),
             "mentioned_files": ("files_not_made",),
             "notebook": ("write_notebook",),
-            "program": ("Parameter", "Program"),
+            "program": ("Program",),
+            "program_parameters": ("Parameter",),
             "project": ("Project", "example_files", "is_project", "read_project"),
             "request_inputs": ("FilesWanted", "several"),
             "role_seats": (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from tw_autogen.conversation import folders_named, split_suffix
+from tw_autogen.conversation import folders_named, is_document, mentioned, split_suffix
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
@@ -189,7 +189,7 @@ class AnswerFiles:
             )
         return (
             f"Files that a request names to be saved are written to the working folder under their plain names; "
-            f"they are copied to {self.folder} with the answer."
+            f"they are copied to {self.folder} with the answer if they are data, pictures or documents."
         )
 
     def covers(self, path: str) -> bool:
@@ -222,8 +222,9 @@ class AnswerFiles:
             earlier: Files of earlier answers, which are copied if they are named, or were copied and have changed.
 
         Returns:
-            What came of each file that was to be copied.
+            What came of each file that was to be copied, or that the text names although it is no document.
         """
+        artifacts = list(artifacts)
         everything = self._granted or self._out is not None
         places: dict[Path, str] = {}
         for one, always in [*((one, everything) for one in artifacts), *((one, False) for one in earlier)]:
@@ -232,8 +233,13 @@ class AnswerFiles:
                 places[one.path] = place if place and self._out is None else self._earlier_place(one.path)
         stamps = {path: _stamp(path) for path in places}
         fresh = {path: place for path, place in places.items() if self._is_fresh(path, place, stamps[path])}
+        others = {one.path.name: one.path for one in artifacts if one.path not in places}
+        others = {name: path for name, path in others.items() if not is_document(name)}
+        why = f"only data, pictures and documents are copied to {self.folder}; name a folder for all files (--out)"
+        named = sorted(mentioned(others, text))
+        unsaved = [Saved(others[name], None, _obeyed(name) or f"{name}: {why}") for name in named]
         if not fresh:
-            return []
+            return unsaved
         room = _Room(self._limit_mb)
         try:
             with self._open() as target:
@@ -245,8 +251,8 @@ class AnswerFiles:
                         self._emit(FileCopied(str(copied.source), str(made), list(stamp), list(own)))
         except OSError as error:
             why = f"{self._out or self.folder}: {error.strerror or error}"
-            return [Saved(path, None, why) for path in fresh]
-        return saved
+            return [*(Saved(path, None, why) for path in fresh), *unsaved]
+        return [*saved, *unsaved]
 
     def _earlier_place(self, path: Path) -> str:
         """Return the name of a file's copy, below the folder, if it is to lie where an earlier one was written."""
@@ -293,8 +299,8 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
     """
     name = source.name
     parts = PurePosixPath(place).parts
-    if any(part.startswith((".", "-")) or is_protected(part) for part in parts):
-        return Saved(source, None, f"{place}: programs run or obey files of this name, so it is not copied")
+    if obeyed := _obeyed(place):
+        return Saved(source, None, obeyed)
     if visible_line(place) != place:
         return Saved(source, None, f"{visible_line(place)}: its name has signs that can't be seen, so it is not copied")
     if name.casefold().endswith(_MODULES) and _imports_from(target):
@@ -320,6 +326,12 @@ def _saved(source: Path, target: SafeFolder, room: _Room, place: str, done: _Cop
             raise FileExistsError(errno.EEXIST, f"{_MOST_OF_A_NAME - 1} files have this name already", name)
     except OSError as error:
         return Saved(source, None, f"{name}: {error.strerror or error}")
+
+
+def _obeyed(place: str) -> str:
+    """Return why a file is copied nowhere under its name; empty: nothing speaks against the name."""
+    obeyed = any(part.startswith((".", "-")) or is_protected(part) for part in PurePosixPath(place).parts)
+    return f"{place}: programs run or obey files of this name, so it is not copied" if obeyed else ""
 
 
 def _imports_from(target: SafeFolder) -> bool:

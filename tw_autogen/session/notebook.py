@@ -60,8 +60,9 @@ def notebook(events: Iterable[Event] | Path | str, *, below: Path | None = None)
     Returns:
         Markdown cells for each request, its plan, its answer and where the answer's numbers come from; code cells in
         the order in which they ran. Code that failed is kept and tagged `failed`, code that broke a rule and was not
-        run `refused`, code that never came to an end `unfinished`. Pictures that cells made are embedded if they still
-        exist, an SVG written anew by `safe_svg`; other files, and an SVG that could run or load something, are named.
+        run `refused`, code that never came to an end `unfinished`; a check of an answer is words, tagged `check`.
+        Pictures that cells made are embedded if they still exist, an SVG written anew by `safe_svg`; other files, and
+        an SVG that could run or load something, are named.
     """
     if below is None and isinstance(events, Path | str):
         below = Path(events).parent
@@ -176,6 +177,10 @@ class _Notebook:
 
     @take.register(CellStarted)
     def _cell_started(self, event: CellStarted) -> None:
+        if event.check:  # no code cell: "run all" would keep what it changes
+            words = f"**Check of the answer, undone after it ran:**\n\n{fenced(event.code, 'python')}"
+            self._add(nbformat.v4.new_markdown_cell(words, metadata={"tags": ["check"]}))
+            return
         self._running[event.cell] = nbformat.v4.new_code_cell(event.code, execution_count=max(event.cell, 0))
         self._written[event.cell] = []
         self._add(self._running[event.cell])

@@ -4,45 +4,41 @@ from __future__ import annotations
 
 import ast
 import builtins
-import keyword
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionOpened
 from tw_autogen.python_source import parse, python_lines
 from tw_autogen.session.earlier_session import EarlierSession
+from tw_autogen.session.name_flow import (
+    names_stored,
+    variables_changed,
+    variables_made,
+    variables_of_functions,
+    variables_used,
+)
 from tw_autogen.session.notebook import loading_code
+from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
 
-_NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d+)$", re.MULTILINE)
 _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
+_RUNS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?=[^-\s])")
 _MOST_MAGICS = 50
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
-_FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
-_DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
-_WILD = re.compile(r"[*?\[{]")
-_JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
-_GLUED = re.compile(rb"^[\w\x80-\xff]|[\w\x80-\xff]$")
-_MOST_FILES = 1000
-"""Names of given files that are looked for in the questions; the names of more would take long."""
-_NEAR_CHARS = 100
-_SMALL = (0, 1, 2)
-"""Numbers that stand in code for something else than what a question means, such as an axis or a square."""
-_FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
-    *("most", "of", "on", "or", "than", "that", "the", "to", "with"),
-}
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_MODULE_NAMES = frozenset(("__name__", "__file__", "__doc__", "__builtins__"))
 _HEAD = '''"""{about}
 
 Written by tw-autogen from {session}. Run it on new data: python {name}{usage}
 Files that are no parameter are read from the current folder, and its own are written there.
-"""
+{missing}"""
 
-import argparse
-from pathlib import Path
+{future}import argparse
+{imports}from pathlib import Path
 
 parser = argparse.ArgumentParser(description={about!r})
 {arguments}arguments = parser.parse_args()
@@ -61,45 +57,38 @@ def show(*values):
 
 
 '''
-_CHARTS = '''def save_charts(name):
-    """Save the charts that are open, and close them."""
+_CHARTS = '''def noting_saved(savefig):
+    """Return `savefig` so that a figure knows that the code has saved it to a file of its own."""
+
+    def save(figure, *args, **keywords):
+        savefig(figure, *args, **keywords)
+        if not hasattr(args[0] if args else keywords.get("fname"), "write"):
+            figure.is_saved = True
+
+    return save
+
+
+def save_charts(name):
+    """Save the charts that are open and not saved yet, and close them."""
     import matplotlib.pyplot as plt
 
     for number in plt.get_fignums():
-        plt.figure(number).savefig(f"{name}.png" if number == 1 else f"{name}-{number}.png")
+        if not hasattr(figure := plt.figure(number), "is_saved"):
+            figure.savefig(f"{name}.png" if number == 1 else f"{name}-{number}.png")
     plt.close("all")
 
 
+matplotlib.figure.Figure.savefig = noting_saved(matplotlib.figure.Figure.savefig)
+
+
 '''
+_AWAITS = '''def run_async(code, loop=asyncio.new_event_loop()):
+    """Run a cell that awaits something."""
+    asyncio.set_event_loop(loop)
+    loop.run_until_complete(eval(compile(code, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), globals()))
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """What can be changed in a program.
-
-    Args:
-        name: Of the variable in the code: upper case.
-        value: What it was in the session: the path of a file or folder, or a number.
-        about: Where it comes from, in words.
-        brought: A request brought this file; otherwise code alone named it.
-        is_folder: It is the path of a folder that code reads files from.
-    """
-
-    name: str
-    value: str | int | float
-    about: str = ""
-    brought: bool = False
-    is_folder: bool = False
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is the path of a file."""
-        return isinstance(self.value, str) and not self.is_folder
-
-    @property
-    def option(self) -> str:
-        """Its name on a command line."""
-        return self.name.lower().replace("_", "-")
+'''
 
 
 @dataclass(frozen=True)
@@ -110,16 +99,18 @@ class ProgramCell:
         source: Its code, with parameters in the places of their values.
         request: The question for which it ran; empty: the same as for the cell before.
         ran: What came of it; None: the statements before the failure of a cell that failed, which others need.
+        charts: It left charts open, which the kernel saved or closed.
     """
 
     source: str
     request: str
     ran: CellRan | None
+    charts: bool = False
 
 
 @dataclass
 class Program:
-    """The code of a session: cells that ran to their end, in order, without those that failed or were refused.
+    """The code of a session: cells that ran to their end, in order, and what they need of those that failed.
 
     Args:
         session: The session's name.
@@ -128,7 +119,8 @@ class Program:
         parameters: Files that were given, folders that code reads, and numbers that the questions name.
         files: Names of all files that requests brought, also of those that no code names, such as `glob("*.csv")`.
         plugins: Names of the plugins that it calls.
-        left_out: Why cells that ran are not there, a line each.
+        left_out: What ran and is not there, and why, a line each.
+        missing: Names that the code uses and that no cell makes, such as variables that were given.
     """
 
     session: str
@@ -138,6 +130,7 @@ class Program:
     files: list[str] = field(default_factory=list)
     plugins: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Program:
@@ -149,13 +142,16 @@ class Program:
         read = _Reader()
         for event in events:
             read.take(event)
-        made = cls(read.session, read.requests, files=list(read.files), left_out=read.left_out)
+        cells, missing, unsure = _with_needed(read)
+        made = cls(read.session, read.requests, files=list(read.files), left_out=[*read.left_out, *unsure])
+        made.missing = sorted(missing)
         names = {name for _, tree, _, _ in read.cells for name in _names(tree)}
-        found = _Parameters(read.requests, made.files, names, read.folder)
+        found = ParameterFinder(read.requests, made.files, names, read.folder)
         request = ""
-        for code, tree, asked, ran in _with_needed(read):
-            source = _replaced(code, found.places(tree, code))
-            made.cells.append(ProgramCell(source, asked if asked != request else "", ran))
+        for code, tree, asked, ran in cells:
+            source = replaced(code, found.places(tree, code))
+            charts = "savefig" in code or any(str(one.get("path", "")).endswith(".png") for one in ran.artifacts)
+            made.cells.append(ProgramCell(source, asked if asked != request else "", ran if ran.ok else None, charts))
             request = asked
         made.parameters = list(found.known.values())
         made.plugins = [name for name in read.plugins if name in names]
@@ -186,26 +182,36 @@ class Program:
         usage += "".join(f" [--{one.option} N]" for one in self.parameters if not isinstance(one.value, str))
         names = ", ".join(one.name for one in self.parameters)
         values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
+        missing = ", ".join(self.missing)
+        features: set[str] = set()
+        cells = [_Text.of(one, features) for one in self.cells]
+        charts, awaits = any(one.charts for one in self.cells), any(one.awaits for one in cells)
+        imports = ["ast", "asyncio"] * awaits + ["matplotlib.figure"] * charts
         head = _HEAD.format(
             about=about or "Code of a session.",
             session=_in_docstring(self.session) or "a session",
             name=name,
             usage=usage,
+            missing=f"It uses what no cell makes, such as variables that were given: {missing}.\n" if missing else "",
+            future=f"from __future__ import {', '.join(sorted(features))}\n\n" if features else "",
+            imports="".join(f"import {one}\n" for one in imports),
             arguments="".join(map(_argument, self.parameters)),
             assignments=f"{names} = {values}\n" if names else "",
             checks=_checks(paths),
         )
         text = [head, _SHOW]
-        if any(_makes_charts(one) for one in self.cells):
+        if charts:
             text.append(_CHARTS)
+        if awaits:
+            text.append(_AWAITS)
         if any("display(" in one.source for one in self.cells):
             text.append("display = show\n\n")
         if self.plugins:
             text.append(f"{loading_code(self.plugins)}\n\n")
-        for number, cell in enumerate(self.cells, 1):
+        for number, (cell, shown) in enumerate(zip(self.cells, cells, strict=True), 1):
             text += [f"# {visible(line)}\n" for line in cell.request.splitlines()]
-            text.append(f"{_shown(cell.source)}\n")
-            if _makes_charts(cell):
+            text.append(f"{shown.code}\n")
+            if cell.charts:
                 text.append(f'save_charts("chart-{number}")\n')
             text.append("\n")
         text += [f"# Left out: {line}\n" for line in self.left_out]
@@ -214,6 +220,10 @@ class Program:
 
 def _in_docstring(text: str) -> str:
     return visible_line(text).replace("\\", "/").replace('"', "'")
+
+
+_Kept = tuple[str, ast.Module, str, CellRan]
+"""Of a cell: its code, its tree, the question for which it ran, and what came of it."""
 
 
 class _Reader:
@@ -225,7 +235,7 @@ class _Reader:
         self.requests: list[str] = []
         self.files: dict[str, None] = {}
         self.left_out: list[str] = []
-        self.cells: list[tuple[str, ast.Module, str, CellRan]] = []
+        self.cells: list[_Kept] = []
         self._running: dict[int, str] = {}
 
     def take(self, event: Event) -> None:
@@ -235,7 +245,7 @@ class _Reader:
         elif isinstance(event, RoundOpened):
             self.requests.append(event.user_query)
             self.files.update(dict.fromkeys(event.files))
-        elif isinstance(event, CellStarted):
+        elif isinstance(event, CellStarted) and not event.check:
             self._running[event.cell] = event.code
         elif isinstance(event, CellRan) and event.cell in self._running:
             code = _without_magics(self._running.pop(event.cell))
@@ -262,307 +272,132 @@ def _without_magics(code: str) -> str:
             at = (error.lineno or 0) - 1
             if not 0 <= at < len(lines) or lines[at].lstrip()[:1] not in ("%", "!") or lines[at].endswith("\\"):
                 return code
-            lines[at] = f"# {lines[at]}"
+            timed = _RUNS_LINE.match(lines[at])
+            lines[at] = f"{timed[1]}{lines[at][timed.end() :]}" if timed else f"# {lines[at]}"
         except (ValueError, RecursionError):
             return code
     return code
 
 
-def _with_needed(read: _Reader) -> Iterator[tuple[str, ast.Module, str, CellRan | None]]:
-    """Yield the cells that ran, and before them what they need of cells that failed: statements that had run."""
-    known = {*dir(builtins), *read.plugins, "display", "get_ipython"}
-    failed: dict[int, tuple[str, set[str], str]] = {}
-    makers: dict[str, list[int]] = {}
-    """Numbers of the failed cells that give a name its value."""
-    for number, (code, tree, asked, ran) in enumerate(read.cells):
+def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
+    """Return the cells that ran, and what they need of those that failed: statements that had run, in their place.
+
+    Returns:
+        The cells; the names that they use and nothing makes; and what of cells that failed may be missing, a line each.
+    """
+    kept: list[_Kept] = []
+    unsure: list[str] = []
+    imports = [one for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _IMPORTS)]
+    modules = {name for one in imports for name in names_stored(one)}
+    called = {name for _, tree, _, _ in read.cells for name in variables_of_functions(tree)}
+    needed = set(called)
+    for code, tree, asked, ran in reversed(read.cells):
         if not ran.ok:
-            kept, lines = _before_failure(code, tree, ran.error)
-            if kept.body:
-                failed[number] = (lines, _stored(kept), asked)
-                for name in failed[number][1]:
-                    makers.setdefault(name, []).append(number)
-            continue
-        needed = {one for name in _missing(tree, known) for one in makers.pop(name, ())}
-        for one in sorted(needed & failed.keys()):
-            lines, stored, of = failed.pop(one)
-            known |= stored
-            yield f"# Of a cell that failed later:\n{lines}", parse(f"#\n{lines}"), of, None
-        known |= _stored(tree)
-        yield code, tree, asked, ran
+            if ran.undone or ran.state_lost:
+                continue
+            done, code = _before_failure(code, tree, ran.error)
+            if partly := _changed_in_part(tree.body[len(done) :], ran.error, modules) & needed:
+                unsure.append(f"cell {ran.cell}, which failed: it may have changed {', '.join(sorted(partly))}")
+            if not variables_changed(done, modules) & needed:
+                continue
+            code = f"# Of a cell that failed later:\n{code}"
+            tree = parse(code)
+        needed -= variables_made(tree.body) - called
+        needed |= variables_used(tree.body)
+        kept.append((code, tree, asked, ran))
+    stored = {name for _, tree, _, _ in kept for name in names_stored(tree)}
+    known = needed if "*" in stored else {*stored, *dir(builtins), *read.plugins, "display", *_MODULE_NAMES}
+    return kept[::-1], needed - known, unsure[::-1]
 
 
-def _missing(tree: ast.Module, known: set[str]) -> set[str]:
-    """Return names that a cell uses before it makes them; a few too many, such as variables of loops."""
-    missing: set[str] = set()
-    made: set[str] = set()
-    for one in tree.body:
-        own = _stored(one) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else set()
-        used = {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        missing |= {name for name in used if name not in made and name not in own and name not in known}
-        made |= _stored(one)
-    return missing
+def _changed_in_part(left: list[ast.stmt], error: str, modules: set[str]) -> set[str]:
+    """Return the variables that a cell may have changed after the last statement that is known to have ended.
+
+    Args:
+        left: The statements from that which failed on, or all where the failure's place is not known.
+        error: Says the place.
+        modules: Names of what is imported.
+    """
+    if _failed_line(error):
+        left = [one for one in left[:1] if isinstance(one, _BLOCKS)]  # any other has no effect if it fails
+    return variables_changed(left, modules)
 
 
-def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[ast.Module, str]:
-    """Return the statements of a cell that ended before the one that failed; none where that is not known."""
+def _failed_line(error: str) -> int:
+    """Return the line in which a cell failed; 0 where that is not known."""
     found = _FAILED_LINE.findall(error)  # text of an exception may look so as well
-    line = int(found[0]) if len(found) == 1 else 0
+    return int(found[0]) if len(found) == 1 else 0
+
+
+def _before_failure(code: str, tree: ast.Module, error: str) -> tuple[list[ast.stmt], str]:
+    """Return the statements of a cell that ended before the one that failed; none where that is not known."""
+    line = _failed_line(error)
     body = [one for one in tree.body if (one.end_lineno or one.lineno) < line]
     while body and len(body) < len(tree.body) and tree.body[len(body)].lineno <= (body[-1].end_lineno or 0):
         body.pop()  # the next one begins on its line
     last = body[-1].end_lineno if body else 0
-    return ast.Module(body, []), "\n".join(python_lines(code)[:last])
+    return body, "\n".join(python_lines(code)[:last])
 
 
 def _names(tree: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
 
 
-def _stored(tree: ast.AST) -> set[str]:
-    """Return the names that code gives a value, wherever in it."""
-    made = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    for one in ast.walk(tree):
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            made.add(one.name)
-        elif isinstance(one, ast.Import | ast.ImportFrom):
-            made |= {(alias.asname or alias.name).partition(".")[0] for alias in one.names}
-        elif isinstance(one, ast.arg):
-            made.add(one.arg)
-        elif isinstance(one, ast.ExceptHandler) and one.name:
-            made.add(one.name)
-    return made
+@dataclass(frozen=True)
+class _Text:
+    """A cell as it stands in a program.
 
+    Args:
+        code: The text.
+        awaits: It awaits something outside of functions, so that `run_async` runs it.
+    """
 
-_Place = tuple[int, int, int, int, str]
-"""First line and column, last line and column (in bytes), and what stands there instead."""
+    code: str
+    awaits: bool
 
-
-class _Parameters:
-    """Finds the parameters of code: files that were given, folders that it reads, and numbers that a question names."""
-
-    def __init__(self, requests: Sequence[str], files: Sequence[str], taken: set[str], folder: str) -> None:
-        self.known: dict[str | int | float, Parameter] = {}
-        self._files = {spelt: one for one in reversed(files) for spelt in (f"./{one}", one)}
-        self._names = {PurePath(one).name: one for one in reversed(files)}
-        self._folder = folder
-        self._lines: list[bytes] = []
-        self._numbered: dict[str, int] = {}
-        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts"}
-        self._numbers: dict[float, tuple[str, str]] = {}
-        for request in requests:
-            words, question = request, " ".join(request.split())
-            for name in files[:_MOST_FILES]:
-                words = words.replace(PurePath(name).name, " ")
-            for one in _NUMBER.finditer(words):
-                value = float(one[1])
-                around = _word_near(words, one.start(), one.end()), question
-                self._numbers.setdefault(value, around)
-                if one[2]:
-                    self._numbers.setdefault(value / 100, around)
-
-    def places(self, tree: ast.Module, code: str) -> list[_Place]:
-        """Return where parameters stand in a cell, last one first, with the text that stands there instead.
+    @classmethod
+    def of(cls, cell: ProgramCell, features: set[str]) -> _Text:
+        """Return a cell with its last expression printed, as a notebook shows it.
 
         Args:
-            tree: The cell's.
-            code: What the tree was parsed from.
+            cell: The cell.
+            features: Takes those of `from __future__`, which has to stand at the program's beginning.
         """
-        found: list[_Place] = []
-        self._lines = [line.encode() for line in python_lines(code)]
-        self._visit(tree, "", False, found)
-        return sorted(found, reverse=True)
-
-    def _visit(self, node: ast.AST, name: str, reads: bool, found: list[_Place], *, lists: bool = False) -> None:
-        """Look at a node.
-
-        Args:
-            node: The node.
-            name: Of the keyword or variable that takes its value; empty: it has none.
-            reads: It is an argument of a function that reads files.
-            found: Takes the places.
-            lists: It is an argument of a function that reads folders.
-        """
-        if isinstance(node, ast.JoinedStr | ast.Constant):
-            if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
-                text = self._joined(node, reads or lists or bool(name))
-            else:
-                known = self._parameter(node.value, name, reads)
-                text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
-            if text and node.end_lineno is not None and node.end_col_offset is not None:
-                before = self._lines[node.lineno - 1][: node.col_offset]
-                behind = self._lines[node.end_lineno - 1][node.end_col_offset :]
-                if _GLUED.search(before[-1:] + b" " + behind[:1]):  # `return"a.csv"`
-                    text = f"({text})"
-                found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
-            return
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            self._visit(node.left, "", False, found)
-            return
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            self._visit(node.value, node.targets[0].id, False, found)
-            return
-        if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            self._visit(node.func, "", False, found)
-            reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
-            for one in node.args:
-                self._visit(one, "", reads, found, lists=lists)
-            for pair in node.keywords:
-                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
-            return
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # a docstring
-            return
-        for inner in ast.iter_child_nodes(node):
-            self._visit(inner, "", reads, found, lists=lists)
-
-    def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
-        if isinstance(value, str):
-            given = self._files.get(value)
-            if given is None and PurePath(value).is_absolute():
-                given = self._names.get(PurePath(value).name)
-            is_data = reads and PurePath(value).is_absolute() and _DATA.search(value) and not _WILD.search(value)
-            if given is None and is_data and not self._is_own(value):
-                given = value
-            if given is None:
-                return None
-            base = re.sub(r"\W+", "_", PurePath(given).name).strip("_")
-            return self._known(given, base or "file", "a file of the session", brought=given in self._files)
-        if not isinstance(value, int | float) or isinstance(value, bool) or value not in self._numbers:
-            return None
-        if value in _SMALL:
-            return None
-        near, request = self._numbers[value]
-        return self._known(value, name or near or "number", request)
-
-    def _placed(self, value: object, lists: bool) -> str:
-        """Return code for a path: in the session's folder a relative one, below one that is read with its parameter."""
-        if not isinstance(value, str) or (split := self._split(value, lists)) is None:
-            return ""
-        folder, rest = split
-        if folder == self._folder:
-            return repr(rest[1:] or ".")
-        name = self._folder_parameter(folder)
-        return f"({name} + {rest!r})" if rest else name
-
-    def _joined(self, node: ast.JoinedStr, lists: bool) -> str:
-        """Return the code of an f-string that begins with such a path; empty: it does not."""
-        first = node.values[0] if node.values else None
-        code = self._source_of(node)
-        begin = _JOINED.match(code)
-        if begin is None or not isinstance(first, ast.Constant) or len(node.values) == 1:
-            return ""
-        value = str(first.value)
-        split = self._split(f"{value}{{", lists)
-        if split is None or not code.startswith(split[0], begin.end()):
-            return ""
-        rest, left = code[begin.end() + len(split[0]) :], value[len(split[0]) :]
-        parts: list[ast.expr] = [ast.Constant(left[1:])]
-        made = rest[1:]
-        if split[0] != self._folder:
-            name = self._folder_parameter(split[0])
-            parts = [ast.FormattedValue(ast.Name(name, ast.Load()), -1), ast.Constant(left)]
-            made = f"{{{name}}}{rest}"
-        meant = [one for one in parts if not isinstance(one, ast.Constant) or one.value]
-        return begin[0] + made if _is_joined(begin[0] + made, [*meant, *node.values[1:]]) else ""
-
-    def _source_of(self, node: ast.expr) -> str:
-        last = node.end_lineno or node.lineno
-        lines = self._lines[node.lineno - 1 : last]
-        lines[-1:] = [one[: node.end_col_offset] for one in lines[-1:]]
-        lines[:1] = [one[node.col_offset :] for one in lines[:1]]
-        return b"\n".join(lines).decode()
-
-    def _split(self, path: str, lists: bool) -> tuple[str, str] | None:
-        """Split an absolute path behind the session's folder, or behind the one in which its first wildcard lies.
-
-        Args:
-            path: None is returned for any other text.
-            lists: It may name a folder that code reads; otherwise only the session's counts.
-        """
-        if self._is_own(path):
-            return self._folder, path[len(self._folder) :]
-        wild = _WILD.search(path)
-        folder = str(PurePath(f"{path[: wild.start()]}x").parent) if wild else path.rstrip("/")
-        odd = not PurePath(folder).name or folder.startswith("//") or "\n" in folder or _DATA.search(folder)
-        if odd or not lists or not PurePath(folder).is_absolute() or not path.startswith(folder):
-            return None
-        return folder, path[len(folder) :]
-
-    def _is_own(self, path: str) -> bool:
-        """Return whether a path is that of the session's folder, or lies below it."""
-        return bool(self._folder) and (
-            path == self._folder or path.startswith((f"{self._folder}/", f"{self._folder}\\"))
-        )
-
-    def _folder_parameter(self, folder: str) -> str:
-        base = re.sub(r"\W+", "_", PurePath(folder).name).strip("_") or "folder"
-        return self._known(folder, base, "a folder that is read", is_folder=True).name
-
-    def _known(
-        self, value: str | int | float, base: str, about: str, *, brought: bool = False, is_folder: bool = False
-    ) -> Parameter:
-        if value not in self.known:
-            plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
-            name, number = plain, self._numbered.get(plain, 2)
-            while name in self._taken or keyword.iskeyword(name):
-                name, number = f"{plain}_{number}", number + 1
-            self._numbered[plain] = number
-            self._taken.add(name)
-            self.known[value] = Parameter(name, value, about, brought, is_folder)
-        return self.known[value]
+        source, tree = cell.source, parse(cell.source)
+        places: list[Place] = []
+        for one in tree.body:
+            future = isinstance(one, ast.ImportFrom) and one.module == "__future__"
+            if isinstance(one, ast.ImportFrom) and future:
+                features.update(alias.name for alias in one.names)
+            if future or isinstance(one, ast.Global):  # which would have to stand before the cells that use its names
+                places.append((*_place(one), "pass"))
+        last = tree.body[-1] if tree.body else None
+        if isinstance(last, ast.Expr) and cell.ran is not None and not source.rstrip().endswith(";"):
+            value = last.value
+            prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display", "show")
+            if not prints:
+                text = ast.get_source_segment(source, last) or ast.unparse(last)
+                places.append((*_place(last), f"show({text})"))
+        code = replaced(source, places[::-1]).rstrip("\n")
+        if not _awaits(tree):
+            return cls(code, False)
+        quoted = f"r'''\n{code}\n'''" if "'''" not in code else repr(code)
+        return cls(f"run_async({quoted})", True)
 
 
-def _is_joined(code: str, values: list[ast.expr]) -> bool:
-    """Return whether code is an f-string of these parts and nothing else: text was cut, in which quotes may stand."""
-    try:
-        tree = parse(f"({code}\n)")
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    meant = ast.Module([ast.Expr(ast.JoinedStr(values))], [])
-    return ast.dump(tree) == ast.dump(meant)
+def _place(one: ast.stmt) -> tuple[int, int, int, int]:
+    return one.lineno, one.col_offset, one.end_lineno or one.lineno, one.end_col_offset or one.col_offset
 
 
-def _lists(function: ast.expr, called: str) -> bool:
-    """Return whether a function reads folders: of `join` the one of `os.path`."""
-    if called == "join":
-        owner = getattr(function, "value", None)
-        return "path" in (getattr(owner, "attr", ""), getattr(owner, "id", ""))
-    return bool(_FOLDERS.match(called))
-
-
-def _word_near(words: str, start: int, end: int) -> str:
-    """Return the word before a number of a question, else the one after it; empty if neither says anything."""
-    before = _WORD.findall(words[max(0, start - _NEAR_CHARS) : start])[-1:]
-    after = _WORD.findall(words[end : end + _NEAR_CHARS])[:1]
-    return next((one for one in (*before, *after) if one.lower() not in _FILLERS and one.isascii()), "")
-
-
-def _replaced(code: str, places: Sequence[_Place]) -> str:
-    """Return code with other text in some places, which are given last one first."""
-    lines = [line.encode() for line in python_lines(code)]
-    for first, start, last, end, text in places:
-        lines[first - 1 : last] = [lines[first - 1][:start] + text.encode() + lines[last - 1][end:]]
-    return b"\n".join(lines).decode()
-
-
-def _shown(source: str) -> str:
-    """Return a cell's code with its last expression printed, as a notebook shows it."""
-    tree = parse(source)
-    last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr) or source.rstrip().endswith(";"):
-        return source.rstrip("\n")
-    value = last.value
-    prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display", "show")
-    if prints or last.end_lineno is None or last.end_col_offset is None:
-        return source.rstrip("\n")
-    text = ast.get_source_segment(source, last) or ast.unparse(last)
-    return _replaced(source, [(last.lineno, last.col_offset, last.end_lineno, last.end_col_offset, f"show({text})")])
-
-
-def _makes_charts(cell: ProgramCell) -> bool:
-    """Return whether a cell left a chart open, which the kernel saved for it."""
-    images = cell.ran is not None and any(str(one.get("path", "")).endswith(".png") for one in cell.ran.artifacts)
-    return images and "savefig" not in cell.source
+def _awaits(tree: ast.Module) -> bool:
+    """Return whether code awaits something outside of functions."""
+    left: list[ast.AST] = [tree]
+    for node in left:  # grows
+        if isinstance(node, ast.Await | ast.AsyncFor | ast.AsyncWith) or getattr(node, "is_async", False):
+            return True
+        if not isinstance(node, _FUNCTIONS):
+            left += ast.iter_child_nodes(node)
+    return False
 
 
 def _checks(paths: Sequence[Parameter]) -> str:

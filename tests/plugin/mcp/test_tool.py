@@ -3,12 +3,14 @@
 import base64
 import builtins
 import datetime
+import decimal
 import keyword
 
 import pandas as pd
 import pytest
 
 from tw_autogen.kernel.guest import PluginContext
+from tw_autogen.plugin.host_plugin import HostPlugin
 from tw_autogen.plugin.mcp.python_names import tool_names
 from tw_autogen.plugin.mcp.tool import tool_spec
 from tw_autogen.plugin.schema_types import Schema
@@ -92,6 +94,28 @@ def test_a_call_that_cannot_be_right_is_refused_before_the_server_is_asked(tmp_p
         function(town="Rome")
 
 
+ARGUMENTS = {
+    "any names": ({"type": "object", "additionalProperties": {"type": "string"}}, {"city": "Bonn", "from": 1}),
+    "one of two sets": (
+        {"oneOf": [{"properties": {"city": {}}, "required": ["city"]}, {"properties": {"zip": {}, "city": {}}}]},
+        {"city": "Bonn", "zip": 53111},
+    ),
+    "a name of Python's own": ({"properties": {"self": {"type": "boolean"}}}, {"self": True}),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_arguments_reach_a_tool_whose_schema_does_not_list_them_or_names_them_oddly(tmp_path, case):
+    schema, given = ARGUMENTS[case]
+    sent = {}
+    made = spec(schema, lambda arguments, tell: sent.update(arguments) or {})
+
+    HostPlugin(made, folder=tmp_path)(**given)
+
+    assert sent == given
+    assert ("It takes other keyword arguments, too." in made.stub()) is (case == "any names")
+
+
 def test_names_of_two_servers_of_other_plugins_and_of_python_are_kept_apart():
     tools = [("a", "search"), ("b", "search"), ("a", "open"), ("my files", "read-it"), ("a", "taken"), ("a", "lambda")]
 
@@ -119,11 +143,15 @@ def test_values_of_pandas_and_dates_travel_as_json(tmp_path):
     function = spec({"properties": dict.fromkeys(names, {})}, call).connect(PluginContext(tmp_path))
 
     table = pd.DataFrame({"x": [1.5, None], "t": pd.to_datetime(["2026-01-01", None])})
+    table["p"] = [0.1234567890123456, 1.2e-17]
+    table["n"], table["d"] = pd.array([1, None]), [decimal.Decimal("1.5"), None]
     function(table, datetime.date(2026, 1, 2), pd.NA, float("nan"), (1, pd.Series([1, 2])))
 
     assert sent["rows"][0]["x"] == 1.5
     assert sent["rows"][0]["t"].startswith("2026-01-01T00:00:00")
-    assert sent["rows"][1] == {"x": None, "t": None}
+    assert sent["rows"][0]["p"] == 0.1234567890123456
+    assert sent["rows"][0]["d"] == 1.5
+    assert sent["rows"][1] == {"x": None, "t": None, "p": 1.2e-17, "n": None, "d": None}
     assert (sent["when"], sent["none"], sent["mean"], sent["pair"]) == ("2026-01-02", None, None, [1, [1, 2]])
     with pytest.raises(TypeError, match="a value of type object has no form in JSON"):
         function(object())

@@ -20,7 +20,7 @@ from tw_autogen import bounded_json
 from tw_autogen.closing import Closing
 from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
-from tw_autogen.hosts.agent_files import table_words
+from tw_autogen.hosts.agent_files import table_csv, table_words
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.hosts.worker_threads import on_thread
@@ -328,7 +328,7 @@ class PluginTools(Closing):
     def _worded(self, name: str, value: Any) -> str:
         if isinstance(value, pd.DataFrame | pd.Series):
             table = value if isinstance(value, pd.DataFrame) else value.to_frame()
-            path = self._saved(f"{name}.csv", table.to_csv(index=False))
+            path = self._saved(f"{name}.csv", table_csv(table))
             return f"A table in {path.name}: {table_words(table)}"
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) <= self._chars:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import inspect
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -42,7 +42,7 @@ def tool_spec(
     takes = Schema(tool.get("inputSchema") or {})
     names = _parameter_names(takes)
     needed = takes.required()
-    parameters = tuple(_parameter(each, own, names[own], own in needed) for own, each in takes.fields().items())
+    parameters = tuple(_parameter(each, own, names[own], own in needed) for own, each in takes.all_fields().items())
     gives = Schema(tool.get("outputSchema") or {})
     wrapped = set(gives.fields()) == {"result"}
     if wrapped:
@@ -53,6 +53,8 @@ def tool_spec(
     if name != tool["name"]:
         said[0] += "" if said[0].endswith((".", "!", "?", "…")) else "."
         said.append(f"The MCP server {server} calls it {_cut(repr(tool['name']), _ABOUT_CHARS)}.")
+    if takes.takes_more:
+        said.append("It takes other keyword arguments, too.")
     result = Parameter("result", gives.type(), description=_cut(gives.about(), _ABOUT_CHARS))
     text = Parameter("text", "str", description="the tool's words; pictures and files are saved, and named in it")
     spec = PluginSpec(
@@ -64,7 +66,7 @@ def tool_spec(
         seconds=seconds,
     )
     own = {ours: theirs for theirs, ours in names.items()}
-    return replace(spec, connect=lambda context: _Tool(spec, own, call, context, wrapped, gate))
+    return replace(spec, connect=lambda context: _Tool(spec, own, takes.takes_more, call, context, wrapped, gate))
 
 
 def jsonable(value: Any) -> Any:
@@ -82,11 +84,18 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(one) for one in value]
     kind = type(value).__name__
-    if kind in ("DataFrame", "Series"):
-        orient = {"orient": "records"} if kind == "DataFrame" else {"orient": "values"}
-        return json.loads(value.to_json(date_format="iso", date_unit="us", **orient))
+    if kind == "DataFrame":
+        if not value.columns.is_unique:
+            raise TypeError("columns of a table that have the same name have no form in JSON")
+        return [jsonable(row) for row in value.to_dict("records")]
+    if kind in ("Series", "ndarray"):
+        return jsonable(value.tolist())
     if kind in ("NAType", "NaTType"):
         return None
+    if isinstance(value, decimal.Decimal):
+        return jsonable(float(value))
+    if kind in ("Period", "Interval", "UUID"):
+        return str(value)
     if isinstance(value, datetime.date | datetime.time) or kind == "Timedelta":
         return value.isoformat()
     raise TypeError(f"a value of type {kind} has no form in JSON; pass text, numbers, lists, dictionaries or tables")
@@ -99,6 +108,7 @@ class _Tool:
         self,
         spec: PluginSpec,
         own: Mapping[str, str],
+        more: bool,
         call: Call,
         context: PluginContext,
         wrapped: bool,
@@ -107,6 +117,7 @@ class _Tool:
         self.__name__, self.__doc__ = spec.name, spec.description
         self._name = spec.name
         self._own = own
+        self._more = more
         self._call = call
         self._context = context
         self._wrapped = wrapped
@@ -116,7 +127,8 @@ class _Tool:
         self._needed = [one.name for one in spec.parameters if one.required]
         self._signature = inspect.Signature(some)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        others = {name: kwargs.pop(name) for name in [*kwargs] if self._more and name not in self._own}
         try:
             given = self._signature.bind_partial(*args, **kwargs).arguments
         except TypeError as error:
@@ -124,7 +136,7 @@ class _Tool:
         missing = [one for one in self._needed if one not in given]
         if missing:
             raise TypeError(f"{self._name}: missing {', '.join(missing)}")
-        arguments = {self._own[name]: jsonable(value) for name, value in given.items()}
+        arguments = {self._own.get(name, name): jsonable(value) for name, value in {**given, **others}.items()}
         came = self._answer(arguments)
         return read_result(came, name=self._name, context=self._context, wrapped=self._wrapped)
 
@@ -158,7 +170,7 @@ class _Tool:
 
 def _parameter_names(takes: Schema) -> dict[str, str]:
     names = Names()
-    return {own: names.give(identifier(own, "argument")) for own in takes.fields()}
+    return {own: names.give(identifier(own, "argument")) for own in takes.all_fields()}
 
 
 def _parameter(schema: Schema, own: str, name: str, required: bool) -> Parameter:

@@ -1,0 +1,159 @@
+"""Which variables the statements of a cell use, make and change, as far as their text says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+_EVALUATED_FIRST = ("decorator_list", "defaults", "kw_defaults", "generators", "iter", "value")
+"""Fields of nodes that run before those that stand before them in the tree."""
+_CHANGES_OWNER = re.compile(r"(pop|popitem|popleft|setdefault)$")
+_CHANGES_ARGUMENT = re.compile(r"(shuffle|heappush|heappop|heapify|insort\w*|fill_diagonal|copyto|put|place)$")
+_SHOWS = re.compile(r"(print|display|show|info|head|tail|describe|sample|plot|hist|boxplot|value_counts|to_\w+|keys)$")
+"""Functions whose result is thrown away because they are to show something, or write a file."""
+
+
+def names_stored(tree: ast.AST) -> set[str]:
+    """Return the names that code gives a value, wherever in it.
+
+    Args:
+        tree: Of the code.
+    """
+    return {name for one in ast.walk(tree) for name in _stored_by(one)}
+
+
+def variables_made(statements: Iterable[ast.stmt]) -> set[str]:
+    """Return the variables that have a value of these statements when they have run: not those of a branch or loop.
+
+    Args:
+        statements: One after the other.
+    """
+    found: set[str] = set()
+    for one in statements:
+        if isinstance(one, ast.Assign):
+            found |= {name for target in one.targets for name in names_stored(target)}
+        elif isinstance(one, ast.AnnAssign) and one.value is not None:
+            found |= names_stored(one.target)
+        elif isinstance(one, ast.With | ast.AsyncWith):
+            found |= {name for item in one.items if item.optional_vars for name in names_stored(item.optional_vars)}
+            found |= variables_made(one.body)
+        else:  # a function, a class, an import
+            found.update(_stored_by(one))
+    return found
+
+
+def variables_used(statements: Iterable[ast.stmt]) -> set[str]:
+    """Return the variables that statements use before they make them; a few too many, such as those of a lambda.
+
+    Args:
+        statements: One after the other.
+    """
+    found: set[str] = set()
+    before: set[str] = set()
+    for one in statements:
+        here: set[str] = set()
+        for node in _in_order(one):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store) and node.id not in here:
+                found |= {node.id} - before
+            here.update(_stored_by(node))
+        before |= variables_made([one])
+    return found
+
+
+def variables_of_functions(tree: ast.AST) -> set[str]:
+    """Return the variables that functions look up when they are called, which may be in a later cell.
+
+    Args:
+        tree: Of the cell with the functions.
+    """
+    found: set[str] = set()
+    for one in ast.walk(tree):
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            found |= {node.id for node in ast.walk(one) if isinstance(node, ast.Name)} - names_stored(one)
+    return found
+
+
+def variables_changed(statements: Iterable[ast.stmt], modules: set[str]) -> set[str]:
+    """Return the variables that statements make, or whose value they change in place.
+
+    Args:
+        statements: One after the other.
+        modules: Names of what is imported: a call of a module's function is no change of it.
+    """
+    found: set[str] = set()
+    for one in statements:
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(one.name)
+            continue
+        for node in ast.walk(one):
+            found.update(_stored_by(node))
+            if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                found.add(_root(node))
+            elif isinstance(node, ast.Call):
+                found |= _changed_by_call(node, alone=False) - modules
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                found |= _changed_by_call(node.value, alone=True) - modules
+    return found - {""}
+
+
+def _changed_by_call(call: ast.Call, *, alone: bool) -> set[str]:
+    """Return the variables that a call may change.
+
+    Args:
+        call: The call.
+        alone: Its result is thrown away.
+    """
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    acts = alone and not _SHOWS.match(name)
+    found: set[str] = set()
+    if isinstance(function, ast.Attribute):
+        in_place = any(one.arg == "inplace" for one in call.keywords)
+        if acts or in_place or _CHANGES_OWNER.match(name):
+            found.add(_root(function))
+    if (acts and isinstance(function, ast.Name)) or _CHANGES_ARGUMENT.match(name):
+        found |= {_root(one) for one in call.args}
+    return found
+
+
+def _root(node: ast.AST) -> str:
+    """Return the variable at which `a.b[0].c()` begins; empty: at none."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _stored_by(node: ast.AST) -> Iterator[str]:
+    """Yield the names to which one node gives a value."""
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Store):
+            yield node.id
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.MatchMapping):
+        yield node.rest or ""
+    elif isinstance(node, _NAMED) and node.name:
+        yield node.name
+
+
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
+
+
+def _in_order(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement about as they run: what is assigned before the name that it gets."""
+    left: list[ast.AST] = [statement]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield ast.Name(node.target.id, ast.Load())
+        yield node
+        first = [name for name in _EVALUATED_FIRST if name in node._fields]
+        names = [*first, *(name for name in node._fields if name not in first)]
+        left += reversed([one for name in names for one in _nodes(getattr(node, name, None))])
+
+
+def _nodes(value: object) -> list[ast.AST]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.AST)]

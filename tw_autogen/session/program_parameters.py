@@ -1,0 +1,276 @@
+"""What can be changed in a program that a session becomes: files, folders and numbers, and where they stand in code."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tw_autogen.python_source import parse, python_lines
+
+_NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
+_FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
+_DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
+_WILD = re.compile(r"[*?\[{]")
+_JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
+_GLUED = re.compile(rb"^[\w\x80-\xff]|[\w\x80-\xff]$")
+_MOST_FILES = 1000
+"""Names of given files that are looked for in the questions; the names of more would take long."""
+_NEAR_CHARS = 100
+_SMALL = (0, 1, 2)
+"""Numbers that stand in code for something else than what a question means, such as an axis or a square."""
+_FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
+    *("most", "of", "on", "or", "than", "that", "the", "to", "with"),
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What can be changed in a program.
+
+    Args:
+        name: Of the variable in the code: upper case.
+        value: What it was in the session: the path of a file or folder, or a number.
+        about: Where it comes from, in words.
+        brought: A request brought this file; otherwise code alone named it.
+        is_folder: It is the path of a folder that code reads files from.
+    """
+
+    name: str
+    value: str | int | float
+    about: str = ""
+    brought: bool = False
+    is_folder: bool = False
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is the path of a file."""
+        return isinstance(self.value, str) and not self.is_folder
+
+    @property
+    def option(self) -> str:
+        """Its name on a command line."""
+        return self.name.lower().replace("_", "-")
+
+
+Place = tuple[int, int, int, int, str]
+"""First line and column, last line and column (in bytes), and what stands there instead."""
+
+
+class ParameterFinder:
+    """Finds the parameters of code: files that were given, folders that it reads, and numbers that a question names."""
+
+    def __init__(self, requests: Sequence[str], files: Sequence[str], taken: set[str], folder: str) -> None:
+        self.known: dict[str | int | float, Parameter] = {}
+        self._files = {spelt: one for one in reversed(files) for spelt in (f"./{one}", one)}
+        self._names = {PurePath(one).name: one for one in reversed(files)}
+        self._folder = folder
+        self._lines: list[bytes] = []
+        self._numbered: dict[str, int] = {}
+        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts", "run_async"}
+        self._numbers: dict[float, tuple[str, str]] = {}
+        for request in requests:
+            words, question = request, " ".join(request.split())
+            for name in files[:_MOST_FILES]:
+                words = words.replace(PurePath(name).name, " ")
+            for one in _NUMBER.finditer(words):
+                value = float(one[1])
+                around = _word_near(words, one.start(), one.end()), question
+                self._numbers.setdefault(value, around)
+                if one[2]:
+                    self._numbers.setdefault(value / 100, around)
+
+    def places(self, tree: ast.Module, code: str) -> list[Place]:
+        """Return where parameters stand in a cell, last one first, with the text that stands there instead.
+
+        Args:
+            tree: The cell's.
+            code: What the tree was parsed from.
+        """
+        found: list[Place] = []
+        self._lines = [line.encode() for line in python_lines(code)]
+        self._visit(tree, "", False, found)
+        return sorted(found, reverse=True)
+
+    def _visit(self, node: ast.AST, name: str, reads: bool, found: list[Place], *, lists: bool = False) -> None:
+        """Look at a node.
+
+        Args:
+            node: The node.
+            name: Of the keyword or variable that takes its value; empty: it has none.
+            reads: It is an argument of a function that reads files.
+            found: Takes the places.
+            lists: It is an argument of a function that reads folders.
+        """
+        if isinstance(node, ast.JoinedStr | ast.Constant):
+            if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
+                text = self._joined(node, reads or lists or bool(name))
+            else:
+                known = self._parameter(node.value, name, reads)
+                text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
+            if text and node.end_lineno is not None and node.end_col_offset is not None:
+                before = self._lines[node.lineno - 1][: node.col_offset]
+                behind = self._lines[node.end_lineno - 1][node.end_col_offset :]
+                if _GLUED.search(before[-1:] + b" " + behind[:1]):  # `return"a.csv"`
+                    text = f"({text})"
+                found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
+            return
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            self._visit(node.left, "", False, found)
+            return
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            self._visit(node.value, node.targets[0].id, False, found)
+            return
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            self._visit(node.func, "", False, found)
+            reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
+            for one in node.args:
+                self._visit(one, "", reads, found, lists=lists)
+            for pair in node.keywords:
+                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
+            return
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or isinstance(node, ast.pattern):  # a name in a pattern would match everything
+            return
+        for inner in ast.iter_child_nodes(node):
+            self._visit(inner, "", reads, found, lists=lists)
+
+    def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
+        if isinstance(value, str):
+            given = self._files.get(value)
+            if given is None and PurePath(value).is_absolute():
+                given = self._names.get(PurePath(value).name)
+            is_data = reads and PurePath(value).is_absolute() and _DATA.search(value) and not _WILD.search(value)
+            if given is None and is_data and not self._is_own(value):
+                given = value
+            if given is None:
+                return None
+            base = re.sub(r"\W+", "_", PurePath(given).name).strip("_")
+            return self._known(given, base or "file", "a file of the session", brought=given in self._files)
+        if not isinstance(value, int | float) or isinstance(value, bool) or value not in self._numbers:
+            return None
+        if value in _SMALL:
+            return None
+        near, request = self._numbers[value]
+        return self._known(value, name or near or "number", request)
+
+    def _placed(self, value: object, lists: bool) -> str:
+        """Return code for a path: in the session's folder a relative one, below one that is read with its parameter."""
+        if not isinstance(value, str) or (split := self._split(value, lists)) is None:
+            return ""
+        folder, rest = split
+        if folder == self._folder:
+            return repr(rest[1:] or ".")
+        name = self._folder_parameter(folder)
+        return f"({name} + {rest!r})" if rest else name
+
+    def _joined(self, node: ast.JoinedStr, lists: bool) -> str:
+        """Return the code of an f-string that begins with such a path; empty: it does not."""
+        first = node.values[0] if node.values else None
+        code = self._source_of(node)
+        begin = _JOINED.match(code)
+        if begin is None or not isinstance(first, ast.Constant) or len(node.values) == 1:
+            return ""
+        value = str(first.value)
+        split = self._split(f"{value}{{", lists)
+        if split is None or not code.startswith(split[0], begin.end()):
+            return ""
+        rest, left = code[begin.end() + len(split[0]) :], value[len(split[0]) :]
+        parts: list[ast.expr] = [ast.Constant(left[1:])]
+        made = rest[1:]
+        if split[0] != self._folder:
+            name = self._folder_parameter(split[0])
+            parts = [ast.FormattedValue(ast.Name(name, ast.Load()), -1), ast.Constant(left)]
+            made = f"{{{name}}}{rest}"
+        meant = [one for one in parts if not isinstance(one, ast.Constant) or one.value]
+        return begin[0] + made if _is_joined(begin[0] + made, [*meant, *node.values[1:]]) else ""
+
+    def _source_of(self, node: ast.expr) -> str:
+        last = node.end_lineno or node.lineno
+        lines = self._lines[node.lineno - 1 : last]
+        lines[-1:] = [one[: node.end_col_offset] for one in lines[-1:]]
+        lines[:1] = [one[node.col_offset :] for one in lines[:1]]
+        return b"\n".join(lines).decode()
+
+    def _split(self, path: str, lists: bool) -> tuple[str, str] | None:
+        """Split an absolute path behind the session's folder, or behind the one in which its first wildcard lies.
+
+        Args:
+            path: None is returned for any other text.
+            lists: It may name a folder that code reads; otherwise only the session's counts.
+        """
+        if self._is_own(path):
+            return self._folder, path[len(self._folder) :]
+        wild = _WILD.search(path)
+        folder = str(PurePath(f"{path[: wild.start()]}x").parent) if wild else path.rstrip("/")
+        odd = not PurePath(folder).name or folder.startswith("//") or "\n" in folder or _DATA.search(folder)
+        if odd or not lists or not PurePath(folder).is_absolute() or not path.startswith(folder):
+            return None
+        return folder, path[len(folder) :]
+
+    def _is_own(self, path: str) -> bool:
+        """Return whether a path is that of the session's folder, or lies below it."""
+        return bool(self._folder) and (
+            path == self._folder or path.startswith((f"{self._folder}/", f"{self._folder}\\"))
+        )
+
+    def _folder_parameter(self, folder: str) -> str:
+        base = re.sub(r"\W+", "_", PurePath(folder).name).strip("_") or "folder"
+        return self._known(folder, base, "a folder that is read", is_folder=True).name
+
+    def _known(
+        self, value: str | int | float, base: str, about: str, *, brought: bool = False, is_folder: bool = False
+    ) -> Parameter:
+        if value not in self.known:
+            plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
+            name, number = plain, self._numbered.get(plain, 2)
+            while name in self._taken or keyword.iskeyword(name):
+                name, number = f"{plain}_{number}", number + 1
+            self._numbered[plain] = number
+            self._taken.add(name)
+            self.known[value] = Parameter(name, value, about, brought, is_folder)
+        return self.known[value]
+
+
+def _is_joined(code: str, values: list[ast.expr]) -> bool:
+    """Return whether code is an f-string of these parts and nothing else: text was cut, in which quotes may stand."""
+    try:
+        tree = parse(f"({code}\n)")
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    meant = ast.Module([ast.Expr(ast.JoinedStr(values))], [])
+    return ast.dump(tree) == ast.dump(meant)
+
+
+def _lists(function: ast.expr, called: str) -> bool:
+    """Return whether a function reads folders: of `join` the one of `os.path`."""
+    if called == "join":
+        owner = getattr(function, "value", None)
+        return "path" in (getattr(owner, "attr", ""), getattr(owner, "id", ""))
+    return bool(_FOLDERS.match(called))
+
+
+def _word_near(words: str, start: int, end: int) -> str:
+    """Return the word before a number of a question, else the one after it; empty if neither says anything."""
+    before = _WORD.findall(words[max(0, start - _NEAR_CHARS) : start])[-1:]
+    after = _WORD.findall(words[end : end + _NEAR_CHARS])[:1]
+    return next((one for one in (*before, *after) if one.lower() not in _FILLERS and one.isascii()), "")
+
+
+def replaced(code: str, places: Sequence[Place]) -> str:
+    """Return code with other text in some places.
+
+    Args:
+        code: The code.
+        places: Last one first.
+    """
+    lines = [line.encode() for line in python_lines(code)]
+    for first, start, last, end, text in places:
+        lines[first - 1 : last] = [lines[first - 1][:start] + text.encode() + lines[last - 1][end:]]
+    return b"\n".join(lines).decode()
