@@ -26,7 +26,6 @@ from .csv_dialect import (
     TextStart,
     as_lines,
     find_separator,
-    lines_above_header,
     read_start,
     table_separator,
 )
@@ -34,6 +33,7 @@ from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_blocks import find_blocks, find_side_blocks
+from .table_bounds import is_hash_header, lines_above_header
 from .text_encoding import GUESSED, LATIN, latin_encodings
 from .text_outline import text_lines
 from .text_table import (
@@ -427,12 +427,13 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
 
 def _describe_table(database: sqlite3.Connection, table: str, kind: str) -> tuple[str, list[str], list[Column]]:
     quoted = '"' + table.replace('"', '""') + '"'
-    kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_info({quoted})")}
+    kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_xinfo({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
     ((count,),) = database.execute(f"SELECT count(*) FROM {quoted}")
     most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(kinds))))
-    rows = [list(row) for row in database.execute(f"SELECT * FROM {quoted} LIMIT {most}")]
-    headline, lines, tables = _typed(table, list(kinds), rows, kinds, count)
+    cursor = database.execute(f"SELECT * FROM {quoted} LIMIT {most}")
+    names = [str(one[0]) for one in cursor.description]
+    headline, lines, tables = _typed(table, names, [list(row) for row in cursor], kinds, count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -460,6 +461,7 @@ def _describe_data(path: str, name: str, terms: Collection[str]) -> Description:
     plain = _plain_lines(start)
     above = next((at for at, line in enumerate(plain) if line.strip() and not line.startswith("#")), 0)
     if separator := table_separator(plain[above:]):
+        above -= bool(above) and is_hash_header(plain[above - 1], plain[above:], separator)
         return _describe_rows(start, name, above, separator)
     return _describe_text(path, name, terms)
 

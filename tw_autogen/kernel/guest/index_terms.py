@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .column_profile import profile_columns
-from .csv_dialect import COMPRESSED, find_separator, lines_above_header, opened, parse_rows
+from .csv_dialect import COMPRESSED, find_separator, opened, parse_rows
+from .table_bounds import lines_above_header
 from .text_encoding import find_encoding
 
 _START_BYTES, _PIECE_BYTES = 16_000, 4_000

@@ -13,15 +13,13 @@ from .csv_dialect import (
     TextStart,
     as_lines,
     code_columns,
-    has_names,
-    is_units_row,
     number_signs,
     pandas_names,
     parse_rows,
     parse_table,
-    rows_of_table,
 )
 from .table_blocks import Block, find_blocks, find_side_blocks
+from .table_bounds import has_names, is_units_row, rows_of_table
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
@@ -212,7 +210,7 @@ def _parsed_rows(
     """
     rows, quoting = parse_table(lines, separator)
     share = len(rows) / len(lines)
-    if sampled and sum(line.count('"') for line in lines) % 2:
+    if sampled and "quoting" not in quoting and sum(line.count('"') for line in lines) % 2:
         rows.pop()  # cut within a value
     del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if not rows:
@@ -242,7 +240,7 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
         separator: Between values.
     """
     alone = bool(rows) and line.count('"') % 2 == 0 and parse_rows([line], separator) == [rows[0]]
-    if not alone or not is_units_row(rows, missing=MISSING):
+    if not alone or not is_units_row(rows, missing=MISSING, words=header.count("") >= _LEAST_GAPS):
         return ""
     if header.count("") < _LEAST_GAPS:
         return "units"
