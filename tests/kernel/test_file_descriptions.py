@@ -502,6 +502,16 @@ TABLE = {  # fmt: off
     "a separator that Excel is told": (
         "a.csv", "sep=;\nname;n\na;1,5\nb;2,5\n", ["2 rows x 2 columns, header in line 2", "sep=';'", "skiprows=1"], [],
     ),
+    "times with points": ("a.csv", "t;n\n18.00.00;1\n19.30.00;2\n09.05.10;3\n", ["'t': text"], ["date text"]),
+    "times with points and no zeros": ("a.csv", "t;n\n18.30.15;1\n19.40.20;2\n", ["'t': text"], ["date text"]),
+    "fractions": ("a.csv", "t,n\n1/2,1\n5/8,2\n", ["'t': text"], ["unit"]),
+    "points that may stand between thousands": (
+        "a.csv", "town;n;m\nA;45.173;1.5\nB;331.885;2.125\nC;284;3.111\n",
+        ["points in 'n' may stand between thousands, which is not certain"], ["'m' may"],
+    ),
+    "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
+    "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
+                      ["nan"]),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -754,6 +764,40 @@ def test_cells_of_a_workbook_are_told_as_pandas_reads_them(tmp_path):
     assert "'mixed': date" not in told
     assert read["day"].dtype.kind == "M"
     assert read["share"].isna().sum() == 1
+
+
+def test_formulas_without_values_and_names_that_are_no_texts_are_named(tmp_path):
+    rows = [["land", 2020, datetime.datetime(2024, 1, 1), "sum"], ["A", 1, 3, "=B2+C2"], ["B", 2, 4, "=B3+C3"]]
+    workbook(tmp_path / "a.xlsx", rows)
+
+    told, read = describe(tmp_path, "a.xlsx")[0]["a.xlsx"], pd.read_excel(tmp_path / "a.xlsx")
+
+    assert "sheet 'Sheet': 2 cells hold formulas without values, which pandas reads as nan" in told
+    assert "names that are no texts, but numbers or dates: 2020, datetime.datetime(2024, 1, 1, 0, 0)" in told
+    assert list(read)[1:3] == [2020, datetime.datetime(2024, 1, 1)]
+    assert read["sum"].isna().all()
+
+
+def test_values_of_bytes_are_told_apart(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE t (a BLOB, b BLOB)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", [(bytes([at]) * 16, b"x") for at in range(20)])
+        database.commit()
+
+    told = describe(tmp_path, "a.db")[0]["a.db"]
+
+    assert "'a': BLOB, all different, e.g. '<16 bytes, SHA-1 " in told
+    assert "'b': BLOB, always '<1 bytes" in told
+
+
+def test_of_more_than_100000_values_of_json_the_first_are_judged(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([{"id": at} for at in range(100_001)]), encoding="utf-8")
+    (tmp_path / "b.json").write_text(json.dumps({"a": list(range(100_001))}), encoding="utf-8")
+
+    told = describe(tmp_path, "a.json", "b.json")[0]
+
+    assert "list of 100001 objects, judged by the first 100000" in told["a.json"]
+    assert "list of int, 100001 items, judged by the first 100000, 0 … 99999" in told["b.json"]
 
 
 def test_the_size_that_a_workbook_says_of_itself_is_not_believed(tmp_path):
