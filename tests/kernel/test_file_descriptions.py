@@ -440,6 +440,10 @@ TABLE = {  # fmt: off
         "a.csv", "name;zip;town;mail\n" + "A;50001;Ulm;a@x\n" * 9 + ";;;\nB;50002;;\n" + "C;50003;Ulm;c@x\n" * 4,
         ["14 rows x 4 columns"], ["below its rows"],
     ),
+    "a note with a year after an empty row": (
+        "a.csv", "a;b;c;d\n1;2;3;4\n4;5;6;7\n;;;\nStand;2024;;\n",
+        ["2 rows x 4 columns", "1 line below its rows", "nrows=2"], [],
+    ),
     "a record of texts after an empty row": (
         "a.csv", "name;zip;town;mail\n" + "A;50001;Ulm;a@x\n" * 9 + ";;;\nB;;Ulm;b@x\n" + "C;50003;Ulm;c@x\n" * 4,
         ["14 rows x 4 columns"], ["below its rows"],

@@ -115,7 +115,7 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
         lines: The file's first lines, without line ends.
         tabs: Whether a tab parts the columns.
     """
-    comments = 1 if lines and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
+    comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
     first = comments
     while comments < len(lines) and lines[comments].startswith("#"):
         comments += 1
@@ -276,9 +276,10 @@ def _ends_table(rows: Sequence[Sequence[str]], at: int, width: int, number_colum
 def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
     """Return whether a row below an empty one is none of the table: a note, or the header of another table."""
     numbers = {at for at, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
-    filled = sum(1 for cell in row if cell.strip())
-    if filled * 2 <= width:
-        return 0 not in numbers & number_columns and not (filled > 1 and numbers and numbers <= number_columns)
+    filled = {at for at, cell in enumerate(row) if cell.strip()}
+    if len(filled) * 2 <= width:
+        fits = len(filled) > 1 and bool(numbers) and numbers == filled & number_columns
+        return 0 not in numbers & number_columns and not fits
     return bool(number_columns) and not numbers & number_columns
 
 
