@@ -440,6 +440,9 @@ TABLE = {  # fmt: off
         "a.csv", "name;zip;town;mail\n" + "A;50001;Ulm;a@x\n" * 9 + ";;;\nB;50002;;\n" + "C;50003;Ulm;c@x\n" * 4,
         ["14 rows x 4 columns"], ["below its rows"],
     ),
+    "keys only after empty rows": (
+        "a.csv", "key,n,m\nK1,1,2\nK9,3,4\n,,\nK10,,\n,,\nK11,5,6\n", ["4 rows x 3 columns"], ["below its rows"],
+    ),
     "a note with a year after an empty row": (
         "a.csv", "a;b;c;d\n1;2;3;4\n4;5;6;7\n;;;\nStand;2024;;\n",
         ["2 rows x 4 columns", "1 line below its rows", "nrows=2"], [],

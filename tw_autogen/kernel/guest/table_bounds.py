@@ -22,7 +22,7 @@ _UNIT = re.compile(
 )
 """A unit, in brackets whatever it is."""
 _SEPARATOR_LINE = re.compile(r"sep=.", re.IGNORECASE)
-_DIGIT = re.compile(r"\d")
+_DIGIT, _DIGITS = re.compile(r"\d"), re.compile(r"\d+")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _NOTE = re.compile(r"(?=.{0,300}\s)[*†‡©¹²³(\[].|[^:]{0,40}\w:(?:\s|$)", re.DOTALL)
 _NOTE_SHARE, _NOTE_BLANKS = 10, 5
@@ -237,8 +237,11 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
     end = filled[-1] + 1
     if width >= 2:
         number_columns = _number_columns(rows[1:21])
+        keys = {_DIGITS.sub("0", row[0].strip()) for row in rows[1:21] if row and _DIGIT.search(row[0])}
         for above, below in itertools.pairwise(filled):
-            if below > above + 1 and _is_other(rows[below], width, number_columns):
+            if below == above + 1 or _DIGITS.sub("0", rows[below][0].strip()) in keys:
+                continue
+            if _is_other(rows[below], width, number_columns):
                 end = above + 1 if _ends_table(rows, above + 1, width, number_columns) else end
                 break
     last = end
