@@ -426,6 +426,99 @@ TABLE = {  # fmt: off
         "a.csv", "n\n1749000000000000001\n1749000000000000003\n1749000000000000002\n",
         ["1749000000000000001 … 1749000000000000003, all different"], [],
     ),
+    "last rows with a key only": (
+        "a.csv", "land;n;m;k\nItalien;1;2;3\nUngarn;4;5;6\nMalta;;;\nVatikan;;;\n", ["4 rows x 4"], ["below its rows"],
+    ),
+    "last days without values, and a note": (
+        "a.csv", "day,n,m\n2024-01-01,5,1\n2024-01-02,6,2\n2024-01-03,,\n2024-01-04,,\nSource: us,,\nall made up,,\n",
+        ["4 rows x 3", "2024-01-01 … 2024-01-04", "2 lines below its rows", "| Source: us,,", "nrows=4"], [],
+    ),
+    "keys that look like notes": (
+        "a.csv", "key,n,m\nA: x,1,2\nB: y,3,4\nC: z,,\n", ["3 rows x 3 columns"], ["below its rows"],
+    ),
+    "a record with gaps after an empty row": (
+        "a.csv", "name;zip;town;mail\n" + "A;50001;Ulm;a@x\n" * 9 + ";;;\nB;50002;;\n" + "C;50003;Ulm;c@x\n" * 4,
+        ["14 rows x 4 columns"], ["below its rows"],
+    ),
+    "keys only after empty rows": (
+        "a.csv", "key,n,m\nK1,1,2\nK9,3,4\n,,\nK10,,\n,,\nK11,5,6\n", ["4 rows x 3 columns"], ["below its rows"],
+    ),
+    "a note with a year after an empty row": (
+        "a.csv", "a;b;c;d\n1;2;3;4\n4;5;6;7\n;;;\nStand;2024;;\n",
+        ["2 rows x 4 columns", "1 line below its rows", "nrows=2"], [],
+    ),
+    "a record of texts after an empty row": (
+        "a.csv", "name;zip;town;mail\n" + "A;50001;Ulm;a@x\n" * 9 + ";;;\nB;;Ulm;b@x\n" + "C;50003;Ulm;c@x\n" * 4,
+        ["14 rows x 4 columns"], ["below its rows"],
+    ),
+    "a header that begins with #": (
+        "a.tsv", "##made by hand\n#chrom\tstart\tend\nchr1\t0\t50\nchr2\t100\t150\n",
+        ["2 rows x 3 columns, header in line 2", "'#chrom': text", "skiprows=1"], ["header=None"],
+    ),
+    "a header that begins with # and texts": ("a.csv", "#id,a,b\nx,y,z\nu,v,w\n", ["2 rows x 3", "'#id'"], []),
+    "a text whose header begins with #": (
+        "a.txt", "# by hand\n#id;n;town\n1;2;Ulm\n2;4;Ulm\n3;6;Ulm\n", ["3 rows x 3", "'#id': int", "skiprows=1"], [],
+    ),
+    "a comment of as many values": (
+        "a.csv", "# made by A, B\nid,n\n1,2\n3,4\n", ["2 rows x 2 columns, header in line 2", "'id': int"], [],
+    ),
+    "decimals for names": (
+        "a.csv", "group,0.25,0.5,0.75\nG1,1.1,1.5,1.9\nG2,2.1,2.5,2.9\nG3,3.1,3.5,3.9\n",
+        ["3 rows x 4 columns", "'0.25': float, 1.1 … 3.1"], ["header=None"],
+    ),
+    "four decimals for names": (
+        "a.csv", "land,0.1,0.25,0.5,1.0\nA,1.1,0.5,1.9,1\nB,2.1,1.5,2.9,2\nC,3.1,3,3.9,1\n",
+        ["3 rows x 5 columns", "'0.25': float"], ["header=None"],
+    ),
+    "growing decimals without names": (
+        "a.csv", "G0,0.25,0.5,0.75\nG1,1.1,1.5,1.9\nG2,2.1,2.5,2.9\nG3,3.1,3.5,3.9\n", ["4 rows x 4", "header=None"],
+        [],
+    ),
+    "a first row of words": (
+        "a.csv", "shop,n,m\nBonn,closed,closed\nA,1,2\nB,3,4\nC,5,6\n",
+        ["4 rows x 3 columns", "odd: 'closed' (1)"], ["no row", "skiprows"],
+    ),
+    "compound units below the names": (
+        "a.csv", "t,v,p\ns,m/s,kg*m^2\n1,1.5,3\n2,2.5,4\n3,3.5,5\n", ["3 rows x 3", "skiprows=[1]"], ["odd"],
+    ),
+    "a title above texts": (
+        "a.csv", "Staff of 2024\n\nname,team,since\nAnn,IT,2010-01-11\nBo,HR,2011-02-11\nCy,IT,2012-03-11\n",
+        ["3 rows x 3 columns, header in line 3", "skiprows=2"], ["more values"],
+    ),
+    "one column of prose": (
+        "a.csv", 'user comment\n"Hello, you"\n"Well, well, well"\n"No, no, no"\n', ["3 rows x 1 columns"], ["line 2"],
+    ),
+    "years behind several names": (
+        "a.csv",
+        '"Data Source","World Indicators",\n\n"Last Updated","2023-07-25",\n\n"Country Name","Code",2001,2002,\n'
+        + "".join(f'"Land {at}","C{at}",{at},5,\n' for at in range(9)),
+        ["9 rows x 5 columns, header in line 5", "skiprows=4"], ["more values"],
+    ),
+    "quotes in values between tabs": (
+        "a.tsv", "id\ttitle\tyear\n" + "".join(f'{at}\t{chr(34) * (at in (2, 6))}T{at}\t19{at}0\n' for at in range(9)),
+        ["9 rows x 3 columns", "pd.read_csv('a.tsv', sep='\\t', quoting=3)"], ["fewer values"],
+    ),
+    "an open quote between tabs": (
+        "a.tsv", 'id\ttitle\tyear\n1\t"T1\t1910\n2\tT2\t1920\n3\tT3\t1930\n', ["3 rows x 3", "quoting=3"], [],
+    ),
+    "quoted tabs and line ends": (
+        "a.tsv", 'id\ttitle\n1\t"a\tb\nc"\n2\t"T"\n', ["2 rows x 2 columns"], ["quoting"],
+    ),
+    "a first letter of Windows": ("a.csv", "Öl;n\n1;2\n3;4\n".encode("cp1252"), ["cp1252", "'Öl': int"], []),
+    "a first sign of Windows": ("a.csv", "€;n\n1;2\n3;4\n".encode("cp1252"), ["cp1252", "'€': int"], []),
+    "a separator that Excel is told": (
+        "a.csv", "sep=;\nname;n\na;1,5\nb;2,5\n", ["2 rows x 2 columns, header in line 2", "sep=';'", "skiprows=1"], [],
+    ),
+    "times with points": ("a.csv", "t;n\n18.00.00;1\n19.30.00;2\n09.05.10;3\n", ["'t': text"], ["date text"]),
+    "times with points and no zeros": ("a.csv", "t;n\n18.30.15;1\n19.40.20;2\n", ["'t': text"], ["date text"]),
+    "fractions": ("a.csv", "t,n\n1/2,1\n5/8,2\n", ["'t': text"], ["unit"]),
+    "points that may stand between thousands": (
+        "a.csv", "town;n;m\nA;45.173;1.5\nB;331.885;2.125\nC;284;3.111\n",
+        ["points in 'n' may stand between thousands, which is not certain"], ["'m' may"],
+    ),
+    "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
+    "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
+                      ["nan"]),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -643,6 +736,19 @@ def test_a_database_is_told_table_by_table(tmp_path):
     assert "primary key: 'id'" in told
 
 
+def test_columns_that_a_database_computes_are_columns(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE t (net REAL, gross REAL GENERATED ALWAYS AS (net * 2) STORED, land TEXT)")
+        database.executemany("INSERT INTO t (net, land) VALUES (?, ?)", [(1.0, "DE"), (2.5, "FR")])
+        database.commit()
+
+    told = describe(tmp_path, "a.db")[0]["a.db"]
+
+    assert "2 rows x 3 columns" in told
+    assert "'gross': REAL, 2.0 … 5.0" in told
+    assert "'land': TEXT, all different: 'DE', 'FR'" in told
+
+
 def workbook(path, rows):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
@@ -665,6 +771,40 @@ def test_cells_of_a_workbook_are_told_as_pandas_reads_them(tmp_path):
     assert "'mixed': date" not in told
     assert read["day"].dtype.kind == "M"
     assert read["share"].isna().sum() == 1
+
+
+def test_formulas_without_values_and_names_that_are_no_texts_are_named(tmp_path):
+    rows = [["land", 2020, datetime.datetime(2024, 1, 1), "sum"], ["A", 1, 3, "=B2+C2"], ["B", 2, 4, "=B3+C3"]]
+    workbook(tmp_path / "a.xlsx", rows)
+
+    told, read = describe(tmp_path, "a.xlsx")[0]["a.xlsx"], pd.read_excel(tmp_path / "a.xlsx")
+
+    assert "sheet 'Sheet': 2 cells hold formulas without values, which pandas reads as nan" in told
+    assert "names that are no texts, but numbers or dates: 2020, datetime.datetime(2024, 1, 1, 0, 0)" in told
+    assert list(read)[1:3] == [2020, datetime.datetime(2024, 1, 1)]
+    assert read["sum"].isna().all()
+
+
+def test_values_of_bytes_are_told_apart(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.execute("CREATE TABLE t (a BLOB, b BLOB)")
+        database.executemany("INSERT INTO t VALUES (?, ?)", [(bytes([at]) * 16, b"x") for at in range(20)])
+        database.commit()
+
+    told = describe(tmp_path, "a.db")[0]["a.db"]
+
+    assert "'a': BLOB, all different, e.g. '<16 bytes, SHA-1 " in told
+    assert "'b': BLOB, always '<1 bytes" in told
+
+
+def test_of_more_than_100000_values_of_json_the_first_are_judged(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([{"id": at} for at in range(100_001)]), encoding="utf-8")
+    (tmp_path / "b.json").write_text(json.dumps({"a": list(range(100_001))}), encoding="utf-8")
+
+    told = describe(tmp_path, "a.json", "b.json")[0]
+
+    assert "list of 100001 objects, judged by the first 100000" in told["a.json"]
+    assert "list of int, 100001 items, judged by the first 100000, 0 … 99999" in told["b.json"]
 
 
 def test_the_size_that_a_workbook_says_of_itself_is_not_believed(tmp_path):

@@ -38,6 +38,9 @@ TABLES = {
     "a long table, newest first": (
         "a.csv", "day,n\n" + "".join(f"{one},1\n" for one in days(5000)[::-1]), "day n", "", "day",
         "2000-01-01 2013-09-08"),
+    "a long table with older rows within": (
+        "a.csv", "day,n\n" + "".join(f"{one},1\n" for one in (*days(1500), *days(700, "1990-01-01"), *days(3000))),
+        "day n", "", "", " "),
     "a long table in no order": (
         "a.csv", "day,n\n" + "".join(f"{one},1\n" for one in SHUFFLED), "day n", "", "", " "),
     "JSON": ("a.json", json.dumps([{"city": "Ulm", "n": 1}, {"city": "Bonn"}]), "city n", "Ulm n Bonn", "", " "),

@@ -28,7 +28,7 @@ _FORMS = (
     ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}")),
     ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)")),
     ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE)),
-    ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?[A-Za-zµ°/]{1,5}\d?")),
+    ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?(?!/)[A-Za-zµ°/]{1,5}\d?")),
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _LATEST_SHORT_YEAR = 68
@@ -313,7 +313,9 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
     for form, pattern in _DATES:
         fitting: dict[str, re.Match[str]] = {}
         for texts in (some, there):  # most columns are told apart by the first values
-            fitting = {text: found for text in texts if (found := pattern.fullmatch(stripped[text]))}
+            fitting = {
+                text: found for text in texts if (found := pattern.fullmatch(stripped[text])) and _is_day(form, found)
+            }
             if sum(there[text] for text in fitting) < _DATE_SHARE * sum(there[text] for text in texts):
                 forms += bool(fitting)
                 break
@@ -323,12 +325,21 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
     return forms > 1 and _judge_mixed_dates(column, there, stripped)
 
 
+def _is_day(form: str, found: re.Match[str]) -> bool:
+    """Return whether two of the numbers of a date in figures can be a month and a day; those of `18.00.00` can't."""
+    if form not in ("/", "."):
+        return True
+    first, second = int(found[1]), int(found[2])
+    year_first = len(found[3]) == 2 and 0 < second <= 12  # which may be any number
+    return year_first or (0 < min(first, second) <= 12 and max(first, second) <= 31)
+
+
 def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
     """Judge a column of dates in several forms; each is described by itself."""
     groups: dict[str, dict[str, re.Match[str]]] = {}
     for text in there:
         for form, pattern in _DATES:
-            if found := pattern.fullmatch(stripped[text]):
+            if (found := pattern.fullmatch(stripped[text])) and _is_day(form, found):
                 groups.setdefault(form, {})[text] = found
                 break
     fitting = {text for group in groups.values() for text in group}

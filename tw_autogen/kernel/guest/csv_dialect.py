@@ -7,12 +7,11 @@ import codecs
 import csv
 import gzip
 import io
-import itertools
 import lzma
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -22,16 +21,13 @@ from .text_encoding import find_encoding, late_encoding
 SAMPLE_BYTES = 8_000_000
 """How much of a text is parsed."""
 _PIECE = 1_000_000
-_SAMPLE_LINES = 200
+SAMPLE_LINES = 200
 _DECODED_BYTES = 50_000_000
-_SEPARATORS = (",", ";", "\t", "|")
+SEPARATORS = (",", ";", "\t", "|")
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
-_TITLE_LINES = 10
-_LEAST_LINES, _NUMBER_SHARE = 3, 0.9
-_LONGEST_UNIT = 25
-_NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
-_YEAR = re.compile(r"(?:1[89]|20)\d\d")
+LEAST_LINES, NUMBER_SHARE = 3, 0.9
+NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
 _CODE = re.compile(r"0\d+")
 _COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
@@ -189,7 +185,8 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 def parse_table(lines: Sequence[str], separator: str) -> tuple[list[list[str]], Mapping[str, Any]]:
     """Return the values of the lines of a table as `parse_rows` does, and how its quotes have to be read.
 
-    Blanks in front of quotes, and backslashes in front of quotes and separators, are told by rows of a wrong length.
+    Blanks in front of quotes, and backslashes in front of quotes and separators, are told by rows of a wrong length;
+    quotes that are part of values between tabs, by values that hold tabs and line ends.
 
     Args:
         lines: With their line ends, the header first.
@@ -198,7 +195,16 @@ def parse_table(lines: Sequence[str], separator: str) -> tuple[list[list[str]], 
     Raises:
         ValueError: a line can't be parsed.
     """
-    best, how = parse_rows(lines, separator), dict[str, Any]()
+    try:
+        best, how = parse_rows(lines, separator), dict[str, Any]()
+    except ValueError:  # a value is too long, for a quote that is not closed
+        if separator != "\t":
+            raise
+        return parse_rows(lines, separator, quoting=csv.QUOTE_NONE), {"quoting": csv.QUOTE_NONE}
+    if separator == "\t" and any("\n" in one and "\t" in one for row in best for one in row):
+        other = parse_rows(lines, separator, quoting=csv.QUOTE_NONE)
+        if all(len(row) in (0, len(other[0])) for row in other):
+            return other, {"quoting": csv.QUOTE_NONE}
     for text, options in ((f'{separator} "', {"skipinitialspace": True}), ("\\", {"escapechar": "\\"})):
         if (odd := _odd_rows(best)) and any(text in line for line in lines):
             try:
@@ -246,7 +252,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False) -> str:
     """
     likely = "\t" if tabs else ","
     best, best_score = likely, (0.0, 0)
-    for one in (likely, *(other for other in _SEPARATORS if other != likely)):
+    for one in (likely, *(other for other in SEPARATORS if other != likely)):
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
         except csv.Error:  # a whole line as one value is longer than a value may be
@@ -267,8 +273,8 @@ def table_separator(lines: Sequence[str]) -> str:
     Args:
         lines: The first ones, without line ends; empty ones and comments (`#`) don't count.
     """
-    some = [line for line in lines if line.strip() and not line.startswith("#")][:_SAMPLE_LINES]
-    if len(some) < _LEAST_LINES:
+    some = [line for line in lines if line.strip() and not line.startswith("#")][:SAMPLE_LINES]
+    if len(some) < LEAST_LINES:
         return ""
     for one in ("\t", ";", "|", ",", " "):
         try:
@@ -279,180 +285,10 @@ def table_separator(lines: Sequence[str]) -> str:
         if width < 2 or any(len(row) != width for row in rows):
             continue
         below = list(zip(*rows[1:], strict=True))
-        shares = [sum(bool(_NUMBER.fullmatch(cell.strip())) for cell in one) / len(one) for one in below]
-        if max(shares) > _NUMBER_SHARE and (one != " " or sum(shares) > width / 2):
+        shares = [sum(bool(NUMBER.fullmatch(cell.strip())) for cell in one) / len(one) for one in below]
+        if max(shares) > NUMBER_SHARE and (one != " " or sum(shares) > width / 2):
             return one
     return ""
-
-
-def has_names(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row of a table holds names; True where that is not certain.
-
-    It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals
-    or stands there twice, or a text beside them occurs again in its column; but not if they only grow.
-
-    Args:
-        rows: All of the table, or the first ones.
-    """
-    first, rest = [cell.strip() for cell in rows[0]], rows[1 : _SAMPLE_LINES + 1]
-    columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
-    numbers = [
-        at
-        for at, cells in enumerate(columns)
-        if len(cells) >= _LEAST_LINES
-        and sum(bool(_NUMBER.fullmatch(one)) for one in cells) > _NUMBER_SHARE * len(cells)
-    ]
-    found = [first[at] for at in numbers if first[at]]
-    if not found or not all(map(_NUMBER.fullmatch, found)) or _ascending(found):
-        return True
-    again = any(first[at] in columns[at] for at in range(len(first)) if at not in numbers and first[at])
-    return not (again or len(set(found)) < len(found) or any("." in one for one in found))
-
-
-def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()) -> bool:
-    """Return whether the first row below the names is certainly none, but units or a second line of names.
-
-    It has a word, which does not come again, for most columns of numbers, two at least, and a number for none.
-
-    Args:
-        rows: Below the names.
-        missing: What stands for a missing value.
-    """
-    first, rest = [cell.strip() for cell in rows[0]], rows[1 : _SAMPLE_LINES + 1]
-    if len(rest) < _LEAST_LINES or any(len(row) != len(first) for row in rest) or any(map(_NUMBER.fullmatch, first)):
-        return False
-    numbers, words = 0, 0
-    for at, cell in enumerate(first):
-        below = [row[at].strip() for row in rest if row[at].strip() not in missing]
-        if cell and (cell in below or len(cell) > _LONGEST_UNIT):
-            return False
-        if below and sum(bool(_NUMBER.fullmatch(one)) for one in below) > _NUMBER_SHARE * len(below):
-            numbers += 1
-            words += cell not in missing and any(one.isalpha() or one in "%°€$£" for one in cell)
-    texts = sum(bool(cell) for cell in first)
-    return numbers > 1 and words > 1 and 2 * words > numbers and 2 * words >= texts
-
-
-def _ascending(numbers: Sequence[str]) -> bool:
-    """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
-    return len(numbers) > 3 and all(
-        len(one) <= len(other) and one < other for one, other in itertools.pairwise(numbers)
-    )
-
-
-def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
-    """Return how many of the first lines are comments (`#`) or a title; 0 where that is not certain.
-
-    Args:
-        lines: The file's first lines, without line ends.
-        tabs: Whether a tab parts the columns.
-    """
-    comments = 0
-    while comments < len(lines) and lines[comments].startswith("#"):
-        comments += 1
-    if comments == len(lines):  # there is nothing else: then it is data
-        comments = 0
-    return comments + _title_lines(lines[comments : comments + _SAMPLE_LINES], tabs)
-
-
-def _title_lines(lines: Sequence[str], tabs: bool) -> int:
-    """Return how many lines before the header are a title.
-
-    The header below a title has words only, or years behind its first name, and stands above rows of its own length
-    with numbers. Below lines with gaps it has no gap.
-    """
-    gaps = False
-    for count in range(1, min(_TITLE_LINES + 1, len(lines))):
-        rest = [line for line in lines[count:] if line.strip()]
-        separator = find_separator(rest, tabs=tabs)
-        try:
-            header, *rows = csv.reader(rest or [""], delimiter=separator)
-            above = [[cell.strip() for cell in row] or [""] for row in csv.reader(lines[:count], delimiter=separator)]
-        except (csv.Error, ValueError):  # no row at all, or a value that is too long
-            return 0
-        if not above or not above[0][0]:
-            return 0
-        if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header[1:]):
-            continue  # one more line of the title
-        split = max(sum(1 for cell in row if cell) for row in above) > 1
-        alike = [row for row in rows if len(row) == len(header)]
-        named = [cell.strip() for cell in header if cell.strip()]
-        years = len(named) > 2 and all(map(_YEAR.fullmatch, named[1:]))
-        words = len(named) > 0.7 * len(header) and not any(map(_NUMBER.fullmatch, named[:1] if years else named))
-        numbers = any(_NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
-        table = words and numbers and len(alike) > 0.5 * len(rows)
-        table = table and not (split and len(alike) <= 0.9 * sum(len(row) > 1 for row in rows))
-        if table and (_has_gaps(above, header, rows) if gaps else _is_title(lines[:count], above, len(header), split)):
-            return count
-        gaps = gaps or (not split and len(named) < len(header))
-        if not split and not gaps:
-            return 0
-    return 0
-
-
-def _has_gaps(above: Sequence[Sequence[str]], header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether lines that begin with a title have gaps, and the header and rows below them have none."""
-    full = [header, *rows[:_LEAST_LINES]]
-    one = sum(map(bool, above[0])) == 1
-    return one and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
-
-
-def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, split: bool) -> bool:
-    """Return whether lines can be a title, in which separators may stand for themselves.
-
-    Args:
-        lines: The lines.
-        rows: Their values.
-        width: How many values the header below them has.
-        split: One of the lines has several values.
-    """
-    blank, words = any(not line.strip() for line in lines), " " in lines[0].strip()
-    if not split:
-        foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in _SEPARATORS)
-        return (words or blank or not all(row[0] for row in rows)) and not (foreign and not words)
-    widest = max(map(len, rows))
-    return words and (widest < width or (blank and widest <= width))
-
-
-def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows below the header belong to the table; notes, sources and other tables may follow them.
-
-    Args:
-        rows: The header first; empty ones included, which are counted up to the last row of the table.
-    """
-    filled = [at for at, row in enumerate(rows) if any(map(str.strip, row))]
-    if not filled:
-        return 0
-    width = sum(1 for cell in rows[0] if cell.strip())
-    end = filled[-1] + 1
-    if width >= 2:
-        number_columns = _number_columns(rows[1:21])
-        for above, below in itertools.pairwise(filled):
-            if below > above + 1 and _is_other(rows[below], width, number_columns):
-                end = above + 1 if _ends_table(rows, above + 1) else end
-                break
-    while end > 2 and width >= 3 and not any(map(str.strip, rows[end - 1][1:])):
-        end -= 1
-    while end > 1 and not any(map(str.strip, rows[end - 1])):
-        end -= 1
-    return end - 1
-
-
-def _ends_table(rows: Sequence[Sequence[str]], at: int) -> bool:
-    """Return whether what follows a row may be notes; more rows of several values than the table has are none."""
-    return sum(sum(map(bool, map(str.strip, row))) > 1 for row in rows[at:]) < at
-
-
-def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
-    """Return whether a row below an empty one is none of the table: a note, or the header of another table."""
-    numbers = {at for at, cell in enumerate(row) if _NUMBER.fullmatch(cell.strip())}
-    if sum(1 for cell in row if cell.strip()) * 2 <= width:
-        return 0 not in numbers & number_columns
-    return bool(number_columns) and not numbers & number_columns
-
-
-def _number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
-    return {at for row in rows for at, cell in enumerate(row) if _NUMBER.fullmatch(cell.strip())}
 
 
 def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str]:
@@ -462,7 +298,7 @@ def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, st
         rows: Without the header.
         separator: Between values.
     """
-    values = [value.strip() for row in rows[:_SAMPLE_LINES] for value in row]
+    values = [value.strip() for row in rows[:SAMPLE_LINES] for value in row]
     if any(_POINT_NUMBER.fullmatch(value) and not _GROUPED.fullmatch(value) for value in values):
         return ".", ""  # with decimal commas beside them neither can be told: such columns stay text
     if any(_COMMA_GROUPS.fullmatch(value) for value in values):
@@ -470,7 +306,7 @@ def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, st
     grouped = any(_GROUPED.fullmatch(value) for value in values)
     if separator != "," and any(_COMMA_NUMBER.fullmatch(value) for value in values):
         return ",", "." if grouped else ""
-    return (",", ".") if grouped and _has_point_groups(rows[:_SAMPLE_LINES]) else (".", "")
+    return (",", ".") if grouped and _has_point_groups(rows[:SAMPLE_LINES]) else (".", "")
 
 
 def _has_point_groups(rows: Sequence[Sequence[str]]) -> bool:
@@ -488,11 +324,18 @@ def pandas_names(header: Sequence[str]) -> list[str]:
     Example:
         >>> pandas_names(["id", "n", "id", "", ""])
         ['id', 'n', 'id.1', '', '']
+        >>> pandas_names(["a", "a", "a.1"])
+        ['a', 'a.2', 'a.1']
     """
-    known, found = Counter[str](), []
-    for one in header:
-        found.append(f"{one}.{known[one]}" if one and known[one] else one)
-        known[one] += 1
+    known, found = Counter[str](), list(header)
+    for at, one in enumerate(header):
+        name, count = one, known[one]
+        while one and count > 0:
+            known[one] = count + 1
+            name = f"{one}.{count}"
+            count = count + 1 if name in found else known[name]
+        found[at] = name
+        known[name] = count + 1
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import json
 import os
@@ -26,7 +27,6 @@ from .csv_dialect import (
     TextStart,
     as_lines,
     find_separator,
-    lines_above_header,
     read_start,
     table_separator,
 )
@@ -34,6 +34,7 @@ from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_blocks import find_blocks, find_side_blocks
+from .table_bounds import is_hash_header, lines_above_header
 from .text_encoding import GUESSED, LATIN, latin_encodings
 from .text_outline import text_lines
 from .text_table import (
@@ -51,6 +52,7 @@ MOST_CHARS = 20_000
 _WHOLE_JSON_BYTES = 60_000_000
 _MOST_BROKEN = 5
 _SHEET_ROWS = 20_000
+_FORMULA_ROWS = 1000
 _MOST_TABLES = 30
 _LETTER_LINES = 20_000
 _TEXT_BYTES = 2_000_000
@@ -61,7 +63,7 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
 _FAILED_CELLS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
-_MOST_NAMED = 40
+_MOST_NAMED, _MOST_NAMES = 40, 5
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -258,11 +260,44 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
         most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, *map(len, rows), 1)))
         rows += itertools.islice(given, most + 1 - len(rows))
         found.append((str(sheet.title), rows, len(rows) > most))
+    notes = _formulas_without_values(path, {title: rows for title, rows, _ in found})
     hidden = [str(one.title) for one in book.worksheets if one.sheet_state != "visible"]
     described = _sheets(name, found, [str(one.title) for one in book.worksheets])
+    described.lines += notes
     if hidden:
         described.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
     return described
+
+
+def _formulas_without_values(path: str, sheets: Mapping[str, Sequence[Sequence[Any]]]) -> list[str]:
+    """Return a note for each sheet with formulas whose values the file does not hold.
+
+    Args:
+        path: Of the workbook.
+        sheets: The rows of its sheets as they were read, by title.
+    """
+    gaps = {
+        title: rows
+        for title, rows in sheets.items()
+        if any(sum(one is not None for one in column) == 1 for column in itertools.zip_longest(*rows)) and len(rows) > 1
+    }
+    if not gaps:
+        return []
+    import openpyxl
+
+    notes, book = [], openpyxl.load_workbook(path, read_only=True)
+    for title, rows in gaps.items():
+        book[title].reset_dimensions()
+        written = book[title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
+        pairs = [pair for one, row in zip(written, rows, strict=False) for pair in zip(one, row, strict=False)]
+        count = sum(value is None and isinstance(text, str) and text[:1] == "=" for text, value in pairs)
+        if count:
+            some = f" of its first {_FORMULA_ROWS} rows" if len(rows) > _FORMULA_ROWS else ""
+            notes.append(
+                f"sheet {title!r}: {count} cells{some} hold formulas without values, which pandas reads as nan; a "
+                "spreadsheet program that opens and saves the file computes them"
+            )
+    return notes
 
 
 def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]], titles: Sequence[str]) -> Description:
@@ -289,6 +324,7 @@ def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]], titl
         start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
         table = csv_table(start, name, above, ",", call=partial(_sheet_call, name, several))
         table.kinds = _date_kinds(table.names, values[table.first_line :])
+        table.notes += _names_no_text(values[table.first_line - 1]) if table.named else []
         table.notes += _error_cells(values)
         headline, said, columns = table.describe()
         result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
@@ -315,6 +351,17 @@ def _date_kinds(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str
         if kinds_here and all(issubclass(one, date) for one in kinds_here):
             kinds[name] = "dates, no text"
     return kinds
+
+
+def _names_no_text(header: Sequence[Any]) -> list[str]:
+    """Return a note on the names of columns that are numbers or dates, as pandas keeps them."""
+    names = [_cell(one) if isinstance(one, (int, float)) else repr(one) for one in header if not _is_text(one)]
+    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    return [f"names that are no texts, but numbers or dates: {shown}"] if names else []
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or value != value or isinstance(value, (str, bool))
 
 
 def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
@@ -398,7 +445,7 @@ def _typed(
 
 def _value(value: Any) -> str:
     if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
+        return f"<{len(value)} bytes, SHA-1 {hashlib.sha1(value, usedforsecurity=False).hexdigest()[:12]}…>"
     return NO_VALUE if value is None or value != value else str(value)[:1000]
 
 
@@ -427,12 +474,13 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
 
 def _describe_table(database: sqlite3.Connection, table: str, kind: str) -> tuple[str, list[str], list[Column]]:
     quoted = '"' + table.replace('"', '""') + '"'
-    kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_info({quoted})")}
+    kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_xinfo({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
     ((count,),) = database.execute(f"SELECT count(*) FROM {quoted}")
     most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(kinds))))
-    rows = [list(row) for row in database.execute(f"SELECT * FROM {quoted} LIMIT {most}")]
-    headline, lines, tables = _typed(table, list(kinds), rows, kinds, count)
+    cursor = database.execute(f"SELECT * FROM {quoted} LIMIT {most}")
+    names = [str(one[0]) for one in cursor.description]
+    headline, lines, tables = _typed(table, names, [list(row) for row in cursor], kinds, count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -460,6 +508,7 @@ def _describe_data(path: str, name: str, terms: Collection[str]) -> Description:
     plain = _plain_lines(start)
     above = next((at for at, line in enumerate(plain) if line.strip() and not line.startswith("#")), 0)
     if separator := table_separator(plain[above:]):
+        above -= bool(above) and is_hash_header(plain[above - 1], plain[above:], separator)
         return _describe_rows(start, name, above, separator)
     return _describe_text(path, name, terms)
 

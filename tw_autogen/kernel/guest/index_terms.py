@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .column_profile import profile_columns
-from .csv_dialect import COMPRESSED, find_separator, lines_above_header, opened, parse_rows
+from .csv_dialect import COMPRESSED, find_separator, opened, parse_rows
+from .table_bounds import lines_above_header
 from .text_encoding import find_encoding
 
-_START_BYTES, _PIECE_BYTES = 16_000, 4_000
+_START_BYTES, _PIECE_BYTES, _MOST_PIECES = 16_000, 4_000, 16
 _HEADER_LINES, _MOST_ROWS = 80, 400
 _HEAD_CHARS, _VALUE_CHARS = 800, 1600
 _LONGEST_VALUE = 60
@@ -166,11 +167,16 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
 
 
 def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence[str]], separator: str) -> IndexTerms:
-    """Return what `_covered` does for a table of which only the beginning was read, if it is in the order of time."""
+    """Return what `_covered` does for a table of which only the beginning was read, if it is in the order of time.
+
+    The order is looked at in pieces all over the file.
+    """
     pieces = []
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
-        for at in (size // 2, size - _PIECE_BYTES):
+        places = min(_MOST_PIECES, size // (2 * _PIECE_BYTES))
+        inner = [at for part in range(1, places) if (at := size * part // places) >= _START_BYTES]
+        for at in (*inner, size - _PIECE_BYTES):
             file.seek(at)
             pieces.append(file.read(_PIECE_BYTES))
     later = [_rows_of_piece(one, len(names), separator) for one in pieces]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 from .column_profile import Column, count_words, short_number, show
@@ -25,14 +25,15 @@ def outline(value: Any) -> tuple[str, list[str], list[Column]]:
         A headline, lines, and the scalar fields of the records as columns, if it is a list of objects.
     """
     if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        return f"JSON: list of {len(value)} objects", record_lines(value), record_columns(value)
+        some = value[:_MOST_VALUES]
+        return f"JSON: list of {len(value)} objects{_sampled(value)}", record_lines(some), record_columns(value)
     if isinstance(value, list):
         return f"JSON: {_list_words([value])}", [], []
     if isinstance(value, dict):
         if _is_dictionary(value):
             first = next(iter(value))
-            lines = _lines("each value", list(value.values()), 0)
-            return f"JSON: object of {len(value)} keys, such as {show(first)}", lines, []
+            lines = _lines("each value", list(value.values())[:_MOST_VALUES], 0)
+            return f"JSON: object of {len(value)} keys, such as {show(first)}{_sampled(value)}", lines, []
         return f"JSON: object of {len(value)} key{'' if len(value) == 1 else 's'}", record_lines([value]), []
     return f"JSON: {_type(value)} {show(str(value))}", [], []
 
@@ -80,7 +81,7 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
     types = [kind for kind in kinds if kind != "null"]
     parts = []
     for kind in types:
-        some = [one for one, its in zip(values[:_MOST_VALUES], named, strict=False) if its == kind]
+        some = [one for one, its in zip(values, named, strict=True) if its == kind]
         count = f" ({kinds[kind]})" if len(types) > 1 else ""
         if kind == "list":
             parts.append(_list_words(some) + count)
@@ -103,7 +104,8 @@ def _lines(label: str, values: Sequence[Any], depth: int, *, absent: int = 0) ->
 
 def _object_lines(objects: Sequence[Mapping[str, Any]], depth: int) -> list[str]:
     if any(_is_dictionary(one) for one in objects):
-        return _lines("each value", [value for one in objects for value in one.values()][:_MOST_VALUES], depth)
+        values = [value for one in objects for value in one.values()]
+        return _lines(f"each value{_sampled(values)}", values[:_MOST_VALUES], depth)
     return record_lines(objects, depth)
 
 
@@ -117,11 +119,12 @@ def _object_words(objects: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _list_words(lists: Sequence[Sequence[Any]]) -> str:
-    items = [item for one in lists for item in one][:_MOST_VALUES]
+    everything = [item for one in lists for item in one]
+    items = everything[:_MOST_VALUES]
     kinds = Counter(_types(items))
     lengths = [len(one) for one in lists]
     empty = lengths.count(0)
-    words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items"
+    words = f"list of {' or '.join(kinds) or 'nothing'}, {_span(lengths)} items{_sampled(everything)}"
     if empty and len(lists) > 1:
         words += f", {empty} empty ([], not null)"
     if len(kinds) == 1:
@@ -133,9 +136,16 @@ def _list_words(lists: Sequence[Sequence[Any]]) -> str:
     return words
 
 
+def _sampled(values: Sized) -> str:
+    """Return that only the first of many values are looked at, behind a comma; empty: all are."""
+    return f", judged by the first {_MOST_VALUES}" if len(values) > _MOST_VALUES else ""
+
+
 def _scalar_words(kind: str, values: Sequence[Any]) -> list[str]:
     if kind == "bool":  # as JSON writes them
         return _boolean_words(Counter("true" if one else "false" for one in values))
+    if kind == "float" and any(one != one for one in values) and (there := [one for one in values if one == one]):
+        return [*_scalar_words(kind, there), f"{len(values) - len(there)} NaN"]
     counts = Counter(map(str, values))
     if kind in ("int", "float") and len(counts) > 1:
         words = [f"{short_number(str(min(values)))} … {short_number(str(max(values)))}"]

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .csv_dialect import as_lines, code_columns, has_names, number_signs
+from .csv_dialect import as_lines, code_columns, number_signs
+from .table_bounds import has_names
 from .text_table import TextTable, cut_line, filled_rows, is_grouped
 from .total_rows import total_notes
 

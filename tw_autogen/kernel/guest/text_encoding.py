@@ -122,17 +122,14 @@ def _guessed_encoding(text: bytes) -> str:
 
 def late_encoding(text: bytes) -> str:
     """Return the encoding of a later piece of a text of which the beginning is ASCII."""
-    return "utf-8" if text.isascii() or _decodes(text) else find_encoding(text)
+    cut = next((at for at, byte in enumerate(text[:4]) if not 0x80 <= byte < 0xC0), 0)  # the end of a letter
+    return "utf-8" if text.isascii() or _decodes(text[cut:]) else find_encoding(text)
 
 
 def _decodes(piece: bytes) -> bool:
-    """Return whether a piece of a text can be UTF-8; letters may be cut at both ends."""
-    for cut in range(4):
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(piece[cut:])
-        except UnicodeDecodeError as error:
-            if error.start > 0:
-                return False
-        else:
-            return True
-    return False
+    """Return whether a piece of a text can be UTF-8; its last letter may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(piece)
+    except UnicodeDecodeError:
+        return False
+    return True

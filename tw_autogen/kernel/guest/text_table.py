@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,15 +14,13 @@ from .csv_dialect import (
     TextStart,
     as_lines,
     code_columns,
-    has_names,
-    is_units_row,
     number_signs,
     pandas_names,
     parse_rows,
     parse_table,
-    rows_of_table,
 )
 from .table_blocks import Block, find_blocks, find_side_blocks
+from .table_bounds import has_names, is_units_row, rows_of_table
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
@@ -35,6 +34,7 @@ _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
 _SIDE_LINES = 20
+_THREE_DECIMALS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 _SEPARATORS = (",", ";", "\t", "|")
 _LEAST_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
@@ -90,7 +90,9 @@ class TextTable:
         if len(self.names) > len(columns) or len(said) > _SHOWN_COLUMNS:
             lines.append(f"… and more columns, up to {self.names[-1]!r}")
         if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
-            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas adds .1 to the second")
+            names = pandas_names(self.names)
+            second = names[self.names.index(twice[0], self.names.index(twice[0]) + 1)]
+            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas calls the second {second!r}")
         lines += self.notes
         return headline, lines + self._reading, columns
 
@@ -152,6 +154,8 @@ def csv_table(
     decimal, thousands = number_signs(data, separator)
     if separator == "," or decimal == ".":
         thousands = thousands or _comma_thousands(data)
+    if separator != "," and decimal == "." and not thousands:
+        notes += _doubtful_points(header, data)
     codes = code_columns(pandas_names(header) if named else header, data, thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
@@ -212,7 +216,7 @@ def _parsed_rows(
     """
     rows, quoting = parse_table(lines, separator)
     share = len(rows) / len(lines)
-    if sampled and sum(line.count('"') for line in lines) % 2:
+    if sampled and "quoting" not in quoting and sum(line.count('"') for line in lines) % 2:
         rows.pop()  # cut within a value
     del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if not rows:
@@ -225,6 +229,22 @@ def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return the first names of rows, as R's `write.table` puts them before the columns of the header; empty: none."""
     wider = all(len(row) == len(header) + 1 for row in rows) and any(row[-1] for row in rows)
     return ", ".join(show(row[0]) for row in rows[:2]) + ", …" if wider else ""
+
+
+def _doubtful_points(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a note on columns of numbers whose points stand before three digits each, as between thousands.
+
+    Args:
+        names: The header.
+        rows: Below it.
+    """
+    found = []
+    for at, name in enumerate(names[:MOST_COLUMNS]):
+        values = {row[at].strip() for row in rows if at < len(row)} - MISSING
+        pointed = [one for one in values if "." in one]
+        if pointed and all(map(_THREE_DECIMALS.fullmatch, pointed)) and all(map(_is_number, values)):
+            found.append(repr(name))
+    return [f"points in {', '.join(found)} may stand between thousands, which is not certain"] if found else []
 
 
 def _is_blank(row: Sequence[str]) -> bool:
@@ -242,7 +262,7 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
         separator: Between values.
     """
     alone = bool(rows) and line.count('"') % 2 == 0 and parse_rows([line], separator) == [rows[0]]
-    if not alone or not is_units_row(rows, missing=MISSING):
+    if not alone or not is_units_row(rows, missing=MISSING, words=header.count("") >= _LEAST_GAPS):
         return ""
     if header.count("") < _LEAST_GAPS:
         return "units"

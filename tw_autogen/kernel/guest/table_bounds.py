@@ -1,0 +1,290 @@
+"""Where a table begins and ends in a text: lines above its header, the header, units, notes below its rows."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import re
+from collections.abc import Collection, Sequence
+
+from .csv_dialect import LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
+
+_TITLE_LINES = 10
+_LONGEST_UNIT = 25
+_UNITS = (
+    "[kcmµnMGT]?(?:m|g|s|l|L|W|V|A|J|N|Pa|Hz|mol|bit|B|Wh|cal|bar|t|eV)|[km]?[Kk]|[°º]?[CF]|h|d|a|hr|hrs|min|sec|deg[CF]?"
+    "|rad|hPa|ha|psi|dB|lx|px|pp[mb]|pH|in|ft|yd|mi|lbs?|oz|gal|mph|kn|rpm|hours?|minutes?|seconds?|days?|months?|years?"
+    "|Tage?|Stunden?|Minuten?|Sekunden?|Jahre?|EUR|USD|GBP|CHF|JPY|CNY|TEUR|Euro|Mio|Mrd|Tsd|count|number|percent|Prozent"
+    "|Anzahl|Stück|Stk|n|-|–|[%‰°€$£]"
+)
+_UNIT = re.compile(
+    rf"[\[(].{{0,20}}[\])]|(?:1|{_UNITS})(?:\^?[-−]?[123²³])?\.?(?:[ */·](?:{_UNITS})(?:\^?[-−]?[123²³])?\.?){{0,3}}"
+)
+"""A unit, in brackets whatever it is."""
+_SEPARATOR_LINE = re.compile(r"sep=.", re.IGNORECASE)
+_DIGIT, _DIGITS = re.compile(r"\d"), re.compile(r"\d+")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
+_NOTE = re.compile(r"(?=.{0,300}\s)[*†‡©¹²³(\[].|[^:]{0,40}\w:(?:\s|$)", re.DOTALL)
+_NOTE_SHARE, _NOTE_BLANKS = 10, 5
+"""A value of ten may look like a note; a longer text of six words or more is one."""
+
+
+def has_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row of a table holds names; True where that is not certain.
+
+    It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals
+    or stands there twice, or a text beside them occurs again in its column; but not if they only grow. Of growing
+    decimals, the text beside them has to be of another form than those below, or most rows below must not grow.
+
+    Args:
+        rows: All of the table, or the first ones.
+    """
+    first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
+    columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
+    numbers = [
+        at
+        for at, cells in enumerate(columns)
+        if len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
+    ]
+    found = [first[at] for at in numbers if first[at]]
+    if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
+        return True
+    texts = [at for at in range(len(first)) if at not in numbers and first[at]]
+    again = any(first[at] in columns[at] for at in texts)
+    if not again and texts and _growing(found):
+        growing = sum(_growing([row[at].strip() for at in numbers if at < len(row)]) for row in rest)
+        if any(_differs(first[at], columns[at]) for at in texts) or (len(found) > 3 and 2 * growing < len(rest)):
+            return True
+    return not (again or len(set(found)) < len(found) or any("." in one for one in found))
+
+
+def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = (), words: bool = False) -> bool:
+    """Return whether the first row below the names is certainly none, but units or a second line of names.
+
+    It has a unit, which does not come again, for most columns of numbers, two at least, and a number or a word that is
+    no unit for none.
+
+    Args:
+        rows: Below the names.
+        missing: What stands for a missing value.
+        words: Any word counts as a unit, since the line above has gaps.
+    """
+    first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
+    if len(rest) < LEAST_LINES or any(len(row) != len(first) for row in rest) or any(map(NUMBER.fullmatch, first)):
+        return False
+    numbers, units = 0, 0
+    for at, cell in enumerate(first):
+        below = [row[at].strip() for row in rest if row[at].strip() not in missing]
+        if cell and (cell in below or len(cell) > _LONGEST_UNIT):
+            return False
+        if below and sum(bool(NUMBER.fullmatch(one)) for one in below) > NUMBER_SHARE * len(below):
+            numbers += 1
+            if cell in missing:
+                continue
+            if not words and not _UNIT.fullmatch(cell):
+                return False
+            units += any(one.isalpha() or one in "%°€$£" for one in cell)
+    texts = sum(bool(cell) for cell in first)
+    return numbers > 1 and units > 1 and 2 * units > numbers and 2 * units >= texts
+
+
+def _ascending(numbers: Sequence[str]) -> bool:
+    """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
+    return len(numbers) > 3 and all(
+        len(one) <= len(other) and one < other for one, other in itertools.pairwise(numbers)
+    )
+
+
+def _growing(numbers: Sequence[str]) -> bool:
+    """Return whether plain numbers, two at least, grow from one to the next."""
+    try:
+        return len(numbers) > 1 and all(one < other for one, other in itertools.pairwise(map(float, numbers)))
+    except ValueError:
+        return False
+
+
+def _differs(name: str, values: Sequence[str]) -> bool:
+    """Return whether each value has a digit, as in `G12`, and a name has none."""
+    return bool(values) and not _DIGIT.search(name) and all(map(_DIGIT.search, values))
+
+
+def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
+    """Return how many of the first lines are comments (`#`), `sep=;` or a title; 0 where that is not certain.
+
+    Args:
+        lines: The file's first lines, without line ends.
+        tabs: Whether a tab parts the columns.
+    """
+    comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
+    first = comments
+    while comments < len(lines) and lines[comments].startswith("#"):
+        comments += 1
+    if comments == len(lines):  # there is nothing else: then it is data
+        comments = first
+    below = [line for line in lines[comments : comments + SAMPLE_LINES] if line.strip()]
+    if comments > first and is_hash_header(lines[comments - 1], below, find_separator(below, tabs=tabs)):
+        return comments - 1
+    return comments + _title_lines(lines[comments : comments + SAMPLE_LINES], tabs)
+
+
+def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
+    """Return whether a line that begins with `#` holds the names of the columns of the lines below it.
+
+    It has as many values, all of them words or years; and no other names stand below: there is a number, or there is
+    none in the whole table, `#` is part of the first name, and the columns are three or more.
+
+    Args:
+        line: The line.
+        lines: Below it.
+        separator: Between values.
+    """
+    try:
+        (names,), rows = parse_rows([line], separator), parse_rows([one for one in lines if one.strip()], separator)
+    except ValueError:
+        return False
+    names = [one.strip() for one in names]
+    alike = [len(row) == len(names) for row in rows]
+    if len(names) < 2 or not all(names) or not _are_names(names):
+        return False
+    if alike[:1] != [True] or sum(alike) <= NUMBER_SHARE * len(rows):
+        return False
+    numbers = [any(NUMBER.fullmatch(one.strip()) for one in row) for row in rows]
+    return numbers[0] or (not any(numbers) and len(names) > 2 and not line[1:2].isspace())
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """Return whether cells can be a header: words, and behind the first one years."""
+    return not any(NUMBER.fullmatch(one) and not (at and _YEAR.fullmatch(one)) for at, one in enumerate(cells))
+
+
+def _title_lines(lines: Sequence[str], tabs: bool) -> int:
+    """Return how many lines before the header are a title.
+
+    The header below a title has words only, and years behind its first name, and stands above rows of its own length
+    with numbers; below a title of one value, three different words above rows of their length will do. Below lines
+    with gaps it has no gap.
+    """
+    gaps = False
+    for count in range(1, min(_TITLE_LINES + 1, len(lines))):
+        rest = [line for line in lines[count:] if line.strip()]
+        separator = find_separator(rest, tabs=tabs)
+        try:
+            header, *rows = csv.reader(rest or [""], delimiter=separator)
+            above = [[cell.strip() for cell in row] or [""] for row in csv.reader(lines[:count], delimiter=separator)]
+        except (csv.Error, ValueError):  # no row at all, or a value that is too long
+            return 0
+        if not above or not above[0][0]:
+            return 0
+        if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header[1:]):
+            continue  # one more line of the title
+        split = max(sum(1 for cell in row if cell) for row in above) > 1
+        alike = [row for row in rows if len(row) == len(header)]
+        named = [cell.strip() for cell in header if cell.strip()]
+        words = len(named) > 0.7 * len(header) and _are_names(named)
+        numbers = any(NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
+        numbers = numbers or (not split and _is_text_table(header, rows))
+        table = words and numbers and len(alike) > 0.5 * len(rows)
+        table = table and not (split and len(alike) <= 0.9 * sum(len(row) > 1 for row in rows))
+        if table and (_has_gaps(above, header, rows) if gaps else _is_title(lines[:count], above, len(header), split)):
+            return count
+        gaps = gaps or (not split and len(named) < len(header))
+        if not split and not gaps:
+            return 0
+    return 0
+
+
+def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether three different words or more stand above rows nearly all of which have as many values."""
+    full = [row for row in rows if len(row) == len(header) and 2 * sum(map(bool, map(str.strip, row))) > len(header)]
+    words = all(header) and not any(one[0].isspace() for one in header)  # in prose blanks follow the commas
+    return words and len(set(header)) == len(header) > 2 and len(full) > NUMBER_SHARE * max(1, len(rows))
+
+
+def _has_gaps(above: Sequence[Sequence[str]], header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether lines that begin with a title have gaps, and the header and rows below them have none."""
+    full = [header, *rows[:LEAST_LINES]]
+    one = sum(map(bool, above[0])) == 1
+    return one and not any(map(all, above)) and all(cell.strip() for row in full for cell in row)
+
+
+def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, split: bool) -> bool:
+    """Return whether lines can be a title, in which separators may stand for themselves.
+
+    Args:
+        lines: The lines.
+        rows: Their values.
+        width: How many values the header below them has.
+        split: One of the lines has several values.
+    """
+    blank, words = any(not line.strip() for line in lines), " " in lines[0].strip()
+    if not split:
+        foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in SEPARATORS)
+        return (words or blank or not all(row[0] for row in rows)) and not (foreign and not words)
+    widest = max(map(len, rows))
+    return words and (widest < width or (blank and widest <= width))
+
+
+def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows below the header belong to the table; notes, sources and other tables may follow them.
+
+    Args:
+        rows: The header first; empty ones included, which are counted up to the last row of the table.
+    """
+    filled = [at for at, row in enumerate(rows) if any(map(str.strip, row))]
+    if not filled:
+        return 0
+    width = sum(1 for cell in rows[0] if cell.strip())
+    end = filled[-1] + 1
+    if width >= 2:
+        number_columns = _number_columns(rows[1:21])
+        keys = {_DIGITS.sub("0", row[0].strip()) for row in rows[1:21] if row and _DIGIT.search(row[0])}
+        for above, below in itertools.pairwise(filled):
+            if below == above + 1 or _DIGITS.sub("0", rows[below][0].strip()) in keys:
+                continue
+            if _is_other(rows[below], width, number_columns):
+                end = above + 1 if _ends_table(rows, above + 1, width, number_columns) else end
+                break
+    last = end
+    while end > 2 and width >= 3 and not any(map(str.strip, rows[end - 1][1:])):
+        end -= 1
+    if width >= 3:  # rows in which only the first column is filled may be of the table
+        first_values = [row[0].strip() for row in rows[1:end] if row]
+        end = next((at for at in range(end, last) if rows[at] and _is_note(rows[at][0].strip(), first_values)), last)
+    while end > 1 and not any(map(str.strip, rows[end - 1])):
+        end -= 1
+    return end - 1
+
+
+def _is_note(text: str, values: Sequence[str]) -> bool:
+    """Return whether a text is a note, such as `Source: …`, and not one more value of its column.
+
+    Args:
+        text: What stands below the column.
+        values: Of the column.
+    """
+    if _NOTE.match(text):
+        return _NOTE_SHARE * sum(bool(_NOTE.match(one)) for one in values) < max(1, len(values))
+    return text.count(" ") >= _NOTE_BLANKS and len(text) > max(map(len, values), default=0)
+
+
+def _ends_table(rows: Sequence[Sequence[str]], at: int, width: int, number_columns: set[int]) -> bool:
+    """Return whether what follows a row is none of the table: notes, or another table.
+
+    More rows of several values than the table has are of it, and so are rows most of which look like those above.
+    """
+    below = [row for row in rows[at:] if sum(map(bool, map(str.strip, row))) > 1]
+    return len(below) < at and 2 * sum(not _is_other(row, width, number_columns) for row in below) <= len(below)
+
+
+def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:
+    """Return whether a row below an empty one is none of the table: a note, or the header of another table."""
+    numbers = {at for at, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
+    filled = {at for at, cell in enumerate(row) if cell.strip()}
+    if len(filled) * 2 <= width:
+        fits = len(filled) > 1 and bool(numbers) and numbers == filled & number_columns
+        return 0 not in numbers & number_columns and not fits
+    return bool(number_columns) and not numbers & number_columns
+
+
+def _number_columns(rows: Sequence[Sequence[str]]) -> set[int]:
+    return {at for row in rows for at, cell in enumerate(row) if NUMBER.fullmatch(cell.strip())}
