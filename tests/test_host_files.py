@@ -40,6 +40,7 @@ READERS = words("read_csv read_parquet read_excel read_json")
 READ = {
     "tw_autogen/cli/workspace_choice.py": "asks whether the sessions' folder is there",
     "tw_autogen/session_layout.py": "reads the beginning of a session's journal, beside the folder of code",
+    "tw_autogen/named_folders.py": "asks whether links below a folder that the user names lead to code",
     "tw_autogen/role/spec.py": "asks whether a path in a role's settings is a folder",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
     "tw_autogen/settings_trust.py": "asks which folder is the current one",
@@ -111,6 +112,7 @@ READ = {
 }
 """Modules that read by path: whose files these are."""
 WRITTEN = {
+    "tw_autogen/session/session_fork.py": "times of copies, by the descriptors of files that SafeFolder has opened",
     "tw_autogen/cli/standard_streams.py": "the null device",
     "tw_autogen/code_folders.py": "notes in the user's state folder",
     "plugins/sql_pull_data.py": "a private copy in a temporary folder of its own",

@@ -75,6 +75,7 @@ _WORDS = {
 }
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _ITEM = re.compile(r"^[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
+_FRACTION = re.compile(r"0,\d{3}")
 _SPACED = re.compile(r"(?<![\w.] )(?<![\w.])[1-9]\d{0,2}(?: \d{3}){1,6}(?!\w|,\d)")
 """A number whose thousands are separated by spaces, or several numbers."""
 _DOTTED = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:[.\u00a0\u202f ]\d{3}){1,6}(?:,\d{1,20})?(?!\w|[.,]\d)")
@@ -427,7 +428,7 @@ def _numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
         is_percent, scale = unit in ("%", "percent"), _SCALES.get(unit, 1.0)
-        plain = body if body.startswith("0") else re.sub(r"[,'\u00a0\u202f](?=\d{3}(?!\d))", "", body)
+        plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'\u00a0\u202f](?=\d{3}(?!\d))", "", body)
         listed = "," in plain and "," in (
             text[max(0, found.start() - 1) : found.start()] + text[found.end() : found.end() + 1]
         )

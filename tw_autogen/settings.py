@@ -474,10 +474,8 @@ class Settings:
             raise SettingsError(f"{setting.origin}: {key}: {error}", key=key, origin=setting.origin) from error
 
     def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
-        if key == "session.roles":
-            names = [one.strip() for one in value.split(",")] if isinstance(value, str) else value
-            if isinstance(names, list | tuple):
-                return [path_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in names]
+        if key == "session.roles" and isinstance(value, list | tuple):
+            return [path_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
             return path_from(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths or key == "plugin.mcp_servers" and str(value).lstrip().startswith("{"):
@@ -491,7 +489,7 @@ class Settings:
     def _user_file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         for key, setting in self._file(path):
             here = key in _OF_CURRENT_FOLDER
-            beside = None if here else self._beside(key, setting.value, path.parent)
+            beside = None if here else self._located(key, setting, path.parent)
             yield key, setting if here else dataclasses.replace(setting, value=beside, base=path.parent)
 
     def _file(self, path: Path) -> Iterator[tuple[str, Setting]]:

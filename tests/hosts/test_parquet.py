@@ -156,7 +156,9 @@ def opened_below(folder):
     return seen
 
 
-@pytest.mark.parametrize("where", ["what pandas is told of a column", "of the columns' names", "the type", "in a list"])
+@pytest.mark.parametrize(
+    "where", ["what pandas is told of a column", "of the columns' names", "the type", "in a list", "of an interval"]
+)
 def test_no_file_is_opened_that_the_table_names_as_a_time_zone(where, tmp_path):
     (tmp_path / "zone").write_bytes(b"TZif")
     zone = f"dateutil/{tmp_path}/zone"
@@ -170,13 +172,18 @@ def test_no_file_is_opened_that_the_table_names_as_a_time_zone(where, tmp_path):
     else:
         stamps = pa.Array.from_buffers(pa.timestamp("ns", tz=zone), 1, pa.array([1], "int64").buffers())
         stamps = pa.ListArray.from_arrays(pa.array([0, 1], "int32"), stamps) if "list" in where else stamps
+        if "interval" in where:  # a type that pandas makes known when it first writes such a file
+            pd.DataFrame({"i": pd.interval_range(0, 1)}).to_parquet(io.BytesIO())
+            kind = pa.array(pd.arrays.IntervalArray.from_breaks(pd.to_datetime(["2024", "2025"], utc=True))).type
+            stored = pa.StructArray.from_arrays([stamps, stamps], ["left", "right"])
+            stamps = pa.ExtensionArray.from_storage(type(kind)(stamps.type, "right"), stored)
         table = table.set_column(0, "t", stamps)
     table = table.replace_schema_metadata({b"pandas": json.dumps(said).encode()})
     sink = io.BytesIO()
     parquet.write_table(table, sink)
     seen = opened_below(tmp_path)
 
-    if where in ("the type", "in a list"):
+    if where in ("the type", "in a list", "of an interval"):
         with pytest.raises(ValueError, match="a time zone that is no name of the IANA database"):
             read_parquet(sink)
     else:
@@ -187,11 +194,13 @@ def test_no_file_is_opened_that_the_table_names_as_a_time_zone(where, tmp_path):
 
 def test_index_and_numbers_that_may_be_missing_come_back_as_they_were_written():
     frame = pd.DataFrame({"n": pd.array([1 << 60, None], "Int64"), "b": pd.array([True, None], "boolean")})
-    for written_frame in (frame, frame.set_index("n"), frame.set_axis(["x", "y"]), frame.set_index(["n", "b"])):
+    by_year = frame.set_axis([2023, 2024], axis="columns").iloc[1:]
+    many = frame.set_axis(pd.MultiIndex.from_tuples([("a", "n"), ("a", "b")]), axis="columns")
+    for written_frame in (frame, by_year, many, frame.set_axis(["x", "y"]), frame.set_index(["n", "b"])):
         sink = io.BytesIO()
         written_frame.to_parquet(sink)
 
-        pd.testing.assert_frame_equal(read_parquet(sink), written_frame)
+        pd.testing.assert_frame_equal(read_parquet(sink), pd.read_parquet(sink))
 
 
 @pytest.mark.parametrize("said", ["no JSON", "[]", '{"index_columns": 5}', '{"columns": [5]}', '{"columns": [{}]}'])

@@ -281,15 +281,26 @@ def written_log(folder):
     return shop
 
 
-@pytest.mark.parametrize("how", ["named", "given"])
-def test_a_database_of_which_a_part_is_in_its_log_is_an_error_that_names_a_way(session, users, how):
+def test_a_given_database_of_which_a_part_is_in_its_log_is_an_error_that_names_a_way(session, users):
     with contextlib.closing(written_log(users)):
         with pytest.raises(
             ConfigError, match=r"shop\.db: what was written last is still in .*shop\.db-wal.*VACUUM INTO"
         ):
-            session.ask("Sum of a in shop.db?", files=[users / "shop.db"] if how == "given" else [])
+            session.ask("Sum of a?", files=[users / "shop.db"])
+        session.ask("I have renamed shop.db; what is 2 + 2?")
+
         assert list(session.folder.iterdir()) == []
 
     session.ask("Sum of a in shop.db?")
 
     assert "table 't': 1 rows" in session.told()
+
+
+def test_a_log_that_is_written_back_whole_lacks_nothing(session, users):
+    with contextlib.closing(written_log(users)) as shop:
+        shop.execute("PRAGMA wal_checkpoint(FULL)")
+        assert (users / "shop.db-wal").stat().st_size
+
+        session.ask("Sum of a?", files=[users / "shop.db"])
+
+        assert "table 't': 1 rows" in session.told()

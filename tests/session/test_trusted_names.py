@@ -494,6 +494,8 @@ ELSEWHERE = {
     "the plugins": ("plugins", "mine", "plugins"),
     "a role": ("roles/b", "mine/b", "roles"),
     "a role's Python": ("roles/b/b.py", "mine/b/b.py", "roles"),
+    "what a role imports": ("roles/b/sub", "mine/b", "roles"),
+    "a plugin where the settings name the folder": ("plugins/b.py", "mine/b.py", "plugins"),
 }
 
 
@@ -503,7 +505,9 @@ def test_what_a_named_folder_has_over_links_out_of_it_counts_only_after_a_questi
     role = {"b/role.yaml": "alias: B\nintro: B.\nmodule: b\n", "b/b.py": ROLE.replace("Crier", "B")}
     plugin = 'from tw_autogen.plugin import plugin\n\n\n@plugin\ndef b() -> int:\n    """B."""\n    return 1\n'
     write(here.parent / "mine", {"a.yaml": EXAMPLE, "b.py": plugin, **role})
-    write(here, {SETTINGS: {}, **({"roles/b/role.yaml": role["b/role.yaml"]} if name.endswith("b/b.py") else {})})
+    own = {f"roles/{one}": text for one, text in role.items() if f"roles/{one}" != name}
+    named = {"plugin.folder": "plugins"} if "settings" in case else {}
+    write(here, {SETTINGS: named, **(own if name.startswith("roles/b/") else {})})
     (here / name).parent.mkdir(parents=True, exist_ok=True)
     (here / name).symlink_to(here.parent / target)
 
@@ -521,11 +525,22 @@ def test_what_a_named_folder_has_over_links_out_of_it_counts_only_after_a_questi
     assert brought()[0] == 1
 
 
+def test_a_link_to_data_is_no_link_to_code(here):
+    write(here.parent, {"large/a.csv": "x"})
+    write(here, {SETTINGS: {}, "roles/b/role.yaml": ROLE_YAML.replace("crier", "b"), "roles/b/b.py": ROLE})
+    (here / "roles" / "b" / "data").symlink_to(here.parent / "large")
+
+    assert len(read_project(here, read_settings(project=here), named=True).roles) == 1
+
+
+@pytest.mark.parametrize("roles", ["code_interpreter, ./crier,", "[code_interpreter, ./crier]"])
 @pytest.mark.parametrize("home", ["home", "home (work)"])
-def test_what_the_users_own_file_names_beside_it_is_not_looked_for_in_the_current_folder(here, monkeypatch, home):
+def test_what_the_users_own_file_names_beside_it_is_not_looked_for_in_the_current_folder(
+    here, monkeypatch, home, roles
+):
     monkeypatch.setenv("HOME", str(here.parent / home))
     own = here.parent / home / ".config" / "tw-autogen"
-    settings = {"code_interpreter.policy": "house.yaml", "session.roles": "code_interpreter, ./crier"}
+    settings = {"code_interpreter.policy": "house.yaml", "session.roles": roles}
     write(own, {"config.yaml": settings, "house.yaml": "base: strict\n"})
     write(own / "crier", {"role.yaml": ROLE_YAML, "crier.py": ROLE})
     write(

@@ -18,7 +18,6 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.kernel import Artifact
 from tw_autogen.named_folders import distrusted_now, named_folder
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.secret_masking import is_secret_file
 
 _HEAD_ROWS = 5
 _MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
@@ -32,7 +31,7 @@ _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
 def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
     """Yield what an answer links to in Markdown, each as (the link as it stands there, its folder, its name there).
 
-    Whether there is such a file is not asked. Dotfiles and names of secrets are left out.
+    Whether there is such a file is not asked. Dotfiles are left out.
 
     Args:
         text: An agent's words; they may come from anywhere, so they open no other place.
@@ -56,7 +55,7 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
         for place, folder in places.items():
             if path.startswith(os.path.join(place, "")):
                 name = os.path.relpath(path, place)
-                if not is_secret_file(os.path.basename(name)) and f"{os.sep}." not in f"{os.sep}{name}":
+                if f"{os.sep}." not in f"{os.sep}{name}":
                     yield link, folder, name
                 break
 

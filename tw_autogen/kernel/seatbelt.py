@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.launcher.readable_files import environment_paths, listed_and_read
+from tw_autogen.kernel.launcher.readable_files import environment_paths, font_folders, listed_and_read
 
 SEATBELT = "seatbelt"
 _ASK_SECONDS = 60.0
@@ -124,7 +124,8 @@ def interpreter_folders(python: str) -> list[str]:
         raise KernelStartError(f"{python} can't be asked where its packages lie: {problem}") from problem
     own, paths = json.loads(asked.stdout)
     found = [*own, str(Path(program).parent.parent), str(Path(os.path.realpath(program)).parent.parent)]
-    return environment_paths(paths, os.path.expanduser("~"), found, packages=[str(Path(__file__).parents[1])])
+    home = os.path.expanduser("~")
+    return [*environment_paths(paths, home, found, packages=[str(Path(__file__).parents[1])]), *font_folders(home)]
 
 
 def quoted(path: str) -> str:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import stat
+import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath, PurePosixPath
@@ -24,6 +25,7 @@ from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session_layout import COPIES
+from tw_autogen.trust_store import read_regular
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
@@ -148,6 +150,12 @@ def unwritten_reason(file: BinaryIO, path: Path) -> str:
     log = f"{path}-wal"
     if file.read(len(_SQLITE)) != _SQLITE or not os.path.exists(log) or not os.path.getsize(log):
         return ""
+    with contextlib.suppress(
+        OSError, struct.error, ConfigError
+    ):  # the index of the log: how much of it is written back
+        frames, written = struct.unpack("=16xI76xI", read_regular(Path(f"{path}-shm"))[:100])
+        if frames == written:
+            return ""
     return (
         f"{path}: what was written last is still in {log}, and would be missing without a word; close the programs "
         f"that use it, or give a copy that SQLite makes: sqlite3 {path.name} \"VACUUM INTO 'copy.db'\""
@@ -240,8 +248,8 @@ class NamedFiles:
                 if not stat.S_ISREG(info.st_mode):
                     return None
                 with users.open_file(relative) as file:
-                    if reason := unwritten_reason(file, self._users / relative):
-                        raise ConfigError(reason)
+                    if unwritten_reason(file, self._users / relative):
+                        return None
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative
                     return real if os.access(real, os.R_OK) and self._show(real) else None

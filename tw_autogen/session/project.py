@@ -38,6 +38,9 @@ ROLE_FOLDERS = ("roles", "ext_role")
 """Where a project's own roles are looked for."""
 
 
+_OUT = "{}: it leads to {}, outside of {}; trust the folder to have what lies there"
+
+
 @dataclass(frozen=True)
 class Project:
     """What a project's folder brings.
@@ -149,10 +152,11 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     options = settings.read("plugin", PluginSettings)
     place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
-    plugins, left_out, notes = project_plugins(place, python) if brings_code and options.load else ([], [], [])
     by_name = named and settings.trust is not Trust.full
-    if by_name and settings.origin("plugin.folder") == Settings.DEFAULT:
-        plugins = [one for one in plugins if not _leads_out(folder, one.source(), "plugin.folder", left_out)]
+    out = way_out_of(folder, str(place)) if by_name and _lies_below(place, folder) else ""
+    load = brings_code and options.load and not out
+    plugins, left_out, notes = project_plugins(place, python) if load else ([], [], [])
+    left_out += [_OUT.format(place, out, folder)] if out else []
     examples: list[Path] = []
     found = example_files(folder) if brings_code else own_examples(folder)
     if settings.trust is not Trust.full:
@@ -173,9 +177,9 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         words = f"at most {MOST_EXAMPLES}, of {MOST_EXAMPLE_BYTES // 1000} kB together, count until it is trusted"
         left_out.append(f"{folder}: {more} examples: {words}")
     roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
-    if by_name and settings.origin("session.role_folder") == Settings.DEFAULT:
-        key = "session.role_folder"
-        roles = {name: one for name, one in roles.items() if not _leads_out(folder, one, key, left_out)}
+    for name, of_role in list(roles.items()) if by_name else ():
+        if _lies_below(of_role, folder) and (leads := way_out_of(folder, str(of_role))):
+            left_out.append(_OUT.format(roles.pop(name), leads, folder))
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
         notes += [f"{folder / TASKWEAVER_FILE}: {line}" for line in remedies(settings.ignored)]
@@ -184,18 +188,15 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         tuple(plugins),
         tuple(left_out),
         tuple(examples),
-        place if place.is_dir() and brings_code else None,
+        place if place.is_dir() and brings_code and not out else None,
         tuple(notes),
         roles,
     )
 
 
-def _leads_out(folder: Path, place: Path | None, key: str, left_out: list[str]) -> bool:
-    """Return whether a plugin or role of a folder that was named lies elsewhere; then note that it is left out."""
-    if place is None or not (out := way_out_of(folder, str(place))):
-        return False
-    left_out.append(f"{place}: it leads to {out}, outside of {folder}; set {key}, or trust the folder")
-    return True
+def _lies_below(path: Path, folder: Path) -> bool:
+    """Return whether a path, its links not followed, lies in a folder; another one is the user's own words."""
+    return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder))
 
 
 def project_here(settings: Settings) -> Project | None:

@@ -255,7 +255,7 @@ class Review:
         places = [(one.key, one.setting.value) for one in self.settings.of_folder]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places:  # what a folder that is named may bring, but for paths that lead out of it
-            out = (way_out_of if key == "roles" else path_out_of)(self.folder, value)
+            out = (way_out_of if key in ("plugins", "roles") else path_out_of)(self.folder, value)
             if out:
                 words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
                 found[f"{key} {words}"] = Want(visible_line(key), words, visible_line(out))
@@ -263,12 +263,11 @@ class Review:
 
     def _unshown_places(self) -> Iterator[tuple[str, str]]:
         """Yield where the examples, plugins and roles of a folder that is named lie, each with what it is."""
-        if self._shows_code or not is_project(self.folder):
+        if self.settings.trust is Trust.none:  # what it has of these is shown with the rest, if anything is
             return
         for path in example_files(self.folder):
             yield "examples", os.path.relpath(path, self.folder)
-        for spec in self._plugins[1]:
-            yield "plugins", os.path.relpath(spec.source(), self.folder)
+        yield "plugins", os.path.relpath(self._plugin_folder, self.folder)
         for folder in self._roles.values():
             yield "roles", os.path.relpath(folder, self.folder)
 
@@ -520,8 +519,10 @@ def _links_of(one: LeftOut) -> str:
             if used != os.path.normpath(plain):
                 words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {used})"
             if one.key.startswith("recall."):  # what lies there becomes part of prompts
-                held = [path for path in sorted(Path(used).iterdir()) if path.is_symlink()][:_MOST_LINKS_NAMED]
-                words += "".join(f" ({path.name} in it is a link to {os.path.realpath(path)})" for path in held)
+                held = [path for path in example_paths(Path(used)) if path.is_symlink()]
+                named = held[:_MOST_LINKS_NAMED]
+                words += "".join(f" ({path.name} in it is a link to {os.path.realpath(path)})" for path in named)
+                words += f" (and {len(held) - len(named)} more links in it)" if held[len(named) :] else ""
     return words
 
 

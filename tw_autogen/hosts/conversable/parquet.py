@@ -6,9 +6,10 @@ which is decompressed to the size that its header says. Sums and counts in the f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
+
+from tw_autogen.settings import texts_of
 
 _MOST_VALUES = 50_000_000
 _MOST_BYTES = 1 << 30
@@ -25,13 +26,8 @@ _DEEPEST = 8
 _TAIL_BYTES = 8
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 _INTEGERS = (4, 5, 6)
-_ZONE_FILE = "dateutil/"
+_ZONE_FILE = "dateutil"
 """Begins a zone that pandas takes for the path of a file."""
-_UNNAMED = re.compile(r"__index_level_\d+__")
-_NULLABLE = frozenset(
-    [f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)] + ["Float32", "Float64", "boolean"]
-)
-"""Names of pandas' types of numbers that may be missing."""
 _UNCOMPRESSED, _COMPRESSED = 2, 3
 """Fields of a page's header."""
 
@@ -86,32 +82,33 @@ def read_parquet(file: BinaryIO) -> Any:
 
 
 def _frame(table: Any) -> Any:
-    """Return an Arrow table as a DataFrame; of what the file says of it for pandas only types and index count.
+    """Return an Arrow table as a DataFrame; what the file says of it for pandas counts if no file is named by it.
 
     Raises:
         ValueError: it has a time zone that pandas would read from a file of any path.
     """
-    import pandas as pd  # optional: the extra `data` brings it
-
-    for kind in table.schema.types:
+    for kind in (inner for one in table.schema.types for inner in _kinds(one)):
         if _ZONE_FILE in str(kind):
             raise ValueError(f"the table has a time zone that is no name of the IANA database: {str(kind)[:200]}")
     try:
-        said = table.schema.pandas_metadata or {}
-        index = [one for one in said.get("index_columns", []) if isinstance(one, str) and one in table.column_names]
-        typed = {one["field_name"]: one["numpy_type"] for one in said.get("columns", [])}
-        nullable = {
-            table.schema.field(name).type: pd.api.types.pandas_dtype(kind)
-            for name, kind in typed.items()
-            if kind in _NULLABLE and name in table.column_names
-        }
-    except (ValueError, TypeError, KeyError, AttributeError):  # anybody may have written it
-        index, nullable = [], {}
-    frame = table.replace_schema_metadata(None).to_pandas(types_mapper=nullable.get)
-    if not index or len(set(index)) < len(index) or len(set(table.column_names)) < len(table.column_names):
-        return frame
-    names = [None if _UNNAMED.fullmatch(one) else one for one in index]
-    return frame.set_index(index).rename_axis(names if len(names) > 1 else names[0])
+        if not any(_ZONE_FILE in one.lower() for one in texts_of(table.schema.pandas_metadata or {})):
+            return table.to_pandas()
+    except Exception:  # noqa: BLE001 - anybody may have written it, and pyarrow raises what it likes then
+        pass
+    return table.replace_schema_metadata(None).to_pandas()
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    """Yield a type of Arrow's and those in it; the text of an extension doesn't show what it is stored as."""
+    import pyarrow as pa  # optional: the extra `data` brings it
+
+    yield kind
+    names = ("storage_type", "value_type", "key_type", "item_type")
+    inner = [getattr(kind, name) for name in names if hasattr(kind, name)]
+    if pa.types.is_struct(kind) or pa.types.is_union(kind):
+        inner += [kind.field(at).type for at in range(kind.num_fields)]
+    for one in inner:
+        yield from _kinds(one)
 
 
 def _start(chunk: Any) -> int:

@@ -88,7 +88,7 @@ class ArrowReader:
         self._budget = budget
         self._table.validate(full=True)  # or lies about where texts lie would be followed
         for column in self._table.columns:
-            for chunk in column.chunks or [pa.array([], column.type)]:
+            for chunk in column.chunks or [pa.nulls(0, column.type)]:
                 _claim(chunk, budget, _BYTES_PER_OFFSET)
 
     def column(self, number: Any) -> Any:

@@ -7,7 +7,7 @@ import zoneinfo
 
 from .bounds import shown
 
-_OFFSET = re.compile(r"(UTC)?[+-]\d\d:\d\d(:\d\d)?")
+_OFFSET = re.compile(r"(UTC)?[+-]\d\d(:?\d\d(:?\d\d)?)?|Z|utc")
 _ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+-]{1,40}(/[A-Za-z0-9_+-]{1,40}){0,3}")
 
 

@@ -24,7 +24,7 @@ from .first import sitecustomize
 from .first.sitecustomize import PATH
 from .known_paths import FolderRefusedError, crosses, resolve
 from .package_loader import STUB, load, prepare
-from .readable_files import changed_at, editable_paths, environment_paths
+from .readable_files import changed_at, editable_paths, environment_paths, font_folders
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
 from .supervisor import supervise, tell, whole_path
 from .system_calls import CLONE_NEWPID, PR_SET_CHILD_SUBREAPER, prctl, unshare
@@ -260,7 +260,7 @@ def _interpreter_paths(written: Sequence[str], seen: dict[str, int] | None = Non
     own, packages = (sys.prefix, sys.base_prefix), _own_package_folders()
     home = os.path.expanduser("~")
     found = environment_paths(whole_path(), home, own, packages=packages, written=written, seen=seen)
-    return [*found, *editable_paths(dict(sys.modules), seen=seen)]
+    return [*found, *font_folders(home, written), *editable_paths(dict(sys.modules), seen=seen)]
 
 
 def kept_folders() -> list[str]:

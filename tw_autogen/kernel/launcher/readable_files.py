@@ -81,7 +81,7 @@ def environment_paths(
     written: Sequence[str] = (),
     seen: dict[str, int] | None = None,
 ) -> list[str]:
-    """Return what of an interpreter's folders code may read, and the user's fonts.
+    """Return what of an interpreter's folders code may read.
 
     Args:
         paths: Where modules come from.
@@ -112,9 +112,18 @@ def environment_paths(
     for path in own:
         if not _holds(path, home):
             kept += _own_parts(path, os.path.realpath(home))
-    fonts = [os.path.join(os.path.realpath(home), name) for name in _FONTS]
-    kept += [one for one in fonts if os.path.isdir(one) and resolve(one, written) == one]
     return list(dict.fromkeys([*kept, *brought]))
+
+
+def font_folders(home: str, written: Sequence[str] = ()) -> list[str]:
+    """Return the folders of the user's fonts, those over links left out.
+
+    Args:
+        home: The user's home folder.
+        written: As of `environment_paths`.
+    """
+    found = [os.path.join(os.path.realpath(home), name) for name in _FONTS]
+    return [one for one in found if os.path.isdir(one) and resolve(one, written) == one]
 
 
 def readable_pieces(
