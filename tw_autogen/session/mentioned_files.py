@@ -150,9 +150,7 @@ def unwritten_reason(file: BinaryIO, path: Path) -> str:
     log = f"{path}-wal"
     if file.read(len(_SQLITE)) != _SQLITE or not os.path.exists(log) or not os.path.getsize(log):
         return ""
-    with contextlib.suppress(
-        OSError, struct.error, ConfigError
-    ):  # the index of the log: how much of it is written back
+    with contextlib.suppress(OSError, struct.error):  # the log's index says how much of it is written back
         frames, written = struct.unpack("=16xI76xI", read_regular(Path(f"{path}-shm"))[:100])
         if frames == written:
             return ""
