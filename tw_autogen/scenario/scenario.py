@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, ClassVar, get_type_hints
 from pydantic import PositiveFloat, PositiveInt
 
 from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
-from tw_autogen.named_folders import way_out_of
+from tw_autogen.named_folders import path_out_of, way_out_of
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import keyword_settings
@@ -280,12 +281,19 @@ def _leads_out(folder: Path, text: str) -> bool:
     """
     seen_from_here = os.path.lexists(text) if text and "\0" not in text else False
     named = os.path.abspath(text) if seen_from_here else text
-    return bool(way_out_of(folder, named))
+    return any(path_out_of(folder, one) for one in (named, *_links_in(folder, named)))
 
 
 def _begins_elsewhere(database: str) -> bool:
     """Return whether a database is a URL, or a path that begins in the folder of the plugin that opens it."""
     return "://" in database or not os.path.isabs(database) and (os.sep in database or database.startswith("~"))
+
+
+def _links_in(folder: Path, text: str) -> list[str]:
+    """Return the links that lie in the folder that a text names, seen from a scenario's folder."""
+    with suppress(OSError, ValueError):  # what is wrong with it is told when it is used
+        return [str(one) for one in (folder / text).iterdir() if one.is_symlink()]
+    return []
 
 
 def _check_trust(scenario: Scenario) -> None:

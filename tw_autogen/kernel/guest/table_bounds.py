@@ -237,9 +237,12 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
     end = filled[-1] + 1
     if width >= 2:
         number_columns = _number_columns(rows[1:21])
-        keys = {_DIGITS.sub("0", row[0].strip()) for row in rows[1:21] if row and _DIGIT.search(row[0])}
         for above, below in itertools.pairwise(filled):
-            if below == above + 1 or _DIGITS.sub("0", rows[below][0].strip()) in keys:
+            if below == above + 1:
+                continue
+            looked = rows[1 : min(above + 1, 21)]
+            keys = {_DIGITS.sub("0", row[0].strip()) for row in looked if row and _DIGIT.search(row[0])}
+            if _DIGITS.sub("0", rows[below][0].strip()) in keys:
                 continue
             if _is_other(rows[below], width, number_columns):
                 end = above + 1 if _ends_table(rows, above + 1, width, number_columns) else end
