@@ -90,6 +90,7 @@ READ = {
     "tw_autogen/scenario/replay_and_record.py": "the user's scenarios",
     "tw_autogen/scenario/html_report.py": "reads its own template",
     "tw_autogen/scenario/scenario.py": "the user's scenarios",
+    "tw_autogen/session/working_copies.py": "asks whether a database of the user's has a log; SafeFolder reads",
     "tw_autogen/session/mentioned_files.py": "asks whether a large file of the user's can be read; SafeFolder reads",
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/request_inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",

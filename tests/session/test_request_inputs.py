@@ -12,7 +12,8 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import Session, open_session, read_settings
-from tw_autogen.session.request_inputs import checked_inputs, opened_as_given, place_inputs, working_names
+from tw_autogen.session.request_inputs import checked_inputs, opened_as_given, place_inputs
+from tw_autogen.session.working_copies import working_names
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 

@@ -4,41 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import io
 import itertools
-import json
 import os
 import re
 import stat
-import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
-from types import MappingProxyType
-from typing import BinaryIO
 
-from tw_autogen import bounded_json
 from tw_autogen.conversation import file_names, is_document
-from tw_autogen.errors import ConfigError, near_files
+from tw_autogen.errors import near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session_layout import COPIES
-from tw_autogen.trust_store import read_regular
+from tw_autogen.session.working_copies import Copied, stamp, unwritten_reason, working_names
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
-_SQLITE = b"SQLite format 3\0"
 _MOST_NAMED = 20
-_RECORD_BYTES = 4_000_000
 _NAME_CHARS = 200
 _MOST_LOOKS = 2000
 """How often a folder is looked into for where names of a text begin."""
 _WRITABLE = 0o666
 """A copy that code may replace, unlike that of a given file: the request may ask for a new one under this name."""
-
-Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -54,110 +43,6 @@ class RequestFiles:
     placed: tuple[Path, ...] = ()
     missing: tuple[str, ...] = ()
     note: str = ""
-
-
-@dataclass(frozen=True)
-class Copied:
-    """Of which file one in the working folder is a copy.
-
-    Args:
-        source: Path of the file, absolute.
-        was: The file's time and size when it was copied.
-        copy: Those of the copy: where it has others now, code has written it.
-    """
-
-    source: str
-    was: Stamp
-    copy: Stamp
-
-
-def read_copies(root: Path) -> dict[str, Copied]:
-    """Return what `write_copies` has written in a session's folder; empty if it can't be read.
-
-    Args:
-        root: The session's folder.
-    """
-    try:
-        with SafeFolder(root) as opened:
-            plain = bounded_json.loads(opened.read_file(COPIES, limit_bytes=_RECORD_BYTES))
-        return {name: Copied(str(one["source"]), _pair(one["was"]), _pair(one["copy"])) for name, one in plain.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
-
-
-def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
-    """Write down of which files those in the working folder are copies, for when the session is gone on with.
-
-    Args:
-        root: The session's folder.
-        copies: By name.
-    """
-    text = json.dumps({name: asdict(one) for name, one in copies.items()})
-    with contextlib.suppress(OSError), SafeFolder(root) as opened:  # a full disk: what is there counts as code's then
-        opened.copy_in(io.BytesIO(text.encode()), COPIES, mode=0o600)
-
-
-def _pair(plain: Sequence[int]) -> Stamp:
-    time, size = plain
-    return int(time), int(size)
-
-
-def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingProxyType({})) -> list[str]:
-    """Return the names of files in the working folder: their own, with those of their folders in front where needed.
-
-    Args:
-        paths: Each once.
-        copies: Those that are there, by name; none is replaced by another file's.
-
-    Raises:
-        ConfigError: folders don't keep two apart.
-
-    Example:
-        >>> working_names([Path("/north/a.csv"), Path("/south/a.csv"), Path("/south/b.csv")])
-        ['north_a.csv', 'south_a.csv', 'b.csv']
-    """
-    full = [os.path.abspath(path) for path in paths]
-    parts = [Path(one).parts[1:] for one in full]
-    depths = [1] * len(paths)
-    while True:
-        names = ["_".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
-        holders = {name: {copies[name].source} if name in copies else set() for name in names}
-        for one, name in zip(full, names, strict=True):
-            holders[name].add(one)
-        twice = next((name for name in names if len(holders[name]) > 1), None)
-        if twice is None:
-            return names
-        alike = [at for at, name in enumerate(names) if name == twice]
-        longer = [at for at in alike if depths[at] < len(parts[at])]
-        if not longer:
-            one, other, *_ = sorted(holders[twice])
-            raise ConfigError(
-                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
-                "their folder (kernel.read)"
-            )
-        deepest = max(depths[at] for at in longer)
-        for at in longer:
-            depths[at] += depths[at] == deepest
-
-
-def unwritten_reason(file: BinaryIO, path: Path) -> str:
-    """Return why a copy of a file would lack what was written to it; empty: it would not.
-
-    Args:
-        file: The file, at its beginning; it is read from.
-        path: Where it lies; an SQLite database has its log beside it.
-    """
-    log = f"{path}-wal"
-    if file.read(len(_SQLITE)) != _SQLITE or not os.path.exists(log) or not os.path.getsize(log):
-        return ""
-    with contextlib.suppress(OSError, struct.error):  # the log's index says how much of it is written back
-        frames, written = struct.unpack("=16xI76xI", read_regular(Path(f"{path}-shm"))[:100])
-        if frames == written:
-            return ""
-    return (
-        f"{path}: what was written last is still in {log}, and would be missing without a word; close the programs "
-        f"that use it, or give a copy that SQLite makes: sqlite3 {path.name} \"VACUUM INTO 'copy.db'\""
-    )
 
 
 class NamedFiles:
@@ -293,11 +178,6 @@ def _has(folder: Path, name: str) -> bool:
             return opened.has_file(name)
     except (OSError, ValueError):
         return False
-
-
-def stamp(info: os.stat_result) -> Stamp:
-    """Return a file's time and size."""
-    return (info.st_mtime_ns, info.st_size)
 
 
 def _is_end_of_a_name(name: str, request: str, made: Collection[str], folder: Path | None) -> bool:

@@ -14,6 +14,7 @@ from tw_autogen.errors import ConfigError, ConversationFormatError, nearest_path
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import way_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
+from tw_autogen.private_files import lies_in
 from tw_autogen.recall import read_conversation
 from tw_autogen.role import find_role, is_role_file
 from tw_autogen.session.role_seats import BUILT_IN, RoleWanted, known
@@ -153,7 +154,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
     by_name = named and settings.trust is not Trust.full
-    out = way_out_of(folder, str(place)) if by_name and _lies_below(place, folder) else ""
+    out = way_out_of(folder, str(place)) if by_name and lies_in(os.path.abspath(place), os.path.abspath(folder)) else ""
     load = brings_code and options.load and not out
     plugins, left_out, notes = project_plugins(place, python) if load else ([], [], [])
     left_out += [_OUT.format(place, out, folder)] if out else []
@@ -178,7 +179,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         left_out.append(f"{folder}: {more} examples: {words}")
     roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
     for name, of_role in list(roles.items()) if by_name else ():
-        if _lies_below(of_role, folder) and (leads := way_out_of(folder, str(of_role))):
+        if lies_in(os.path.abspath(of_role), os.path.abspath(folder)) and (leads := way_out_of(folder, str(of_role))):
             left_out.append(_OUT.format(roles.pop(name), leads, folder))
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
@@ -192,11 +193,6 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         tuple(notes),
         roles,
     )
-
-
-def _lies_below(path: Path, folder: Path) -> bool:
-    """Return whether a path, its links not followed, lies in a folder; another one is the user's own words."""
-    return Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder))
 
 
 def project_here(settings: Settings) -> Project | None:

@@ -27,21 +27,19 @@ from tw_autogen.named_folders import is_code_folder, leads_out_reason, private_r
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.mentioned_files import (
-    LARGE_BYTES,
+from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
+from tw_autogen.session.path_grants import Grants
+from tw_autogen.session.request_descriptions import RequestDescriptions
+from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.team import Team
+from tw_autogen.session.working_copies import (
     Copied,
-    NamedFiles,
-    RequestFiles,
     read_copies,
     stamp,
     unwritten_reason,
     working_names,
     write_copies,
 )
-from tw_autogen.session.path_grants import Grants
-from tw_autogen.session.request_descriptions import RequestDescriptions
-from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.team import Team
 from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.trust_store import open_regular
 from tw_autogen.variable_names import name_problem

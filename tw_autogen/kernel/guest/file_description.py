@@ -34,7 +34,7 @@ from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_blocks import find_blocks, find_side_blocks
-from .table_bounds import is_hash_header, lines_above_header
+from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import GUESSED, LATIN, latin_encodings
 from .text_outline import text_lines
 from .text_table import (
@@ -257,7 +257,7 @@ def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Descript
         sheet.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
         given = map(list, sheet.iter_rows(values_only=True))
         rows = list(itertools.islice(given, 100))
-        most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, *map(len, rows), 1)))
+        most = max(100, min(_SHEET_ROWS, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
         rows += itertools.islice(given, most + 1 - len(rows))
         found.append((str(sheet.title), rows, len(rows) > most))
     notes = _formulas_without_values(path, {title: rows for title, rows, _ in found})

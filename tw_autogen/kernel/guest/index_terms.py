@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from .column_profile import profile_columns
 from .csv_dialect import COMPRESSED, find_separator, opened, parse_rows
-from .table_bounds import lines_above_header
+from .table_extent import lines_above_header
 from .text_encoding import find_encoding
 
 _START_BYTES, _PIECE_BYTES, _MOST_PIECES = 16_000, 4_000, 16

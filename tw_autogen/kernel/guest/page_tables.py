@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .csv_dialect import as_lines, code_columns, number_signs
-from .table_bounds import has_names
+from .table_extent import has_names
 from .text_table import TextTable, cut_line, filled_rows, is_grouped
 from .total_rows import total_notes
 

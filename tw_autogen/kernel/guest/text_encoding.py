@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 import re
 import unicodedata
 from collections import Counter
@@ -15,7 +16,8 @@ _BOMS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 """In this order: the mark of UTF-32 begins with that of UTF-16."""
-LATIN = ("cp1252", "mac_roman", "cp1250", "cp1254", "cp850", "cp852", "iso8859_2", "cp1257", "latin-1")
+_OTHERS = ("mac_roman", "cp1250", "cp1254", "cp850", "cp852", "iso8859_2", "cp1257")
+LATIN = ("cp1252", "latin-1", *_OTHERS)
 """Encodings of Latin letters, the most usual one first; `latin-1` where bytes mean nothing in cp1252."""
 _ALPHABETS = (
     "äöüß", "àâæçéèêëîïôœùûüÿ", "áéíñóúüªº", "áâãàçéêíóôõúüªº", "àèéìíîòóùú", "åäöé", "æøåéêòóôö",
@@ -25,20 +27,21 @@ _ALPHABETS = (
 """The letters beyond ASCII of languages of Europe: up to Catalan of the West, and last of Iceland."""
 _WESTERN_COUNT = 9
 _LETTERS = tuple(frozenset(f"{one}{one.upper()}" + "İ" * ("ı" in one)) for one in _ALPHABETS)
-_REGIONS = (
+_RARER = 0.001
+"""What each language counts less than the one before it."""
+_COUNTED = (
+    *((one, 1 - _RARER * at) for at, one in enumerate(_LETTERS)),
     (frozenset().union(*_LETTERS[:_WESTERN_COUNT], _LETTERS[-1]), 0.7),
     (frozenset().union(*_LETTERS[_WESTERN_COUNT:-1]), 0.65),
 )
-"""The letters of several languages, and what they count, as in names of places or people from several countries."""
+"""Letters and what they count: of a language, and less of several, as in names of places or people."""
 _LEAST_SCORE, _AS_WELL = 0.5, 0.03
-_RARER = 0.001
-"""What each language counts less than the one before it."""
 _SIGNS_IN_WORDS = "’‘–—·"
 _SIGNS_BEFORE_WORDS = f"{_SIGNS_IN_WORDS}\xb5“”„«»¿¡‚…\xa0§€£°"
 _ALONE = frozenset("àéèóíöåÀÉÈÖÅ")
 """Letters that are words."""
 _MARK = re.compile(r"[^\x00-\x7f]")
-_LATIN_BYTES = 200_000
+_LATIN_BYTES, _MOST_MARKS = 200_000, 10_000
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _GUESSED_BYTES, _LEAST_GUESSED = 8192, 4
 GUESSED = (
@@ -70,22 +73,24 @@ def latin_encodings(text: bytes) -> list[str]:
     Several are returned if they fit as well and stand for other letters.
     """
     text = text[:_LATIN_BYTES]
+    windows = "latin-1" if set(text) & _NOT_WINDOWS else "cp1252"
     scores: dict[str, float] = {}
-    read: dict[str, str] = {}
-    for name in LATIN[:-1]:
-        decoded = text.decode("latin-1" if name == "cp1252" and set(text) & _NOT_WINDOWS else name, "replace")
-        if decoded not in read.values():
-            read[name], scores[name] = decoded, _letters_score(decoded)
+    read: set[str] = set()
+    for name in (windows, *_OTHERS):
+        decoded = text.decode(name, "replace")
+        if decoded not in read:
+            read.add(decoded)
+            scores[name] = _letters_score(decoded)
     best = max(scores.values())
-    ordered = sorted(scores, key=scores.__getitem__, reverse=True)
-    found = [one for one in ordered if scores[one] > best - _AS_WELL] if best >= _LEAST_SCORE else ["cp1252"]
-    return ["latin-1" if one == "cp1252" and set(text) & _NOT_WINDOWS else one for one in found]
+    if best < _LEAST_SCORE:
+        return [windows]
+    return [one for one in sorted(scores, key=scores.__getitem__, reverse=True) if scores[one] > best - _AS_WELL]
 
 
 def _letters_score(text: str) -> float:
     """Return which part of the letters beyond ASCII are of one language; less for what can't stand where it does."""
     letters, wrong = Counter[str](), 0
-    for one in _MARK.finditer(text):
+    for one in itertools.islice(_MARK.finditer(text), _MOST_MARKS):
         sign, at = one[0], one.start()
         before, after = text[at - 1 : at], text[at + 1 : at + 2]
         if sign == "\xb5" or not sign.isalpha():
@@ -99,8 +104,7 @@ def _letters_score(text: str) -> float:
             wrong += sign.isupper() and before.islower()
         else:
             wrong += sign not in _ALONE
-    alphabets = (*((one, 1 - _RARER * at) for at, one in enumerate(_LETTERS)), *_REGIONS)
-    fits = max(share * sum(n for sign, n in letters.items() if sign in one) for one, share in alphabets)
+    fits = max(share * sum(n for sign, n in letters.items() if sign in one) for one, share in _COUNTED)
     return (fits - wrong) / max(1, sum(letters.values()) + wrong)
 
 

@@ -20,7 +20,7 @@ from .csv_dialect import (
     parse_table,
 )
 from .table_blocks import Block, find_blocks, find_side_blocks
-from .table_bounds import has_names, is_units_row, rows_of_table
+from .table_extent import has_names, is_units_row, rows_of_table
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
