@@ -315,6 +315,24 @@ def test_where_no_summary_can_be_made_the_end_of_what_was_said_stays(ask):
     assert len(str(planner.calls[-1])) < len(str(planner.calls[1])) - 10_000
 
 
+def test_a_server_that_is_too_busy_for_a_summary_costs_no_history():
+    said = "old " * 4000 + "end."
+    script = [
+        plans(said, to="User"),
+        *[PromptTooLong("too long"), ModelError("still too busy (429), after 5 times")],
+        *[PromptTooLong("too long"), "All of it.", plans("three", to="User")],
+    ]
+
+    with ScriptedModel(script) as model, Session([Planner(model, [])]) as session:
+        session.ask("one")
+        with pytest.raises(RoundError, match="too busy"):
+            session.ask("two")
+        answer = session.ask("three")
+
+    assert answer.text == "three"
+    assert said in str(model.calls[-2])
+
+
 def test_a_long_message_of_the_current_round_is_cut(ask):
     result = Execution(ok=True, result="", stdout="a" + "y" * 3900 + "z")
 

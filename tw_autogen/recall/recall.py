@@ -9,7 +9,7 @@ from string import Template
 from typing import Any, TypeVar
 
 from tw_autogen.conversation import AttachmentType, Round
-from tw_autogen.errors import ModelError, Unreadable
+from tw_autogen.errors import REFUSED, ModelError, ModelUnreadable, Unreadable
 from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
 from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, ask, is_too_long
 from tw_autogen.recall.chat_history import ChatHistory
@@ -176,8 +176,8 @@ class Recall:
     ) -> T:
         """Ask; if the model refuses the prompt as longer than its context, compress the history and ask again.
 
-        First superseded results are left out, then the messages before the current round become a summary or, if none
-        can be made, a few lines; then the longest messages are cut. From then on the history stays shorter than what
+        First superseded results are left out, then the messages before the current round become a summary or, if the
+        model refuses to make one, a few lines; then the longest messages are cut. From then on the history stays shorter than what
         was refused.
 
         Args:
@@ -213,9 +213,9 @@ class Recall:
         old = history.older_messages(0)
         try:
             summary = compress(history, model, tokens=history.most_tokens, keep_rounds=0, request=request)
-        except ModelError:
-            if request.cancelled is not None and request.cancelled.is_set():
-                raise
+        except ModelError as error:
+            if not (is_too_long(error) or isinstance(error, ModelUnreadable) or REFUSED in str(error)):
+                raise  # cancelled, busy or away: a summary can be made later, and what is dropped is gone
             summary = keep_newest(history, old, _CUT_CHARS)
         if not summary and history.cut_longest(_LEAST_CUT_CHARS):
             summary = _CUT
