@@ -221,6 +221,8 @@ VALUES = {
     "a timestamp of a number": {"$": "Timestamp", "iso": 5, "zone": None},
     "a timestamp in a zone of a list": {"$": "Timestamp", "iso": "2020-01-01T00:00:00+00:00", "zone": ["UTC"]},
     "a span of a list": {"$": "Timedelta", "iso": ["P1D"]},
+    "a long span": {"$": "timedelta", "days": 10**12, "seconds": 0, "microseconds": 0},
+    "a span of texts": {"$": "timedelta", "days": "1", "seconds": 0, "microseconds": 0},
     "bytes of a list": {"$": "bytes", "base64": ["AA=="]},
     "a decimal of a list": {"$": "Decimal", "text": [LONG]},
     "a path of a dict": {"$": "Path", "text": {"a": LONG}},

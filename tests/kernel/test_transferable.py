@@ -57,6 +57,7 @@ OTHERS = [
     frozenset({"a"}),
     Decimal("1.10"),
     Path("a/b.csv"),
+    datetime.timedelta(days=-1, microseconds=5),
     {"path": Path("x"), "in": [{Decimal(1)}]},
 ]
 

@@ -177,8 +177,8 @@ class Recall:
         """Ask; if the model refuses the prompt as longer than its context, compress the history and ask again.
 
         First superseded results are left out, then the messages before the current round become a summary or, if the
-        model refuses to make one, a few lines; then the longest messages are cut. From then on the history stays shorter than what
-        was refused.
+        model refuses to make one, a few lines; then the longest messages are cut. From then on the history stays
+        shorter than what was refused.
 
         Args:
             ask: Asks the model with the history's messages.

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import keyword
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -153,6 +154,14 @@ def test_values_of_pandas_and_dates_travel_as_json(tmp_path):
     assert sent["rows"][0]["d"] == 1.5
     assert sent["rows"][1] == {"x": None, "t": None, "p": 1.2e-17, "n": None, "d": None}
     assert (sent["when"], sent["none"], sent["mean"], sent["pair"]) == ("2026-01-02", None, None, [1, [1, 2]])
+    by_city = pd.DataFrame({"city": ["Gent", "Gent", "Lier"], "units": [1, 2, 4]}).groupby("city").sum()
+    function(by_city, datetime.timedelta(hours=25), np.datetime64("2026-01-02"), np.timedelta64("NaT"), [])
+    assert sent["rows"] == [{"city": "Gent", "units": 3}, {"city": "Lier", "units": 4}]
+    assert (sent["when"], sent["none"], sent["mean"]) == ("P1DT1H", "2026-01-02", None)
+    function(table[table["x"] > 9], *[None] * 4)
+    assert sent["rows"] == []
+    function(pd.DataFrame({"x": [1, 2, 3]}).iloc[1:], *[None] * 4)
+    assert sent["rows"] == [{"x": 2}, {"x": 3}]
     with pytest.raises(TypeError, match="a value of type object has no form in JSON"):
         function(object())
 

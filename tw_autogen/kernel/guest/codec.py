@@ -30,6 +30,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "date": {"iso": (str,)},
     "time": {"iso": (str,)},
     "datetime": {"iso": (str,)},
+    "timedelta": {"days": (int,), "seconds": (int,), "microseconds": (int,)},
     "bytes": {"base64": (str,)},
     "bytearray": {"base64": (str,)},
     "Decimal": {"text": (str,)},
@@ -174,6 +175,8 @@ class Codec:
             return items if kind == "set" else frozenset(items)
         if kind in ("date", "time", "datetime"):
             return getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))
+        if kind == "timedelta":
+            return _timedelta(**{key: plain[key] for key in _FIELDS[kind]})
         return self._unpack_known(kind, plain, bounds)
 
     def _pair(self, plain: Any, bounds: Bounds) -> tuple[Any, Any]:
@@ -194,6 +197,8 @@ class Codec:
             return {TAG: "datetime", "iso": value.isoformat()}
         if isinstance(value, (datetime.date, datetime.time)):
             return {TAG: "date" if isinstance(value, datetime.date) else "time", "iso": value.isoformat()}
+        if isinstance(value, datetime.timedelta):
+            return {TAG: "timedelta", "days": value.days, "seconds": value.seconds, "microseconds": value.microseconds}
         if name in ("pandas.DataFrame", "pandas.Series"):
             return {TAG: name[7:], "file": pack_table(value, self)}
         if isinstance(value, (bytes, bytearray)):
@@ -303,6 +308,13 @@ def _class_name(value: Any) -> str:
 
 def _base64(content: bytes) -> str:
     return binascii.b2a_base64(content, newline=False).decode("ascii")
+
+
+def _timedelta(days: int, seconds: int, microseconds: int) -> datetime.timedelta:
+    try:
+        return datetime.timedelta(days, seconds, microseconds)
+    except OverflowError as error:
+        raise ValueError("a span of time that crosses is longer than Python's") from error
 
 
 def _decimal(text: str) -> Any:

@@ -8,14 +8,20 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.kernel.guest import PluginContext
+from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.call_gate import Gate, SentCalls
 from tw_autogen.plugin.mcp.python_names import Names, identifier
 from tw_autogen.plugin.mcp.tool_results import read_result
 from tw_autogen.plugin.schema_types import Schema
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+
+if TYPE_CHECKING:
+    import pydantic_core
+else:
+    pydantic_core = LazyModule("pydantic_core")  # only few values need it
 
 Tell = Callable[[str], None]
 Call = Callable[[Mapping[str, Any], Tell], Mapping[str, Any]]
@@ -85,20 +91,29 @@ def jsonable(value: Any) -> Any:
         return [jsonable(one) for one in value]
     kind = type(value).__name__
     if kind == "DataFrame":
-        if not value.columns.is_unique:
-            raise TypeError("columns of a table that have the same name have no form in JSON")
-        return [jsonable(row) for row in value.to_dict("records")]
+        return jsonable(_rows(value))
     if kind in ("Series", "ndarray"):
         return jsonable(value.tolist())
-    if kind in ("NAType", "NaTType"):
+    if kind in ("NAType", "NaTType") or str(value) == "NaT":
         return None
     if isinstance(value, decimal.Decimal):
         return jsonable(float(value))
-    if kind in ("Period", "Interval", "UUID"):
+    if kind in ("Period", "Interval", "UUID", "datetime64", "timedelta64"):
         return str(value)
-    if isinstance(value, datetime.date | datetime.time) or kind == "Timedelta":
+    if isinstance(value, datetime.timedelta):
+        return pydantic_core.to_jsonable_python(value)
+    if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     raise TypeError(f"a value of type {kind} has no form in JSON; pass text, numbers, lists, dictionaries or tables")
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    """Return the rows of a DataFrame, with its index where that has a name, or holds more than numbers of rows."""
+    if not table.columns.is_unique:
+        raise TypeError("columns of a table that have the same name have no form in JSON")
+    names = table.index.names
+    numbers = list(names) == [None] and table.index.dtype.kind in "iu"
+    return (table if numbers or set(names) & set(table.columns) else table.reset_index()).to_dict("records")
 
 
 class _Tool:
