@@ -113,7 +113,10 @@ def _rows(table: Any) -> list[dict[str, Any]]:
         raise TypeError("columns of a table that have the same name have no form in JSON")
     names = table.index.names
     numbers = list(names) == [None] and table.index.dtype.kind in "iu"
-    return (table if numbers or set(names) & set(table.columns) else table.reset_index()).to_dict("records")
+    rows: list[dict[str, Any]] = (table if numbers or {*names} & {*table.columns} else table.reset_index()).to_dict(
+        "records"
+    )
+    return rows
 
 
 class _Tool:
