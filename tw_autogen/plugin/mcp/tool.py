@@ -113,9 +113,9 @@ def _rows(table: Any) -> list[dict[str, Any]]:
         raise TypeError("columns of a table that have the same name have no form in JSON")
     names = table.index.names
     numbers = list(names) == [None] and table.index.dtype.kind in "iu"
-    rows: list[dict[str, Any]] = (table if numbers or {*names} & {*table.columns} else table.reset_index()).to_dict(
-        "records"
-    )
+    if not numbers and not {*names} & {*table.columns}:
+        table = table.reset_index()
+    rows: list[dict[str, Any]] = table.to_dict("records")
     return rows
 
 
