@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,10 +21,6 @@ _OF_SYSTEM = ("/proc", "/sys", "/dev")
 """Where files tell what a program holds (`/proc/self/environ`), or are none."""
 _STORES = (os.path.join(".git", "annex"), os.path.join(".dvc", "cache"))
 """Where tools for large files keep what their links lead to."""
-
-_MOST_ENTRIES = 10_000
-_PYTHON = (".py", ".pyc", ".so", ".pyd")
-_CODE = (*_PYTHON, ".pth", ".yaml", ".yml")
 
 
 def distrusted_now() -> tuple[Path, ...]:
@@ -240,31 +235,3 @@ def path_out_of(folder: Path, value: object) -> str:
         return ""
     real = os.path.realpath(path)
     return "" if Path(real).is_relative_to(folder.resolve()) else real
-
-
-def way_out_of(folder: Path, value: object) -> str:
-    """Return where a value, or a link to code below the folder that it names, leads out of a folder; empty: nowhere.
-
-    A link to a folder counts if Python lies there; to data it doesn't.
-
-    Args:
-        folder: As of `path_out_of`.
-        value: As of `path_out_of`.
-    """
-    if out := path_out_of(folder, value):
-        return out
-    entries = (
-        os.path.join(here, name) for here, folders, files in os.walk(folder / str(value)) for name in (*folders, *files)
-    )
-    for one in itertools.islice(entries, _MOST_ENTRIES):
-        if os.path.islink(one) and (out := path_out_of(folder, one)) and _is_code(out):
-            return out
-    return ""
-
-
-def _is_code(path: str) -> bool:
-    """Return whether a path is a file of code or of a plugin's or role's texts, or a folder with Python in it."""
-    if not os.path.isdir(path):
-        return path.endswith(_CODE)
-    names = itertools.islice((name for _, _, files in os.walk(path) for name in files), _MOST_ENTRIES)
-    return any(name.endswith(_PYTHON) for name in names)

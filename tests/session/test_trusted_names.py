@@ -490,12 +490,8 @@ def test_an_example_that_comes_after_the_folder_was_compared_is_refused(here, ke
 
 ELSEWHERE = {
     "an example": ("planner_examples/b.yaml", "mine/a.yaml", "examples"),
-    "a plugin": ("plugins/b.py", "mine/b.py", "plugins"),
     "the plugins": ("plugins", "mine", "plugins"),
     "a role": ("roles/b", "mine/b", "roles"),
-    "a role's Python": ("roles/b/b.py", "mine/b/b.py", "roles"),
-    "what a role imports": ("roles/b/sub", "mine/b", "roles"),
-    "a plugin where the settings name the folder": ("plugins/b.py", "mine/b.py", "plugins"),
 }
 
 
@@ -505,9 +501,7 @@ def test_what_a_named_folder_has_over_links_out_of_it_counts_only_after_a_questi
     role = {"b/role.yaml": "alias: B\nintro: B.\nmodule: b\n", "b/b.py": ROLE.replace("Crier", "B")}
     plugin = 'from tw_autogen.plugin import plugin\n\n\n@plugin\ndef b() -> int:\n    """B."""\n    return 1\n'
     write(here.parent / "mine", {"a.yaml": EXAMPLE, "b.py": plugin, **role})
-    own = {f"roles/{one}": text for one, text in role.items() if f"roles/{one}" != name}
-    named = {"plugin.folder": "plugins"} if "settings" in case else {}
-    write(here, {SETTINGS: named, **(own if name.startswith("roles/b/") else {})})
+    write(here, {SETTINGS: {}})
     (here / name).parent.mkdir(parents=True, exist_ok=True)
     (here / name).symlink_to(here.parent / target)
 
@@ -525,12 +519,15 @@ def test_what_a_named_folder_has_over_links_out_of_it_counts_only_after_a_questi
     assert brought()[0] == 1
 
 
-def test_a_link_to_data_is_no_link_to_code(here):
-    write(here.parent, {"large/a.csv": "x"})
-    write(here, {SETTINGS: {}, "roles/b/role.yaml": ROLE_YAML.replace("crier", "b"), "roles/b/b.py": ROLE})
-    (here / "roles" / "b" / "data").symlink_to(here.parent / "large")
+@pytest.mark.parametrize("name", ["role.py", "data", "role.yaml"])
+def test_links_in_the_folder_of_a_role_that_was_named_are_followed(here, name):
+    write(here.parent, {"mine/data/a.csv": "x", "mine/role.py": ROLE, "mine/role.yaml": ROLE_YAML})
+    write(here, {SETTINGS: {}, "roles/crier/role.yaml": ROLE_YAML, "roles/crier/crier.py": ROLE})
+    place = here / "roles" / "crier" / name.replace("role.py", "crier.py")
+    place.unlink(missing_ok=True)
+    place.symlink_to(here.parent / "mine" / name)
 
-    assert len(read_project(here, read_settings(project=here), named=True).roles) == 1
+    assert [*read_project(here, read_settings(project=here), named=True).roles] == ["crier"]
 
 
 @pytest.mark.parametrize("roles", ["code_interpreter, ./crier,", "[code_interpreter, ./crier]"])

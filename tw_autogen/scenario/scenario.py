@@ -15,7 +15,7 @@ from typing import Any, ClassVar, get_type_hints
 from pydantic import PositiveFloat, PositiveInt
 
 from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
-from tw_autogen.named_folders import path_out_of, way_out_of
+from tw_autogen.named_folders import path_out_of
 from tw_autogen.scenario.expect import Expectation, fit, read_expectation
 from tw_autogen.scenario.reply_rules import ReplyRule, read_rules
 from tw_autogen.session import keyword_settings
@@ -321,7 +321,7 @@ def _check_trust(scenario: Scenario) -> None:
         f"{key} ({one})"
         for key, pieces in (("roles", scenario.roles), ("plugins", scenario.plugins))
         for one in pieces
-        if os.sep in one and way_out_of(scenario.folder, one)
+        if os.sep in one and path_out_of(scenario.folder, one)
     ]
     wanted += [
         f"variables.{name}"

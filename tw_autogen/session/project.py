@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, nearest_path
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import way_out_of
+from tw_autogen.named_folders import path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import read_conversation
@@ -154,7 +154,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
     by_name = named and settings.trust is not Trust.full
-    out = way_out_of(folder, str(place)) if by_name and lies_in(os.path.abspath(place), os.path.abspath(folder)) else ""
+    out = _leads_out(folder, place) if by_name else ""
     load = brings_code and options.load and not out
     plugins, left_out, notes = project_plugins(place, python) if load else ([], [], [])
     left_out += [_OUT.format(place, out, folder)] if out else []
@@ -179,7 +179,7 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         left_out.append(f"{folder}: {more} examples: {words}")
     roles = role_folders(folder, settings.read("session", SessionSettings).role_folder) if brings_code else {}
     for name, of_role in list(roles.items()) if by_name else ():
-        if lies_in(os.path.abspath(of_role), os.path.abspath(folder)) and (leads := way_out_of(folder, str(of_role))):
+        if leads := _leads_out(folder, of_role):
             left_out.append(_OUT.format(roles.pop(name), leads, folder))
     if settings.ignored:
         notes.append(f"{folder / TASKWEAVER_FILE}: without meaning here: {', '.join(settings.ignored)}")
@@ -193,6 +193,11 @@ def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
         tuple(notes),
         roles,
     )
+
+
+def _leads_out(folder: Path, place: Path) -> str:
+    """Return where a place whose path is below a folder leads out of it over a link; empty: nowhere."""
+    return path_out_of(folder, str(place)) if lies_in(os.path.abspath(place), os.path.abspath(folder)) else ""
 
 
 def project_here(settings: Settings) -> Project | None:

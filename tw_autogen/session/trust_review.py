@@ -17,7 +17,7 @@ from typing import Any
 from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_out_of, way_out_of
+from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
@@ -255,7 +255,7 @@ class Review:
         places = [(one.key, one.setting.value) for one in self.settings.of_folder]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places:  # what a folder that is named may bring, but for paths that lead out of it
-            out = (way_out_of if key in ("plugins", "roles") else path_out_of)(self.folder, value)
+            out = path_out_of(self.folder, value)
             if out:
                 words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
                 found[f"{key} {words}"] = Want(visible_line(key), words, visible_line(out))
