@@ -69,7 +69,7 @@ def a_small_sum():
 
 
 def a_small_count():
-    content = written(pa.table({"n": pa.nulls(61_234_567, pa.int8())}), use_dictionary=False)
+    content = written(pa.table(dict.fromkeys("nm", pa.nulls(31_234_567, pa.int8()))), use_dictionary=False)
     group = group_of(content)
     pages, description = parts(content)
     rows = number(group.num_rows)
@@ -95,12 +95,21 @@ def many_short_texts():
     return written(pa.table({"t": texts}))
 
 
+def no_column():
+    """A file of its description alone: one group of rows, and no column."""
+    rows = b"\x16" + number(1 << 50)
+    schema, group = b"\x48\x04root\x15\x00\x00", b"\x19\x0c\x16\x00" + rows + b"\x00"
+    description = b"\x15\x04\x19\x1c" + schema + rows + b"\x19\x1c" + group + b"\x00"
+    return b"PAR1" + description + len(description).to_bytes(4, "little") + b"PAR1"
+
+
 FILES = {
     "a text in each row": (one_text_in_each_row, "takes more than 1024 MB"),
     "a text in each row and a small sum": (a_small_sum, "takes more than 1024 MB"),
     "many values and another count": (a_small_count, "has more than 50000000 values"),
     "one page for many columns": (one_page_for_many_columns, "do not lie in its file side by side"),
     "a long description": (a_long_description, "description takes 3.* bytes"),
+    "many rows and no column": (no_column, "says that it has more than 50000000 rows"),
     "many short texts": (many_short_texts, "takes more than 1024 MB"),
 }
 

@@ -1,6 +1,7 @@
 """Files that a request only names are described and readable as given ones are. Scripted models, fake kernels."""
 
 import contextlib
+import os
 import sqlite3
 
 import pytest
@@ -294,6 +295,19 @@ def test_a_given_database_of_which_a_part_is_in_its_log_is_an_error_that_names_a
     session.ask("Sum of a in shop.db?")
 
     assert "table 't': 1 rows" in session.told()
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_what_lies_beside_a_database_is_looked_at_over_no_link(session, users, tmp_path, end):
+    with contextlib.closing(written_log(users)):
+        os.mkfifo(tmp_path / "canary")
+        (users / f"shop.db{end}").unlink()
+        (users / f"shop.db{end}").symlink_to(tmp_path / "canary")
+
+        session.ask("Sum of a in shop.db?")
+        assert list(session.folder.iterdir()) == []
+        with pytest.raises(ConfigError, match=rf"shop\.db{end}: a link"):
+            session.ask("Sum of a?", files=[users / "shop.db"])
 
 
 def test_a_log_that_is_written_back_whole_lacks_nothing(session, users):

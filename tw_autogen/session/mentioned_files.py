@@ -10,7 +10,9 @@ import re
 import stat
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
+from typing import BinaryIO
 
 from tw_autogen.conversation import file_names, is_document
 from tw_autogen.errors import near_files
@@ -131,7 +133,7 @@ class NamedFiles:
                 if not stat.S_ISREG(info.st_mode):
                     return None
                 with users.open_file(relative) as file:
-                    if unwritten_reason(file, self._users / relative):
+                    if unwritten_reason(file, self._users / relative, partial(_beside, users, relative)):
                         return None
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative
@@ -216,3 +218,8 @@ def _near(name: str, landing: AnswerFiles | None) -> str:
         if near := near_files(path.parent, path.name, lambda entry: _is_data(entry.name), cutoff=0.8):
             return f"; did you mean {near[0]!r}?"
     return ""
+
+
+def _beside(folder: SafeFolder, name: str, end: str) -> BinaryIO | None:
+    """Open the file that has a file's name with an end; None: there is none."""
+    return folder.open_file(f"{name}{end}") if folder.has_entry(f"{name}{end}") else None

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
@@ -199,7 +200,7 @@ def place_inputs(
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             size = os.fstat(given.fileno()).st_size
-            if reason := unwritten_reason(given, path):
+            if reason := unwritten_reason(given, path, partial(_beside, path, folder, distrusted)):
                 raise ConfigError(reason)
         known = all(_name_below(path, one) is None for one in distrusted)
         here = _name_in(path, folder)
@@ -267,6 +268,14 @@ def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder],
                     raise
                 raise _not_copied(path, error) from error
             return given.tell()
+
+
+def _beside(path: Path, folder: Path, distrusted: Sequence[SafeFolder], end: str) -> BinaryIO | None:
+    """Open the file that has a file's name with an end, over no link; None: there is none."""
+    other = Path(f"{path}{end}")
+    if other.is_symlink():
+        raise ConfigError(f"{other}: a link, where SQLite has its own files")
+    return opened_as_given(other, folder, distrusted=distrusted) if os.path.lexists(other) else None
 
 
 def _not_copied(path: Path, error: OSError) -> ConfigError:

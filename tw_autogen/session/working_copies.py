@@ -7,7 +7,7 @@ import io
 import json
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,6 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session_layout import COPIES
-from tw_autogen.trust_store import read_regular
 
 _SQLITE = b"SQLite format 3\0"
 _RECORD_BYTES = 4_000_000
@@ -109,23 +108,30 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
             depths[at] += depths[at] == deepest
 
 
-def unwritten_reason(file: BinaryIO, path: Path) -> str:
+def unwritten_reason(file: BinaryIO, path: Path, beside: Callable[[str], BinaryIO | None]) -> str:
     """Return why a copy of a file would lack what was written to it; empty: it would not.
 
     Args:
         file: The file, at its beginning; it is read from.
-        path: Where it lies; an SQLite database has its log beside it.
+        path: Where it lies, for the words.
+        beside: Opens what has its name with an end such as `-wal`, over no link; None: there is nothing of that name.
+
+    Raises:
+        OSError: what lies beside it can't be opened, such as a link.
     """
-    log = f"{path}-wal"
-    if file.read(len(_SQLITE)) != _SQLITE or not os.path.exists(log) or not os.path.getsize(log):
+    if file.read(len(_SQLITE)) != _SQLITE or not (log := beside("-wal")):
         return ""
-    with contextlib.suppress(OSError, struct.error):  # the log's index says how much of it is written back
-        frames, written = struct.unpack("=16xI76xI", read_regular(Path(f"{path}-shm"))[:100])
-        if frames == written:
+    with log:
+        if not os.fstat(log.fileno()).st_size:
             return ""
+    if index := beside("-shm"):  # the log's index says how much of it is written back
+        with index, contextlib.suppress(struct.error):
+            frames, written = struct.unpack("=16xI76xI", index.read(100))
+            if frames == written:
+                return ""
     return (
-        f"{path}: what was written last is still in {log}, and would be missing without a word; close the programs "
-        f"that use it, or give a copy that SQLite makes: sqlite3 {path.name} \"VACUUM INTO 'copy.db'\""
+        f"{path}: what was written last is still in {path}-wal, and would be missing without a word; close the "
+        f"programs that use it, or give a copy that SQLite makes: sqlite3 {path.name} \"VACUUM INTO 'copy.db'\""
     )
 
 

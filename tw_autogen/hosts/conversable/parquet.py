@@ -51,6 +51,8 @@ def read_parquet(file: BinaryIO) -> Any:
         raise ValueError(f"the table's description takes {footer} bytes, of {_MOST_FOOTER_BYTES}")
     opened = parquet.ParquetFile(file)
     groups = [opened.metadata.row_group(at) for at in range(opened.metadata.num_row_groups)]
+    if max(opened.metadata.num_rows, sum(one.num_rows for one in groups)) > _MOST_VALUES:
+        raise ValueError(f"the table says that it has more than {_MOST_VALUES} rows, which a tool takes at most")
     widest, pages = 1, _MOST_PAGES
     for group in groups:
         chunks = [group.column(at) for at in range(group.num_columns)]
