@@ -94,7 +94,7 @@ def is_code_folder(folder: Path) -> bool:
 
 
 def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: Distrusted) -> Path:
-    target, links = _walked(path)
+    target, links, brought = _walked(path)
     if link := _link_out(target, links, _writable(writable, links)):
         raise ConfigError(
             f"{path} leads over the link {link} to {target}, and code could make that link; name the {what} that you "
@@ -113,34 +113,33 @@ def _resolved(path: Path | str, what: str, writable: Iterable[str], distrusted: 
     for folder in sorted(strangers):
         if _link_out(target, links, [os.path.realpath(folder)]):
             raise ConfigError(f"{path}: {leads_out_reason(folder, target, what)}")
-    if distrusted != () and (problem := private_reason(path, target, links, what)):
+    if distrusted != () and (problem := private_reason(path, target, links, brought, what)):
         raise ConfigError(f"{path}: {problem}")
     return Path(target)
 
 
-def private_reason(path: Path | str, target: str, links: Sequence[str], what: str) -> str:
+def private_reason(path: Path | str, target: str, links: Sequence[str], brought: Iterable[str], what: str) -> str:
     """Return in words why a file or folder is not what its path says: it is a link to `~/.ssh`, say; empty if it is.
 
     Whoever has made the link, as in an archive that was unpacked, knows where such files lie; the user has not seen it.
 
     Args:
         path: As it is named.
-        target: Where it leads, absolute and without links.
+        target: Where it leads, with `links` and `brought` as `walk_links` returns them.
         links: Those on the way.
+        brought: What of the target a link says.
         what: `file` or `folder`.
     """
-    named = Path(os.path.abspath(path)).parts
     if not links or kept_path(path):
         return ""
     system = any(_is_in(target, one) for one in _OF_SYSTEM) and not _is_in(target, "/dev/shm")
-    if system and f"{os.sep}{''.join(named[1:2])}" not in _OF_SYSTEM:
+    if system and not any(_is_in(os.path.abspath(path), one) for one in _OF_SYSTEM):
         return f"a link to {target}, which is of the system; name that {what} itself if you mean it"
     home = os.path.realpath(os.path.expanduser("~"))
-    below = target[len(home) :] if _is_in(target, home) else target
-    new = [one for one in Path(below).parts if one not in named]
-    stored = any(f"{os.sep}{one}{os.sep}" in below for one in _STORES)
+    new = [os.path.basename(one) for one in brought if not _is_in(home, one)]
+    stored = any(f"{os.sep}{one}{os.sep}" in target for one in _STORES)
     hidden = not stored and any(one.startswith(".") and not one.startswith("..") for one in new)
-    if hidden or any(map(is_secret_file, new)):
+    if hidden or any(is_secret_file(one) for one in new if one != os.path.basename(path)):
         return f"a link to {target}, which is hidden or named like a secret; name that {what} itself if you mean it"
     return ""
 
@@ -170,7 +169,7 @@ def link_of_code(path: Path | str, writable: Iterable[str] = ()) -> str:
     for one in (full, *full.parents):
         if one in KERNEL_FOLDERS and os.path.realpath(one) != str(one):  # it had no link when the kernel was made
             return str(one)
-    target, links = _walked(path)
+    target, links, _ = _walked(path)
     return _link_out(target, links, _writable(writable, links))
 
 
@@ -205,8 +204,8 @@ def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def _walked(path: Path | str) -> tuple[str, list[str]]:
-    """Return where a path leads, and the links on the way.
+def _walked(path: Path | str) -> tuple[str, list[str], set[str]]:
+    """Return where a path leads.
 
     Raises:
         ConfigError: there are more links than a system follows, as in a circle.

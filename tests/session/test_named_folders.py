@@ -1,5 +1,6 @@
 """Folders that the user names for kernels and sessions lead over no link that code, or a stranger, has made."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -215,6 +216,31 @@ def test_a_link_to_a_hidden_folder_is_not_taken_for_what_its_name_says(tmp_path,
             with pytest.raises(ConfigError, match=f"a link to {home / target}, which is hidden .* name that folder"):
                 named_folder(named)
     assert named_folder(home / target) == home / target
+
+
+HIDDEN = {
+    "a hidden folder of the same name": ("pkg/.config/data.yml", "{home}/.config/gh/hosts.yml", True),
+    "the same, by a relative link": ("pkg/.config/data.yml", "../../.config/gh/hosts.yml", True),
+    "beside the folder, where programs share one": (".local/share/dl/data.yml", "../keyrings/login", True),
+    "beside the folder, in a hidden one": (".work/dl/data.yml", "../raw/data.yml", False),
+    "below a link, by the user's own words": ("disk/.work/raw/data.yml", "", False),
+}
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_what_a_link_says_counts_and_not_what_the_user_writes(tmp_path, monkeypatch, case):
+    name, link, refused = HIDDEN[case]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for one in (".config/gh/hosts.yml", ".local/share/keyrings/login", ".work/raw/data.yml"):
+        (tmp_path / one).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / one).touch()
+    (tmp_path / "disk").symlink_to(tmp_path)
+    if link:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).symlink_to(link.format(home=tmp_path))
+
+    with pytest.raises(ConfigError, match="hidden") if refused else contextlib.nullcontext():
+        named_file(tmp_path / name)
 
 
 def read_named(path):

@@ -183,7 +183,7 @@ def _refuse_links(folders: Sequence[str], used: Iterable[str], kept: Iterable[st
         KernelStartError: names the link, and where it leads.
     """
     for one in used:
-        for link in walk_links(one)[1]:
+        for link in walk_links(one).links:
             folder = next((folder for folder in folders if is_below(link, folder)), "")
             if folder and not any(is_below(link, path) for path in kept):
                 text = (

@@ -5,12 +5,29 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 _MOST_LINKS = 40
+_SHARED = {".config", ".cache", ".local", "share", "state"}
+"""Hidden folders in which programs that have nothing to do with one another keep what is theirs."""
 
 
-def walk_links(path: Path | str) -> tuple[str, list[str]]:
-    """Return where a path leads, and the links on the way, each with its real folder.
+class Walk(NamedTuple):
+    """Where a path leads.
+
+    Args:
+        target: Absolute, without links.
+        links: Those on the way, each with its real folder.
+        brought: Of the target and the folders above it those whose name a link says, and not the path.
+    """
+
+    target: str
+    links: list[str]
+    brought: set[str]
+
+
+def walk_links(path: Path | str) -> Walk:
+    """Follow a path, link by link.
 
     Each link is read once, so that what is checked is what is followed.
 
@@ -21,12 +38,17 @@ def walk_links(path: Path | str) -> tuple[str, list[str]]:
         OSError: there are more links than a system follows, as in a circle; the message says where.
     """
     drive, rest = os.path.splitdrive(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
-    here, left, links = drive + os.sep, rest.split(os.sep), list[str]()
+    here, left, links, brought = drive + os.sep, rest.split(os.sep), list[str](), set[str]()
+    typed = len(left)
     while left:
+        named = len(left) <= typed
+        typed -= named
         name = left.pop(0)
         step = os.path.join(here, name)
         if name == os.pardir:
             here = os.path.dirname(here)
+            if not named and os.path.basename(here) in _SHARED:
+                brought.update(map(str, (Path(here), *Path(here).parents)))
         elif name not in ("", os.curdir):
             try:
                 target = os.readlink(step)
@@ -41,4 +63,6 @@ def walk_links(path: Path | str) -> tuple[str, list[str]]:
                 left = [*target.split(os.sep), *left]
             else:
                 here = step
-    return here if os.name == "posix" else os.path.realpath(path), links
+                (brought.discard if named else brought.add)(here)
+    found = here if os.name == "posix" else os.path.realpath(path)
+    return Walk(found, links, brought & {found, *map(str, Path(found).parents)})

@@ -46,9 +46,8 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
     if not name:
         if full == base or full == full.parent:
             return SafeFolder(full)
-        real, _ = walk_links(full.parent)
         base = Path(full.anchor)
-        name = (Path(real) / full.name).relative_to(base).as_posix()
+        name = (Path(walk_links(full.parent).target) / full.name).relative_to(base).as_posix()
     with SafeFolder(base) as folder:
         for depth, _ in enumerate(parts := name.split("/"), 1):
             part = "/".join(parts[:depth])
@@ -69,7 +68,7 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
 
 def _refuse_link_of_code(full: Path) -> None:
     """Refuse a path above whose last folder there is a link where code works, wherever that leads."""
-    for link in map(Path, walk_links(full.parent)[1]):
+    for link in map(Path, walk_links(full.parent).links):
         if any(one in KERNEL_FOLDERS or is_working_folder(one) for one in link.parents):
             raise _link_error(link, full) or PermissionError(errno.EPERM, "changed while it was looked at", str(full))
 

@@ -156,8 +156,7 @@ def _name_below(path: Path, distrusted: SafeFolder) -> str | None:
 
 def _leads_over_link_in(path: Path, folder: Path) -> bool:
     """Return whether a link on a path's way lies in a folder; a link of the user's may lead to one there."""
-    _, links = walk_links(path)
-    return any(Path(one).parent.is_relative_to(folder) for one in links)
+    return any(Path(one).parent.is_relative_to(folder) for one in walk_links(path).links)
 
 
 def _no_file(path: Path) -> str:
@@ -327,7 +326,7 @@ def _place_of_code(path: Path) -> tuple[Path | None, Path]:
     written, because code may have put a link in the place of the folder itself; or where it leads. Each link is read
     once: what was looked at is what is opened. None: no such folder is on the way.
     """
-    found, links = walk_links(path)
+    found, links, _ = walk_links(path)
     target = Path(found)
     ways = filter(is_code_folder, (one for link in links for one in reversed(Path(link).parents)))
     left = next((one for one in ways if not target.is_relative_to(one)), None)
