@@ -319,7 +319,7 @@ def test_cells_that_run_again_have_what_failed_cells_had_changed_and_what_is_lef
     assert "  + [5, 2]\n" in ran.stdout
 
 
-@pytest.mark.parametrize("how", ["--set", "environment"])
+@pytest.mark.parametrize("how", ["--set", "environment", "-C"])
 def test_a_user_folder_over_a_strangers_link_is_none_when_cells_run_again(asked, tmp_path, monkeypatch, how):
     (tmp_path / "data").symlink_to(tmp_path.parent)
     with ScriptedModel([]) as model, open_session(model, roles="code_interpreter", folder=".tw/sessions") as session:
@@ -327,10 +327,10 @@ def test_a_user_folder_over_a_strangers_link_is_none_when_cells_run_again(asked,
     if how == "environment":
         monkeypatch.setenv("TW_AUTOGEN_SESSION_USER_FOLDER", "data")
 
-    said = ["--set", "session.user_folder=data"] if how == "--set" else []
+    said = {"--set": ["--set", "session.user_folder=data"], "-C": ["-C", "data"]}.get(how, [])
     ran = CliRunner().invoke(main, ["rerun", session.id, *said])
 
-    assert (ran.exit_code, "session.user_folder: data: a link out of" in ran.output) == (2, True), ran.output
+    assert (ran.exit_code, "data: a link out of" in ran.output) == (2, True), ran.output
 
 
 def link_to_another(folder, asked):

@@ -261,6 +261,17 @@ def test_check_takes_the_names_that_list_gives(run, project, monkeypatch):
     assert "twise: no such file or folder, and no plugin is called that; did you mean 'twice'?" in wrong.stderr
 
 
+def test_check_runs_no_plugins_of_a_named_folder_that_lie_elsewhere(run, project, tmp_path):
+    (project / "twice.py").write_text("open('ran', 'w')\n" + TWICE)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "plugins").symlink_to(project)
+
+    ran = run("plugins", "check", "-C", "other", "--host")
+
+    assert (ran.exit_code, "the plugins of this folder lie elsewhere" in ran.stderr) == (2, True)
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.usefixtures("project")
 def test_check_takes_a_word_for_a_name_and_never_for_a_folder_that_lies_here(run, tmp_path):
     (tmp_path / "project" / "plugins" / "twice.py").write_text("open('ran', 'w')\n" + TWICE)

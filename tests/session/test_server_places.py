@@ -193,6 +193,17 @@ def test_trust_of_a_project_elsewhere_is_none_of_the_current_folder(here, tmp_pa
     assert set((tmp_path / "ran").read_text().split()) == {"good"}
 
 
+@pytest.mark.parametrize("part", ["", ".", "bin"])
+def test_a_word_is_no_program_of_the_folder_whatever_path_says(here, tmp_path, monkeypatch, part):
+    for folder, words in ((here, "evil"), (here / "bin", "evil"), (tmp_path / "own", "good")):
+        write(folder, {"served": shell(tmp_path / "ran", words)})
+    monkeypatch.setenv("PATH", os.pathsep.join((part, str(tmp_path / "own"), "/usr/bin", "/bin")))
+
+    start(tmp_path, mcp_servers={"m": {"command": "served"}})
+
+    assert set((tmp_path / "ran").read_text().split()) == {"good"}
+
+
 @pytest.mark.parametrize("args", [["server.py"], ["-u", "server.py"]])
 def test_a_script_of_the_users_own_finds_what_lies_beside_it(here, tmp_path, args):
     write(tmp_path / "own", {"beside.py": python(tmp_path / "ran", "good"), "server.py": "import beside\n"})

@@ -302,6 +302,10 @@ def test_what_a_relative_config_list_names_lies_in_the_folder(here, monkeypatch)
     monkeypatch.setenv("OAI_CONFIG_LIST", "OAI_CONFIG_LIST")
     assert [one.key for one in read_settings().left_out] == ["model.api_key", "model.base_url", "model.name"]
 
+    for trust in (None, True):  # a word about a folder above says nothing of this one
+        assert read_settings(project=here.parent, trust=trust).left_out
+        assert not read_settings(project=here.parent, trust=trust).read("model", ModelSettings).base_url
+
     monkeypatch.setenv("OAI_CONFIG_LIST", str(here / "OAI_CONFIG_LIST"))
     assert read_settings().read("model", ModelSettings).base_url == "http://127.0.0.1:9/v1"
 

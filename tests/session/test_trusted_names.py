@@ -15,7 +15,7 @@ from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import write_plugin
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import read_project, read_settings, review_folder
+from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.request_inputs import checked_inputs, copy_in, place_inputs
 from tw_autogen.session.settings_sources import ROOMS
 from tw_autogen.settings import Settings
@@ -517,6 +517,19 @@ def test_what_a_named_folder_has_over_links_out_of_it_counts_only_after_a_questi
     assert [want.name for want in review.wants if str(here.parent / "mine") in want.does] == [kind]
     assert review.remember(review.sha256()) == ""
     assert brought()[0] == 1
+
+
+@pytest.mark.parametrize("name", ["roles/crier/crier.py", "roles/crier/in/more.py", "plugins/lib/more.py"])
+def test_the_question_shows_where_links_in_code_lead(here, name):
+    write(here.parent, {"mine/more.py": ROLE})
+    write(here, {SETTINGS: {}, "roles/crier/role.yaml": ROLE_YAML, "plugins/a.py": PLUGIN})
+    (here / name).parent.mkdir(parents=True, exist_ok=True)
+    (here / name).symlink_to(here.parent / "mine" / "more.py")
+
+    shown = [want.does for want in review_folder().wants]
+
+    assert f"{name} -> {here.parent / 'mine' / 'more.py'}, outside of the folder" in shown
+    assert trust_lines(trust(), "--trust") == ()
 
 
 @pytest.mark.parametrize("name", ["role.py", "data", "role.yaml"])

@@ -38,7 +38,7 @@ from tw_autogen.plugin import (
 )
 from tw_autogen.recall import read_conversation
 from tw_autogen.safe_folder import private_folder
-from tw_autogen.session import example_files, is_project, read_settings
+from tw_autogen.session import example_files, is_project, read_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
@@ -115,6 +115,8 @@ def check(
     files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
     if not plugins and not trusted:
         raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
+    if project and not plugins and own is None and (project / settings.read("plugin", PluginSettings).folder).is_dir():
+        raise ConfigError("the plugins of this folder lie elsewhere; name them, or trust the folder with --trust")
     specs, flaws = check_files(files)
     trial = _try(specs, settings, host=host)
     paths = [Path(one) for one in plugins if not is_name(one)]
@@ -153,7 +155,9 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
 
 
 def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
-    """Return the folder of a project's plugins, if there is one."""
+    """Return the folder of a project's plugins, if there is one that counts."""
+    if project is not None:
+        return read_project(project, settings).plugin_folder
     folder = (project or Path()) / settings.read("plugin", PluginSettings).folder
     return folder if folder.is_dir() else None
 

@@ -20,6 +20,7 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler
 from tw_autogen.kernel import AttachedKernel, KernelSettings, LocalKernel
 from tw_autogen.model import OpenAIModel
+from tw_autogen.named_folders import granted_path
 from tw_autogen.planner import Planner
 from tw_autogen.role import Placed
 from tw_autogen.session import (
@@ -27,6 +28,7 @@ from tw_autogen.session import (
     Project,
     Session,
     SessionSettings,
+    distrusted_folder,
     is_project,
     open_session,
     prune_refusal_reason,
@@ -61,7 +63,7 @@ def open_session_for(
     if options.attach:
         said = f"code runs in your kernel {options.attach}, in no sandbox; cells you approve: {options.attach_approval}"
     elif not settings.read("session", SessionSettings).user_folder:
-        folder = Path(options.project or ".").resolve()
+        folder = granted_path(options.project or ".", distrusted=distrusted_folder(settings))
         if why := _unreadable(folder, options, settings):
             said = f"code can't read {folder}, because it is {why}; name the files, or start in a folder of their own"
         else:
@@ -245,7 +247,8 @@ def project_of(options: Options, settings: Settings) -> Project | None:
 def readable_folders(options: Options) -> tuple[Path, ...]:
     """Return the folders that code may read besides the session's own, the user's own first."""
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
-    own = Path(settings.read("session", SessionSettings).user_folder or options.project or ".").resolve()
+    named = settings.read("session", SessionSettings).user_folder or options.project or "."
+    own = granted_path(named, distrusted=distrusted_folder(settings))
     granted = (Path(one).resolve() for one in settings.read("kernel", KernelSettings).read)
     return (*(() if _unreadable(own, options, settings) else (own,)), *granted)
 

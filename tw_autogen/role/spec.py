@@ -177,7 +177,8 @@ class RoleSpec:
         try:
             real = named_folder(path, distrusted=distrusted)
             of_folder = setting.file.parent.resolve() if setting.file and not setting.trusted else None
-            if of_folder is not None and not real.is_relative_to(of_folder):
+            held = [one for one in real.iterdir() if one.is_symlink()] if of_folder and real.is_dir() else []
+            if of_folder is not None and not all(one.resolve().is_relative_to(of_folder) for one in (real, *held)):
                 raise ConfigError(f"{path} lies outside of {of_folder}; name it yourself, or {_TRUST_IT}")
         except ConfigError as error:
             raise ConfigError(f"{self._key(key)} ({setting.origin}): {error}") from error

@@ -101,14 +101,16 @@ def start_mcp_servers(
 
 
 def _without_modules_of_here(server: McpServer) -> McpServer:
-    """Return a server whose Python takes no module from the current folder, from Python 3.11 on.
+    """Return a server that takes no program of the current folder by its name, and its Python no module, from 3.11 on.
 
     Whatever the command is (`env`, `uv run`, `sh -c`): to other programs the variable means nothing. One that is known
-    to run a script is left as it is, since Python would not find what lies beside the script either.
+    to run a script keeps its modules, since Python would not find what lies beside the script either.
     """
-    if os.path.isabs(server.cwd) or _runs_script(server.args):
-        return server
-    return replace(server, env={"PYTHONSAFEPATH": "1", **server.env})
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    safe = {"PATH": os.pathsep.join(filter(os.path.isabs, parts))}  # an empty part means the current folder
+    if not os.path.isabs(server.cwd) and not _runs_script(server.args):
+        safe["PYTHONSAFEPATH"] = "1"
+    return replace(server, env={**safe, **server.env})
 
 
 def _without_programs_of_here(server: McpServer, undo: ExitStack) -> McpServer:

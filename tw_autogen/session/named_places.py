@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import itertools
 import os
 import re
 import shlex
@@ -34,6 +35,8 @@ _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
 _OF_NODE = frozenset(("node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno"))
 PROGRAM_OF_ROLE = ".executable"
 """What the key of a role's setting that names a program ends with."""
+_MOST_ENTRIES = 10_000
+"""Of a folder of code that are looked at for links."""
 _MOST_SHORT_OPTIONS = 4
 """Letters of short options that stand in one word before a value: `-um` of `-umserver`."""
 
@@ -55,6 +58,12 @@ def _is_no_python_library(path: str) -> bool:
 
 def _is_no_node_folder(path: str) -> bool:
     return os.path.basename(path) != "node_modules"
+
+
+def links_below(place: Path) -> Iterator[Path]:
+    """Yield the links in a folder of code, however deep, in order; so many at most as are looked at."""
+    entries = (Path(here, name) for here, folders, files in os.walk(place) for name in sorted((*folders, *files)))
+    return filter(Path.is_symlink, itertools.islice(entries, _MOST_ENTRIES))
 
 
 class NamedPlaces:

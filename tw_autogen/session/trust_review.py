@@ -21,7 +21,7 @@ from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_ou
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
-from tw_autogen.session.named_places import PROGRAM_OF_ROLE, NamedPlaces, lies_in, program_found
+from tw_autogen.session.named_places import PROGRAM_OF_ROLE, NamedPlaces, lies_in, links_below, program_found
 from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -254,16 +254,17 @@ class Review:
                     found[f"{want.name} {want.does}"] = want
         places = [(one.key, one.setting.value) for one in self.settings.of_folder]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
-        for key, value in places:  # what a folder that is named may bring, but for paths that lead out of it
-            out = path_out_of(self.folder, value)
-            if out:
+        for key, value in places if self.settings.trust is not Trust.full else ():
+            if out := path_out_of(self.folder, value):
                 words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
                 found[f"{key} {words}"] = Want(visible_line(key), words, visible_line(out))
         return tuple(found.values())
 
     def _unshown_places(self) -> Iterator[tuple[str, str]]:
-        """Yield where the examples, plugins and roles of a folder that is named lie, each with what it is."""
-        if self.settings.trust is Trust.none:  # what it has of these is shown with the rest, if anything is
+        """Yield where the examples, plugins and roles of a named folder lie, and links in those of one that isn't."""
+        if self.settings.trust is Trust.none:  # what else it has of these is shown with the rest, if anything is
+            for folder in (self._plugin_folder, *self._roles.values()) if self._shows_code else ():
+                yield from (("links", os.path.relpath(one, self.folder)) for one in links_below(folder))
             return
         for path in example_files(self.folder):
             yield "examples", os.path.relpath(path, self.folder)
