@@ -40,7 +40,6 @@ READERS = words("read_csv read_parquet read_excel read_json")
 READ = {
     "tw_autogen/cli/workspace_choice.py": "asks whether the sessions' folder is there",
     "tw_autogen/session_layout.py": "reads the beginning of a session's journal, beside the folder of code",
-    "tw_autogen/named_folders.py": "asks whether links below a folder that the user names lead to code",
     "tw_autogen/role/spec.py": "asks whether a path in a role's settings is a folder",
     "tw_autogen/safe_folder/directory_tree.py": "is SafeFolder",
     "tw_autogen/settings_trust.py": "asks which folder is the current one",
@@ -90,7 +89,6 @@ READ = {
     "tw_autogen/scenario/replay_and_record.py": "the user's scenarios",
     "tw_autogen/scenario/html_report.py": "reads its own template",
     "tw_autogen/scenario/scenario.py": "the user's scenarios",
-    "tw_autogen/session/working_copies.py": "asks whether a database of the user's has a log; SafeFolder reads",
     "tw_autogen/session/mentioned_files.py": "asks whether a large file of the user's can be read; SafeFolder reads",
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/request_inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",
