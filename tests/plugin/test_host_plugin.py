@@ -76,6 +76,35 @@ def test_a_module_beside_it_can_be_imported(host, tmp_path):
     assert host(f"{source}@register_plugin\ndef f(a, b=2):\n    return beside_for_this_test.WORD\n")(0) == "neighbour"
 
 
+@pytest.mark.parametrize("on_path", [False, True], ids=["host", "kernel"])
+def test_modules_of_one_name_beside_plugins_of_two_folders_are_two(tmp_path, monkeypatch, on_path):
+    source = (
+        "from tw_autogen.plugin import register_plugin\nimport shop_tax.rates as rates\n\n\n@register_plugin\n"
+        "def f(a, b=2):\n    from shop_words import word\n    return rates.VAT, word()\n"
+    )
+    opened = []
+    for name, vat in (("one", 25), ("two", 7)):
+        for path, text in (
+            ("shop_tax/__init__.py", ""),
+            ("shop_tax/rates.py", f"VAT = {vat}\n"),
+            ("shop_words.py", f"def word():\n    from shop_later import WORD\n    return WORD + {name!r}\n"),
+            ("shop_later.py", f"WORD = 'of {name}, '\n"),
+        ):
+            (tmp_path / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / path).write_text(text, encoding="utf-8")
+        if on_path:
+            monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / name)])
+        opened.append(HostPlugin(read_spec(written(tmp_path / name, source)), folder=tmp_path))
+
+    assert [call(0) for call in (*opened, opened[0])] == [
+        (25, "of one, one"),
+        (7, "of two, two"),
+        (25, "of one, one"),
+    ]
+    for call in opened:
+        call.close()
+
+
 def test_the_sessions_model_answers_a_plugin(host):
     asked = []
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import inspect
 import linecache
+import os
+import pkgutil
 import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, TypeVar, overload
 
 from .plugin_context import LogErrorLevel, PluginContext
@@ -22,6 +26,7 @@ _TEST = "_tw_test"
 _OPTIONS = "_tw_options"
 _files: dict[tuple[str, str], types.ModuleType] = {}  # files of `@plugin` functions that this process has run
 _loading = threading.RLock()
+_folders: dict[str, Mapping[str, Any]] = {}  # folders of plugins: what their modules see as builtins
 
 
 class Plugin:
@@ -258,6 +263,7 @@ def _run(name: str, source: str, path: str | None) -> types.ModuleType:
     lines = [f"{line}\n" for line in code_lines(source)]
     linecache.cache[module.__file__] = (len(source), None, lines, module.__file__)
     sys.modules[module.__name__] = module  # dataclasses and pickle look there
+    vars(module)["__builtins__"] = _builtins_for(os.path.dirname(path)) if path else vars(builtins)
     try:
         exec(compile(source, module.__file__, "exec", dont_inherit=True), vars(module))
     except SyntaxError as error:
@@ -266,6 +272,66 @@ def _run(name: str, source: str, path: str | None) -> types.ModuleType:
     except Exception as error:  # foreign code: whatever it raises while it is imported
         raise PluginProblem(f"{type(error).__name__}: {error}", _line(error, module)) from error
     return module
+
+
+def _builtins_for(folder: str) -> Mapping[str, Any]:
+    """Return the builtins of a folder's plugins; their imports are resolved apart if another folder has such names."""
+    if folder not in _folders:
+        names = {one.name for one in pkgutil.iter_modules([folder])}
+        taken = {one.name for one in pkgutil.iter_modules(_folders)}
+        _folders[folder] = _ImportsApart(folder).builtins if names & taken else vars(builtins)
+    return _folders[folder]
+
+
+class _ImportsApart:
+    """Imports what lies beside a plugin under names of its own: another folder's plugins have imported such names."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._space = folder, f"tw_beside_{len(_folders)}"
+        sys.modules[self._space] = types.ModuleType(self._space, f"What lies in {folder}.")
+        sys.modules[self._space].__path__ = [folder]
+        self.builtins: Mapping[str, Any] = {**vars(builtins), "__import__": self._import}
+        sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module of the folder, whose imports go through `_import` too, as a finder of `sys.meta_path` does."""
+        spec = PathFinder.find_spec(name, path) if name.startswith(f"{self._space}.") else None
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                vars(module)["__builtins__"] = self.builtins
+                run(module)
+
+            setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 - no method may be assigned to
+        return spec
+
+    def _import(
+        self,
+        name: str,
+        globals: Any = None,  # noqa: A002 - the names that `__import__` has
+        locals: Any = None,  # noqa: A002 - as above
+        fromlist: Any = (),
+        level: int = 0,
+    ) -> types.ModuleType:
+        top = name.partition(".")[0]
+        if level or not self._owns(top):
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        module = builtins.__import__(f"{self._space}.{name}", None, None, fromlist or ("__name__",))
+        return module if fromlist else sys.modules[f"{self._space}.{top}"]
+
+    def _owns(self, top: str) -> bool:
+        """Return whether a module lies in the folder, and nothing that is installed has its name."""
+        if f"{self._space}.{top}" in sys.modules or PathFinder.find_spec(top, [self._folder]) is None:
+            return f"{self._space}.{top}" in sys.modules
+        try:
+            spec = importlib.util.find_spec(top)
+        except ValueError:  # one that was made without a file
+            return False
+        origins = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec is not None else []
+        return not origins or os.path.dirname(origins[0]) in _folders
 
 
 def _line(error: BaseException, module: types.ModuleType) -> int | None:
