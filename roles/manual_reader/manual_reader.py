@@ -12,10 +12,13 @@ from typing import Any
 from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
 _LINES = re.compile(r"\blines?\s+(\d+)(?:\s*(?:-|–|to|until)\s*(\d+))?", re.IGNORECASE)
+_OF_ANOTHER = re.compile(r"\s+(?:of|in)\s+\S{1,300}\.\w")
+_LETTER = r"[^\W\u2e80-\uffff]"
+"""A letter or digit of a script that has blanks between words: in Chinese, Japanese and Korean text names have none."""
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _MOST_DIGITS = 18
 _RULES = "=-~^*+#\"'`.:"
-_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _WORD = re.compile(r"[^\s\"'`<>()\[\]{},;]+")
 _WORD_ENDS = ".?!:"
 _TEXTS = (".md", ".txt", ".rst", ".pdf", ".doc", ".docx", ".odt", ".html", ".htm")
@@ -141,13 +144,14 @@ class ManualReader(Role):
                 break
             try:
                 with SafeFolder.without_links(folder) as opened:
-                    text = opened.read_file(name, limit_bytes=left).decode("utf-8-sig").replace("\r\n", "\n")
+                    text = opened.read_file(name, limit_bytes=left).decode("utf-8-sig")
+                text = text.replace("\r\n", "\n").replace("\r", "\n")
             except UnicodeDecodeError:
                 said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")
             except OSError as error:
                 said.append(f"{name} can't be read: {_too_large() if error.errno == EFBIG else error.strerror}")
             else:
-                size = len(text) + _LINE_BYTES * sum(map(text.count, _LINE_ENDS))
+                size = len(text) + _LINE_BYTES * text.count("\n")
                 if size > left:
                     said.append(f"{name} can't be read: {_too_large()}")
                     continue
@@ -156,16 +160,16 @@ class ManualReader(Role):
         return said
 
     def _read(self, name: str, text: str, request: str, turn: Turn | None) -> str:
-        lines = text.splitlines()
+        lines = text.removesuffix("\n").split("\n")
         headings = list(_headings(lines))
-        part = _wanted_part(request.replace(name, ""), headings, len(lines))
-        if part is None:
+        parts = _wanted_parts(request.replace(name, ""), headings, len(lines))
+        if not parts:
             return f"{name} has {len(lines)} lines; there are no such lines in it."
-        shown = "\n".join(lines[part.first - 1 : part.last]).strip("\n")
-        whole = " (all of it)" if (part.first, part.last) == (1, len(lines)) else f" of {len(lines)}"
+        shown = "\n\n".join("\n".join(lines[one.first - 1 : one.last]).strip("\n") for one in parts)
+        whole = " (all of it)" if parts == [_Part(1, len(lines))] else f" of {len(lines)}"
         if len(shown) > self._settings.limit_chars:
             return _contents(name, headings, len(lines), len(shown), self._settings.limit_chars)
-        where = f"{name}, lines {part.first}-{part.last}{whole}"
+        where = f"{name}, lines {' and '.join(f'{one.first}-{one.last}' for one in parts)}{whole}"
         pinned = self._pin(where, shown, turn)
         return f"Read {where}{pinned}. It says:\n\n{shown}"
 
@@ -199,7 +203,7 @@ def _is_in(name: str, request: str) -> bool:
 
 
 def _as_word(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+    return re.compile(rf"(?<!{_LETTER})(?<![./-]){re.escape(name)}(?!{_LETTER}|-)", re.IGNORECASE)
 
 
 def _told_apart(
@@ -242,14 +246,21 @@ def _is_file(word: str, suffixes: tuple[str, ...]) -> bool:
 
 
 def _headings(lines: list[str]) -> Iterator[_Heading]:
-    """Give the headings, in Markdown's or reStructuredText's way."""
+    """Give the headings, in Markdown's or reStructuredText's way; in a block of code there are none."""
     rules: list[str] = []
+    fence, underline = "", -1
     for at, line in enumerate(lines):
-        if found := _HEADING.match(line):
+        if fence:
+            closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if closes else fence
+        elif at != underline and (found := _FENCE.match(line)):
+            fence = found[1]
+        elif found := _HEADING.match(line):
             yield _Heading(at + 1, len(found[1]), found[2].rstrip().rstrip("#").rstrip() or found[2])
         elif line.strip() and not _is_rule(line) and at + 1 < len(lines):
             below = lines[at + 1].rstrip()
-            if _is_rule(below) and len(below) >= len(line.strip()):
+            if _is_rule(below) and len(below) >= len(line.strip()) and below != "```":
+                underline = at + 1
                 rules += [below[0]] if below[0] not in rules else []
                 yield _Heading(at + 1, rules.index(below[0]) + 1, line.strip())
 
@@ -264,22 +275,44 @@ def _too_large() -> str:
     return f"larger than the {_MOST_BYTES // 1_000_000} MB that one reply reads; split it, or name fewer files"
 
 
-def _wanted_part(request: str, headings: list[_Heading], count: int) -> _Part | None:
-    """Give the lines that a request asks for, by number or by heading; all if it names none; None if there are none."""
-    if found := _LINES.search(request):
+def _wanted_parts(request: str, headings: list[_Heading], count: int) -> list[_Part]:
+    """Give the lines that a request asks for, by number or by headings; all if it names none; none if not there."""
+    asked = (one for one in _LINES.finditer(request) if not _OF_ANOTHER.match(request, one.end()))
+    if found := next(asked, None):
         first, last = int(found[1][:_MOST_DIGITS]), int((found[2] or found[1])[:_MOST_DIGITS])
-        return _Part(max(1, first), min(last, count)) if 0 < first <= min(last, count) else None
-    words = request.casefold()
+        return [_Part(max(1, first), min(last, count))] if 0 < first <= min(last, count) else []
     keys = [one.words.casefold()[:_HEADING_CHARS] if len(one.words) > 2 else "" for one in headings]
-    known = set(keys) - {""}
-    parts = (words[at : at + size] for size in set(map(len, known)) for at in range(len(words) - size + 1))
-    named = known.intersection(parts)
-    fits = [one for one, key in zip(headings, keys, strict=True) if key in named]
-    if not fits:
-        return _Part(1, count)
-    best = max(fits, key=lambda one: (one.level, len(one.words)))
-    behind = (one.line - 1 for one in headings if one.line > best.line and one.level <= best.level)
-    return _Part(best.line, next(behind, count))
+    named = _named_in(request.casefold(), set(keys) - {""})
+    parts = list[_Part]()
+    for at, one in enumerate(headings):
+        if keys[at] not in named:
+            continue
+        below = (
+            later.line - 1
+            for later in map(headings.__getitem__, range(at + 1, len(headings)))
+            if later.level <= one.level
+        )
+        if parts and one.line <= parts[-1].last:
+            parts.pop()  # what is named with a part of it: the manual's title, for instance
+        parts.append(_Part(one.line, next(below, count)))
+    apart = list[_Part]()
+    for part in parts:
+        first = apart.pop().first if apart and part.first == apart[-1].last + 1 else part.first
+        apart.append(_Part(first, part.last))
+    return apart or [_Part(1, count)]
+
+
+def _named_in(words: str, keys: set[str]) -> set[str]:
+    """Return the headings that stand in a request as whole words; one within another, longer one doesn't count."""
+    inside = {one.start() for one in re.finditer(rf"(?<={_LETTER}){_LETTER}", words)}
+    named = set[str]()
+    for size in sorted(set(map(len, keys)), reverse=True):
+        for at in range(len(words) - size + 1):
+            part, cut = words[at : at + size], size < _HEADING_CHARS and at + size in inside
+            if part in keys and at not in inside and not cut:
+                named.add(part)
+                words = f"{words[:at]}{' ' * size}{words[at + size :]}"
+    return named
 
 
 def _contents(name: str, headings: list[_Heading], lines: int, chars: int, limit: int) -> str:

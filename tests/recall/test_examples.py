@@ -7,7 +7,7 @@ from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
 from tw_autogen.recall import read_examples
 from tw_autogen.recall.examples import cleaned_example, select_examples, write_example
-from tw_autogen.recall.new_text_files import create_text_file
+from tw_autogen.recall.new_text_files import create_text_file, without_paths
 
 EXAMPLE = """
 enabled: True
@@ -150,6 +150,18 @@ def test_an_example_for_one_role_holds_only_its_posts():
         ("Planner", "CodeInterpreter"),
         ("CodeInterpreter", "Planner"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("home", "text", "kept"),
+    [
+        ("/", "a / b  # km/h, see https://x.org/y", "a / b  # km/h, see https://x.org/y"),
+        ("/home/al", "/home/alice/a.csv, /home/al.csv, /home/al-2", "/home/alice/a.csv, /home/al.csv, /home/al-2"),
+        ("/home/al", r"file:///home/al/a.csv in /home/al. Or '\n/home/al'", r"a.csv in .. Or '\n.'"),
+    ],
+)
+def test_only_private_folders_are_taken_out_of_a_text(home, text, kept):
+    assert without_paths(text, [home]) == kept
 
 
 @pytest.mark.parametrize("name", ["odd_days", "odd_days.json", "folder.yaml/a.yaml"])

@@ -56,6 +56,7 @@ def test_what_is_left_out_is_said(pictures):
     ("asked", "settings", "said"),
     [
         ("What is this?", {}, "Name a picture. There are: red.png, wrong.png"),
+        ("看看wrong.png里写了什么", {}, "wrong.png was left out: it is no PNG, JPEG, GIF or WebP picture."),
         ("wrong.png", {}, "wrong.png was left out: it is no PNG, JPEG, GIF or WebP picture."),
         ("red.png", {"max_mb": 0.00001}, "red.png was left out: it is larger than 1e-05 MB."),
         ("https://x.example/a.png", {}, "Addresses are not looked at (setting role.image_reader.urls)."),

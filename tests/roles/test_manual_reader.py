@@ -46,6 +46,42 @@ def test_a_part_is_read_by_lines_or_heading(manual, asked, read, text):
     assert said.endswith(f"It says:\n\n{text}")
 
 
+RULES = """# Rules
+Intro.
+## Data
+Data rules.
+## Update
+First:
+```bash
+# get the package
+```
+Then restart.
+### Late
+At night.
+## Art
+Pictures.\f
+The end.
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        ("Read rules.md before you start; it says how a database is made", "lines 1-15 (all of it)"),
+        ("Data and Art in rules.md", "lines 3-4 and 13-15 of 15"),
+        ("Read Late, Data and Update of rules.md", "lines 3-4 and 11-12 of 15"),
+        ("Read Update of rules.md", "lines 5-12 of 15"),
+        ("what says rules.md of line 2 of orders.csv?", "lines 1-15 (all of it)"),
+        ("请阅读rules.md并清理", "lines 1-15 (all of it)"),
+    ],
+)
+def test_all_that_is_named_is_read_and_nothing_is_left_out_unasked(stage, asked, read):
+    (stage.folder / "rules.md").write_text(RULES, encoding="utf-8")
+    (stage.folder / "other.md").write_text("Something else.")
+
+    assert stage.ask(stage.make("manual_reader"), asked).message.startswith(f"Read rules.md, {read}, and pinned")
+
+
 def test_what_is_read_later_is_pinned_below_and_nothing_twice(manual):
     role = manual.make("manual_reader")
     (manual.folder / "safety.txt").write_text("Keep a copy.")

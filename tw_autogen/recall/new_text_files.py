@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,8 +21,9 @@ def without_paths(text: str, private: Sequence[str]) -> str:
         >>> without_paths("read /tmp/a/files/x.csv in /tmp/a", ["/tmp/a/files", "/tmp/a"])
         'read x.csv in .'
     """
-    for one in sorted(filter(None, private), key=len, reverse=True):
-        text = text.replace(f"file://{one}/", "").replace(f"{one}/", "").replace(one, ".")
+    for one in sorted((one for one in private if len(one) > 1), key=len, reverse=True):  # not the root folder
+        text = re.sub(rf"(?:file://)?{re.escape(one)}/", "", text)
+        text = re.sub(rf"{re.escape(one)}(?![\w-]|\.\w)", ".", text)
     return text
 
 
