@@ -117,6 +117,10 @@ if TYPE_CHECKING:
     import no_such_five
 if json:
     import no_such_six
+if __name__ == "__main__":
+    import no_such_eight
+with json:
+    import no_such_nine
 
 class A:
     def __call__(self):
@@ -132,8 +136,9 @@ def test_imports_are_missing_unless_they_are_installed_beside_optional_or_for_ty
         Missing("no_such_one", 2, True),
         Missing("no_such_two", 3, True),
         Missing("no_such_four", 13, True),
-        Missing("no_such_six", 19, True),
-        Missing("no_such_seven", 23, False),
+        Missing("no_such_six", 19, False),
+        Missing("no_such_nine", 23, False),
+        Missing("no_such_seven", 27, False),
     )
 
 

@@ -24,6 +24,7 @@ def spec(*parameters):
         ("Optional[str]", {"anyOf": [{"type": "string"}, {"type": "null"}]}),
         ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}),
         ("Any", {}),
+        ("object", {}),
     ],
 )
 def test_a_type_becomes_its_schema(words, schema):
@@ -73,6 +74,14 @@ def test_arguments_get_the_type_that_the_spec_says():
 def test_wrong_arguments_are_told_in_words(given, message):
     with pytest.raises(ValueError, match=message):
         check_arguments(spec(Parameter("n", "int", required=True)), given)
+
+
+@pytest.mark.parametrize("name", ["_limit", "model_config", "model_fields_set", "schema", "self"])
+def test_a_parameter_may_have_any_name(name):
+    named = spec(Parameter(name, "int", required=True), Parameter("f0", "str"))
+
+    assert json_schema(named)["properties"][name] == {"type": "integer"}
+    assert check_arguments(named, {name: "3", "f0": "a"}) == {name: 3, "f0": "a"}
 
 
 def test_nothing_in_a_type_is_evaluated():

@@ -59,6 +59,7 @@ def test_a_bare_plugin_is_two_lines():
         PluginSpec("f", "d", (Parameter("kind", "one of: a, b", True), Parameter("x", "Optional[str]", False))),
         PluginSpec("f", "d", (Parameter("a", "int"), Parameter("b", "int", True), Parameter("c", "int", True))),
         PluginSpec("f", "d", (), (Parameter("a result", "a table"), Parameter("b", "none"))),
+        PluginSpec("f", "d", (Parameter("x", "str, optional"),), (Parameter("result", "DataFrame, str"),)),
     ],
 )
 def test_every_stub_is_valid_python(spec):

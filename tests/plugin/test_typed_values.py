@@ -108,6 +108,24 @@ def test_what_is_no_structured_value_comes_as_it_is(tmp_path):
     assert table.a.tolist() == [1.0]
 
 
+def test_a_table_and_numbers_of_numpy_in_a_dataclass_cross_as_in_a_dictionary(tmp_path):
+    @dataclass
+    class Report:
+        most: int
+        tables: list[pd.DataFrame]
+
+    def report():
+        """Report."""
+        frame = pd.DataFrame({"a": [1, 2]})
+        return Report(frame.a.max(), [frame])
+
+    with HostPlugin(callable_plugin(report), folder=tmp_path) as plugin:
+        found = plugin()
+
+    assert found["most"] == 2
+    assert found["tables"][0].a.tolist() == [1, 2]
+
+
 def test_annotations_may_be_texts_and_the_function_a_partial_or_an_object(tmp_path):
     def twice(base: "Currency", by: int) -> "Currency":
         """Double."""
@@ -144,8 +162,18 @@ def test_a_class_that_pydantic_knows_nothing_of_stays_as_it_was(tmp_path):
         """Hold."""
         return type(holder).__name__
 
+    @dataclass
+    class Unfinished:
+        price: "NoSuch"  # noqa: F821 - it is the case
+
+    def take(order: Unfinished) -> str:
+        """Take."""
+        return type(order).__name__
+
     with HostPlugin(callable_plugin(hold), folder=tmp_path) as plugin:
         assert plugin({"odd": 1}, None) == "dict"
+    with HostPlugin(callable_plugin(take), folder=tmp_path) as plugin:
+        assert plugin({"price": 1}) == "dict"
 
 
 def test_code_calls_such_a_function(tmp_path):

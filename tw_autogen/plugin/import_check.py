@@ -35,8 +35,9 @@ class Missing:
 def missing_imports(path: Path, *, text: str | None = None) -> tuple[Missing, ...]:
     """Return the modules that a file imports and this Python doesn't have, each once.
 
-    What a `try` falls back from (its `except` doesn't raise) is not missing; nor is what lies beside the file. Of a
-    file that changes `sys.path` nothing can be said without running it.
+    What a `try` falls back from (its `except` doesn't raise) is not missing; nor is what lies beside the file. What
+    stands in an `if` or a `with` need not be imported when the plugin is loaded, so it is not `at_once`. Of a file that
+    changes `sys.path` nothing can be said without running it.
 
     Args:
         path: The file.
@@ -101,16 +102,20 @@ def _imports(body: list[ast.stmt], *, at_once: bool) -> Iterator[tuple[str, int,
             caught = not any(isinstance(one, ast.Raise) for handler in node.handlers for one in ast.walk(handler))
             parts = [] if node.handlers and caught else node.body
             yield from _imports([*parts, *node.orelse, *node.finalbody], at_once=at_once)
-        elif isinstance(node, ast.If) and any(map(_is_type_checking, ast.walk(node.test))):
+        elif isinstance(node, ast.If) and any(map(_never_holds, ast.walk(node.test))):
             yield from _imports(node.orelse, at_once=at_once)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        elif isinstance(node, ast.If):  # of a version or a platform, for instance
+            yield from _imports([*node.body, *node.orelse], at_once=False)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.With):  # a `with` may suppress errors
             yield from _imports(node.body, at_once=False)
         else:
             yield from _imports(list(statements_in(node)), at_once=at_once)
 
 
-def _is_type_checking(node: ast.AST) -> bool:
-    return "TYPE_CHECKING" in (getattr(node, "id", ""), getattr(node, "attr", ""))
+def _never_holds(node: ast.AST) -> bool:
+    """Return whether a condition has a part that is false where a plugin is loaded."""
+    of_types = "TYPE_CHECKING" in (getattr(node, "id", ""), getattr(node, "attr", ""))
+    return of_types or getattr(node, "value", None) == "__main__"
 
 
 def _is_sys_path(node: ast.AST) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.annotation import NO_EXPRESSION
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
+from tw_autogen.plugin.typed_values import problems_of
 from tw_autogen.python_source import expression_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _TABLE_NOTE = "the name of a CSV, Parquet or JSON file in the working folder tha
 _NAMES: Mapping[str, Any] = {
     "str": str, "string": str, "text": str, "int": int, "integer": int, "float": float, "number": float,
     "double": float, "bool": bool, "boolean": bool, "list": list, "List": list, "array": list, "Sequence": list,
-    "dict": dict, "Dict": dict, "object": dict, "Mapping": dict, "tuple": list, "Tuple": list, "set": list,
+    "dict": dict, "Dict": dict, "object": Any, "Mapping": dict, "tuple": list, "Tuple": list, "set": list,
     "None": None, "DataFrame": str, "Series": str, "date": str, "datetime": str, "Timestamp": str, "Path": str,
 }  # fmt: skip
 
@@ -67,12 +68,13 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
         ValueError: one is missing, unknown or of a wrong type; in words for whoever called.
     """
     try:
-        model = _model(spec)(**given)
+        model = _model(spec).model_validate(dict(given))
     except pydantic.ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
+        wrong = problems_of(error, "arguments")
         names = ", ".join(one.name for one in spec.parameters) or "none"
         raise ValueError(f"{spec.name}: {wrong}. Its arguments: {names}") from error
-    named = {name: getattr(model, name) for name in model.model_fields_set}
+    fields = ((f"f{at}", one.name) for at, one in enumerate(spec.parameters))
+    named = {name: getattr(model, field) for field, name in fields if field in model.model_fields_set}
     left_out = {one.name for one in spec.parameters if _default_is_unknown(one) and not _NONE.search(one.type)}
     return {name: value for name, value in named.items() if value is not None or name not in left_out}
 
@@ -84,16 +86,16 @@ def _default_is_unknown(one: Parameter) -> bool:
 
 def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {}
-    for one in spec.parameters:
+    for at, one in enumerate(spec.parameters):  # pydantic has a use for some names, `_limit` and `model_config`
         kind, known = _type(one.type)
         notes = [one.description, "" if known else f"type: {one.type}", _TABLE_NOTE if is_table(one) else ""]
         about = "; ".join(note for note in notes if note) or None
         if one.required:
-            fields[one.name] = (kind, pydantic.Field(description=about))
+            fields[f"f{at}"] = (kind, pydantic.Field(alias=one.name, description=about))
         else:
             default = None if one.default is NO_DEFAULT else one.default
             maybe = kind if default is not None else Union[kind, None]  # noqa: UP007 - made from values
-            fields[one.name] = (maybe, pydantic.Field(default, description=about))
+            fields[f"f{at}"] = (maybe, pydantic.Field(default, alias=one.name, description=about))
     return pydantic.create_model(f"{spec.name}_arguments", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
 
 

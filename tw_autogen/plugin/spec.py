@@ -221,7 +221,10 @@ def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, 
 
 
 def _read_parameter(plain: Any, at: str, path: Path) -> Parameter:
-    return Parameter(**_read_keys(plain, _PARAMETER_KEYS, "name", path=path, at=at))
+    given = _read_keys(plain, _PARAMETER_KEYS, "name", path=path, at=at)
+    if given.get("type", "").strip().lower() == "object":  # as JSON schemas have it; in Python it is anything
+        given["type"] = "dict"
+    return Parameter(**given)
 
 
 def _check_parameters(parameters: tuple[Parameter, ...], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Sequence
@@ -23,7 +24,6 @@ _TYPES = {
     "double": "float",
     "boolean": "bool",
     "array": "list",
-    "object": "dict",
     "null": "None",
     "none": "None",
     "any": "Any",
@@ -118,10 +118,10 @@ def _type(words: str) -> str:
     words = _flat(words)
     known = _TYPES.get(words.lower(), words)
     try:
-        expression_of(known)
+        is_list = isinstance(expression_of(known), ast.Tuple)  # whose commas would separate parameters
     except NO_EXPRESSION:
         return repr(words)
-    return known
+    return repr(words) if is_list else known
 
 
 def _flat(text: str) -> str:

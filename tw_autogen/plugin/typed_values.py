@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -40,13 +40,14 @@ def structured_types(function: Callable[..., Any]) -> dict[str, pydantic.TypeAda
     if any(isinstance(one, str) for one in hints.values()):
         resolved = _resolved_hints(function)
         hints = {name: resolved.get(name) if isinstance(one, str) else one for name, one in hints.items()}
-    found = {}
+    found = dict[str, pydantic.TypeAdapter[Any]]()
     for name, hint in hints.items():
         if _is_structured(hint):
             try:
-                found[name] = pydantic.TypeAdapter(hint)
+                adapter = found[name] = pydantic.TypeAdapter(hint)
+                _ = adapter.validator.title  # raises for a class that is not complete
             except (pydantic.PydanticSchemaGenerationError, pydantic.PydanticUserError):
-                continue
+                found.pop(name, None)
     return found
 
 
@@ -100,8 +101,18 @@ def json_form(value: Any) -> Any:
     if type(value) is dict:
         return {key: json_form(one) for key, one in value.items()}
     if isinstance(value, enum.Enum | pydantic.BaseModel) or dataclasses.is_dataclass(type(value)):
-        return pydantic_core.to_jsonable_python(value)
+        try:
+            return pydantic_core.to_jsonable_python(value)
+        except pydantic_core.PydanticSerializationError:  # a table or a number of numpy in it, which cross as they are
+            return value.value if isinstance(value, enum.Enum) else {key: json_form(one) for key, one in _fields(value)}
     return value
+
+
+def _fields(value: Any) -> Iterable[tuple[str, Any]]:
+    """Return names and values of a model's, or a dataclass's, fields."""
+    if isinstance(value, pydantic.BaseModel):
+        return value
+    return ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value))
 
 
 def problems_of(error: pydantic.ValidationError, otherwise: str) -> str:

@@ -296,7 +296,13 @@ class _ImportsApart:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of the folder, whose imports go through `_import` too, as a finder of `sys.meta_path` does."""
+        """Find a module of the folder, whose imports go through `_import` too, as a finder of `sys.meta_path` does.
+
+        Args:
+            name: Its full name.
+            path: The `__path__` of the package that it is in.
+            target: Not used.
+        """
         spec = PathFinder.find_spec(name, path) if name.startswith(f"{self._space}.") else None
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
