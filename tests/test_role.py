@@ -229,6 +229,16 @@ def test_a_program_that_begins_with_a_tilde_lies_in_the_users_home(folder, tmp_p
     assert said == f"{tmp_path}/home/chrome 2 "
 
 
+def test_settings_come_in_their_dataclass_where_another_annotation_is_for_type_checkers_only(folder, tmp_path):
+    (folder / "role.yaml").write_text(YAML + "settings: {shelf: A}\n", encoding="utf-8")
+    typed = TYPED.replace(
+        "(self, settings: ReaderSettings)", "(self, settings: ReaderSettings, model: ChatModel = None)"
+    )
+    (folder / "reader.py").write_text(typed, encoding="utf-8")
+
+    assert said_by(folder, tmp_path, {}) == "A 2 "
+
+
 def test_a_misspelt_variable_of_a_role_is_an_error_and_one_of_another_role_is_not(folder, tmp_path, monkeypatch):
     (folder / "role.yaml").write_text(YAML + "settings: {shelf: A, page: 1, colours: [red]}\n", encoding="utf-8")
     (folder / "reader.py").write_text(TYPED, encoding="utf-8")

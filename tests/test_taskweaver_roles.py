@@ -252,6 +252,27 @@ def test_an_answer_that_is_no_post_and_an_entry_of_another_kind_say_what_to_do_i
             session.step(session.next_role())
 
 
+@pytest.mark.parametrize(
+    ("more", "message", "attached"),
+    [
+        ("proxy.update_attachment('more', id=found.id)", "Looking", ["some, more"]),
+        ("proxy.error('no station')", "no station", []),
+    ],
+)
+def test_a_post_grows_and_ends_in_an_error_as_in_taskweaver(folder, tmp_path, more, message, attached):
+    body = (
+        "proxy = self.event_emitter.create_post_proxy(self.alias)\n"
+        "        proxy.update_message('Looking', is_end=False)\n"
+        f"        found = proxy.update_attachment('some, ', 'text')\n        {more}\n        return proxy.end()"
+    )
+    (folder / "my_roles" / "weather" / "weather.py").write_text(MINIMAL.format(takes="**kwargs", body=body))
+    with open_session(ScriptedModel([]), roles=["weather"], project=folder, folder=tmp_path / "s") as session:
+        session.open_round("?")
+        post = session.step(session.next_role())
+
+    assert (post.message, [one.content for one in post.attachments]) == (message, attached)
+
+
 def test_a_picture_that_a_role_attaches_reaches_the_planner_and_the_sessions_folder_is_known(folder, tmp_path):
     (folder / "my_roles" / "weather" / "weather.py").write_text(
         """\

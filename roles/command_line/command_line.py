@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from tw_autogen import Approve, ChatModel, Execution, Kernel, Memory, Post, Proposal, Role, Turn, decide
 
-_FENCE = re.compile(r"```(?:sh|bash|shell|console)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*```(\w*)[^`\n]*\n(.*?)\n?```[ \t]*$", re.DOTALL | re.MULTILINE)
+_SHELLS = ("sh", "bash", "shell", "console")
 _LINE = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _PROMPT = (
     "You turn a task into one command line for /bin/sh in the folder that holds the user's files. Nobody can type "
@@ -100,7 +101,7 @@ class CommandLine(Role):
         if not command:
             messages = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": asked.message}]
             words = turn.ask(self._model, messages, caller=self.name)
-            command = _command(words)
+            command = _command(words, languages=(*_SHELLS, ""))
         if not command:
             return Post(self.name, asked.send_from, f"Nothing was run: {words.strip() or 'no command was found.'}")
         command, refusal = self._approved(command, turn)
@@ -136,11 +137,17 @@ class CommandLine(Role):
         return f"{output}\n({said})" if output else f"({said}, no output)"
 
 
-def _command(text: str) -> str:
-    """Give the command that stands in a text: in a fence, or behind `$ ` in lines of their own."""
-    if found := _FENCE.search(text):
-        lines = found[1].splitlines()
-        return "\n".join(line.removeprefix("$ ") for line in lines).strip()
+def _command(text: str, *, languages: tuple[str, ...] = _SHELLS) -> str:
+    """Give the command that stands in a text: in a fence, or behind `$ ` in lines of their own.
+
+    Args:
+        text: Any.
+        languages: What a fence must be marked with; of a `console` its output is left out.
+    """
+    for found in _FENCE.finditer(text):
+        if found[1] in languages:
+            typed = found[1] == "console" and _LINE.findall(found[2])
+            return "\n".join(typed or [line.removeprefix("$ ") for line in found[2].splitlines()]).strip()
     return "\n".join(_LINE.findall(text)).strip()
 
 

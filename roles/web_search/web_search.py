@@ -3,14 +3,15 @@
 import html
 import os
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
-from tw_autogen import Attachment, AttachmentType, Memory, Post, Role
+from tw_autogen import Attachment, AttachmentType, Memory, Post, Role, Turn
 
 _TAG = re.compile(r"<[^<>]*>")
 _MOST_QUERIES = 4
@@ -89,7 +90,7 @@ class WebSearch(Role):
             if seconds <= 0 or (turn is not None and turn.cancelled.is_set()):
                 parts.append(f"{query}: not searched for; the round is over.")
                 continue
-            found, problem = self._search(query, seconds)
+            found, problem = self._search(query, seconds, turn)
             if problem:
                 parts.append(f"{query}: {problem}")
                 continue
@@ -102,21 +103,26 @@ class WebSearch(Role):
         attached = (Attachment(AttachmentType.text, "sources", extra=sources),) if sources else ()
         return Post(self.name, asked.send_from, "\n\n".join(parts), attached)
 
-    def _search(self, query: str, seconds: float) -> tuple[list[_Found], str]:
+    def _search(self, query: str, seconds: float, turn: Turn | None) -> tuple[list[_Found], str]:
         """Give what was found, or what went wrong in words without address or key."""
         brave = self._settings.kind == "brave"
         said = {"q": query, "count": str(self._settings.results)} if brave else {"q": query, "format": "json"}
         most = int(self._settings.max_mb * 1e6)
-        content = b""
+        params = {**dict(parse_qsl(urlsplit(self._settings.url).query)), **said}
+        content, deadline = b"", time.monotonic() + seconds
         try:
             with (
                 httpx.Client(headers=self._headers, timeout=seconds, follow_redirects=False) as client,
-                client.stream("GET", self._settings.url, params=said) as answer,
+                client.stream("GET", self._settings.url, params=params) as answer,
             ):
                 if answer.status_code != httpx.codes.OK:
                     return [], f"{self._host} answered {answer.status_code} {answer.reason_phrase}{self._hint(answer)}"
                 for piece in answer.iter_bytes():
                     content += piece
+                    if time.monotonic() > deadline:
+                        return [], f"{self._host} did not answer within {seconds:.3g} s"
+                    if turn is not None and turn.cancelled.is_set():
+                        return [], "not searched for; the round is over."
                     if len(content) > most:
                         return [], f"{self._host} answered with more than {self._settings.max_mb:g} MB"
             plain = httpx.Response(200, content=content).json()

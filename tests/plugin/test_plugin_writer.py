@@ -16,9 +16,21 @@ from tw_autogen.plugin import HostPlugin, write_plugin
 from tw_autogen.plugin.spec import read_spec
 
 SHOP = '''
+import dataclasses
+
 from tw_autogen.plugin import plugin
 
 LIMIT = object()
+
+
+@dataclasses.dataclass
+class Order:
+    count: int
+
+
+def total(order: Order) -> int:
+    """Count."""
+    return order.count
 
 
 def price(product: str, year: int = 2026, limit: bool = LIMIT) -> float:
@@ -229,3 +241,5 @@ def test_what_can_be_no_plugin_is_an_error(shop, tmp_path):
         write_plugin(shop.Shop.open, tmp_path)
     with pytest.raises(ConfigError, match="expected a function on the top level of a module"):
         write_plugin(shop.LIMIT, tmp_path)
+    with pytest.raises(ConfigError, match=r"total: order: a YAML has no words for such types; hand the function over"):
+        write_plugin(shop.total, tmp_path)

@@ -27,6 +27,15 @@ def test_passages_are_the_lines_that_they_say_and_leave_nothing_out(tmp_path, ch
     assert {one.heading for one in index.passages} == {f"Part {part}" for part in range(5)}
 
 
+def test_lines_are_counted_as_editors_do_and_comments_in_code_are_no_headings(tmp_path):
+    (tmp_path / "rfc.md").write_text("# Guide\n\nPage 1.\f\n\f\n```sh\n# fetch keys\nget\n```\n\nThe refund.\n")
+
+    index = DocumentIndex.build(tmp_path, passage_chars=30)
+
+    assert {one.heading for one in index.passages} == {"Guide"}
+    assert [one.last for one in index.passages if "refund" in one.text] == [10]
+
+
 def test_a_line_that_is_too_long_is_parted_and_keeps_its_number(tmp_path):
     (tmp_path / "one.txt").write_text("short\n\n" + "word " * 100)
 

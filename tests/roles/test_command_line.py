@@ -48,6 +48,23 @@ def test_in_a_kernel_that_a_session_is_attached_to_no_setting_lifts_approval(sta
     assert ("ran" in said, "nobody is here" in said) == (runs, not runs)
 
 
+@pytest.mark.parametrize(
+    ("asked", "command"),
+    [
+        ("Save it:\n```python\nprint(1)\n```\nWhen done, list:\n```sh\necho a\n```\n", "echo a"),
+        ("```console\n$ echo a\na\n$ echo b\nb\n```", "echo a\necho b"),
+        ("A table:\n```\nid  name\n```\nSort by name.", "echo of the model"),
+    ],
+)
+def test_only_a_block_of_shell_is_a_command(stage, asked, command):
+    proposed = []
+    with ScriptedModel(["```\necho of the model\n```"] * (command == "echo of the model")) as model:
+        more = {"kernel": FakeKernel(), "approve": lambda wanted: bool(proposed.append(wanted.text))}
+        stage.ask(stage.make("command_line", model, more), asked)
+
+    assert proposed == [command]
+
+
 def test_exit_code_and_errors_are_shown(stage, role):
     said = stage.ask(role, "```sh\necho {x} $HOME_OF_NOBODY '$x'; ls nowhere; exit 3\n```").message
 

@@ -26,7 +26,7 @@ def answering(plain, **how):
 
 def test_a_searxng_is_asked_and_results_have_numbers_and_addresses(stage):
     with web.site({"/search": answering(SEARXNG)}) as engine:
-        post = stage.ask(stage.make("web_search", url=f"{engine.url}/search"), "tea temperature")
+        post = stage.ask(stage.make("web_search", url=f"{engine.url}/search?language=de"), "tea temperature")
 
     assert post.message == (
         "tea temperature: 2 results from 127.0.0.1\n\n"
@@ -37,7 +37,11 @@ def test_a_searxng_is_asked_and_results_have_numbers_and_addresses(stage):
         "https://tea.example/green",
         "https://tea.example/black",
     ]
-    assert parse_qs(urlsplit(engine.asked[0]).query) == {"q": ["tea temperature"], "format": ["json"]}
+    assert parse_qs(urlsplit(engine.asked[0]).query) == {
+        "language": ["de"],
+        "q": ["tea temperature"],
+        "format": ["json"],
+    }
     assert "cookie" not in engine.headers[0]
 
 

@@ -14,6 +14,7 @@ from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.plugin.callable_plugins import callable_plugin
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
+from tw_autogen.plugin.typed_values import RESULT, structured_types
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.yaml_files import readable_yaml
 
@@ -62,11 +63,15 @@ def write_plugin(
         The plugin as it is read from there, and the files.
 
     Raises:
-        ConfigError: a file is there already, a link is in the way, or the function can't be a plugin.
+        ConfigError: a file is there already, a link is in the way, or the function can't be a plugin, or it takes
+            dataclasses, models or enums.
     """
     if not inspect.isroutine(function) or "." in function.__qualname__:
         raise ConfigError(f"{function!r}: expected a function on the top level of a module")
     spec = callable_plugin(function, name=name)
+    if structured := structured_types(function).keys() - {RESULT}:
+        words = f"{', '.join(sorted(structured))}: a YAML has no words for such types"
+        raise ConfigError(f"{function.__name__}: {words}; hand the function over, plugins=[{function.__name__}]")
     named, file, folder = folder, _file(function), folder.resolve()
     root = file.parents[function.__module__.count(".") + (file.name == "__init__.py")]
     options = plugin_options(function)

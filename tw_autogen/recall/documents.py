@@ -9,7 +9,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -26,6 +26,7 @@ INDEX_FILE = "tw-index.json"
 _FORMAT = 1
 _TOO_MUCH = "with it the index would exceed 200 MB, where each passage counts 300 bytes on top; index fewer at once"
 _HEADING = re.compile(r"#{1,6}\s+(\S.*)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _MOST_BYTES = 20_000_000
 _MOST_TOGETHER, _PASSAGE_BYTES, _FILE_BYTES = 200_000_000, 300, 200
 """What the documents of one index take in its file together, and what a passage and a document count on top."""
@@ -349,25 +350,40 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
             yield Passage(file, kept[0][0], kept[-1][0], "\n".join(line for _, line in kept), heading)
         gathered.clear()
 
-    for paragraph in _paragraphs(text.splitlines(), passage_chars):
-        found = _HEADING.match(paragraph[0][1])
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    headings = dict(_headings(lines))
+    for paragraph in _paragraphs(lines, headings, passage_chars):
+        found = headings.get(paragraph[0][0])
         chars = sum(len(line) + 1 for _, line in (*gathered, *paragraph))
-        bare = all(_HEADING.match(line) or not line.strip() for _, line in gathered)
+        bare = all(at in headings or not line.strip() for at, line in gathered)
         if gathered and (chars > passage_chars or (found and not bare)):
             yield from done()
-        heading = found[1].rstrip().rstrip("#").rstrip() or found[1] if found else heading
+        heading = found or heading
         gathered += paragraph
     yield from done()
 
 
-def _paragraphs(lines: Sequence[str], most_chars: int) -> Iterator[list[tuple[int, str]]]:
+def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield numbers and words of the headings; comments in a block of code are none."""
+    fence = ""
+    for number, line in enumerate(lines, 1):
+        if fence:
+            closes = line.strip().startswith(fence) and not line.strip().strip(fence[0])
+            fence = "" if closes else fence
+        elif found := _FENCE.match(line):
+            fence = found[1]
+        elif found := _HEADING.match(line):
+            yield number, found[1].rstrip().rstrip("#").rstrip() or found[1]
+
+
+def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int) -> Iterator[list[tuple[int, str]]]:
     """Yield paragraphs as numbered lines, with the blank ones behind them; a heading begins one, a long one is cut."""
     block: list[tuple[int, str]] = []
     chars = 0
     for number, whole in enumerate(lines, 1):
         for line in (whole[at : at + most_chars] for at in range(0, max(1, len(whole)), most_chars)):
             begins = bool(line.strip()) and bool(block) and not block[-1][1].strip()
-            if block and (begins or _HEADING.match(line) or chars + len(line) > most_chars):
+            if block and (begins or number in headings or chars + len(line) > most_chars):
                 yield block
                 block, chars = [], 0
             if line.strip() or block:

@@ -252,10 +252,18 @@ def replies(kind: type) -> bool:
 
 
 def hints_of(kind: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a constructor's parameters; none if one cannot be resolved."""
+    """Return the annotations of a constructor's parameters; if one cannot be resolved, that of `settings` at most."""
+    made: Any = kind.__init__
+
+    def only() -> None: ...
+
     try:
-        return get_type_hints(kind.__init__)
+        return get_type_hints(made)
     except NameError:  # a name that stands under TYPE_CHECKING only
+        only.__annotations__ = {key: hint for key, hint in made.__annotations__.items() if key == "settings"}
+    try:
+        return get_type_hints(only, made.__globals__)
+    except NameError:
         return {}
 
 

@@ -18,7 +18,7 @@ STDIO = {"command": "uvx", "args": ["mcp-server-time"], "env": {"TZ": "UTC"}}
         {"servers": {"time": {"type": "stdio", **STDIO}}, "inputs": []},  # VS Code's mcp.json
         {"mcp": {"servers": {"time": STDIO}}, "editor.fontSize": 12},  # VS Code's settings.json
         {"time": STDIO},
-        {"mcpServers": {"time": {**STDIO, "autoApprove": ["now"], "timeout": 60, "disabled": False}}},
+        {"mcpServers": {"time": {**STDIO, "autoApprove": ["now"], "disabledTools": [], "transportType": "stdio"}}},
     ],
 )
 def test_the_json_of_other_programs_is_read_from_a_file_a_text_or_a_mapping(plain, tmp_path):

@@ -33,7 +33,7 @@ _KEYS = (*_TEXTS, *_MAPPINGS, "args", "disabled")
 _WRAPPERS = ("mcpServers", "servers")
 _VARIABLE = re.compile(r"\$\{(?:env:)?(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
 _REFERENCE = re.compile(r"\$\{[^}]*(?P<end>\})?")
-_ALIKE = 0.75
+_ALIKE = 0.85
 
 
 @dataclass(frozen=True)

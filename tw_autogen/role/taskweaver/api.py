@@ -171,7 +171,6 @@ class PostEventProxy:
         self.post = Post.create(None, send_from)
         self.message_is_end = False
         self._turn = turn
-        self._open: set[str] = set()  # ids of attachments that go on growing
 
     def update_send_to(self, send_to: str) -> None:
         """Set the receiver."""
@@ -207,13 +206,13 @@ class PostEventProxy:
             message: The text.
             type: Of a new attachment.
             extra: Data beside the text; a `SharedMemoryEntry` is written to the round's board.
-            id: Of the attachment; the text is appended if it has not ended.
-            is_end: Whether the attachment is complete.
+            id: Of the attachment; the text is appended to the one that has it.
+            is_end: Whether the attachment is complete; without meaning here.
 
         Raises:
             ValueError: a new attachment without a type, or of an unknown one.
         """
-        found = next((one for one in self.post.attachment_list if one.id == id and one.id in self._open), None)
+        found = next((one for one in self.post.attachment_list if one.id == id), None)
         if found is None:
             if type is None:
                 raise ValueError("update_attachment: a new attachment needs its `type`")
@@ -221,14 +220,14 @@ class PostEventProxy:
             self.post.add_attachment(found)
         found.content += message
         found.extra = found.extra if extra is None else extra
-        (self._open.discard if is_end else self._open.add)(found.id)
         if isinstance(extra, SharedMemoryEntry) and self._turn is not None:
             self._turn.round.write_board(self.post.send_from, extra.content)
         self._emit(found.type.value, message)
         return found
 
     def error(self, msg: str) -> None:
-        """Show an error beside the growing post."""
+        """Make an error the post's message, without attachments."""
+        self.post.message, self.post.attachment_list = msg, []
         self._emit("error", msg)
 
     def end(self, msg: str = "") -> Post:
