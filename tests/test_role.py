@@ -3,13 +3,15 @@
 import os
 import py_compile
 import re
+import types
 from pathlib import Path
 
 import pytest
 
 from tw_autogen import Attachment, AttachmentType, Post, Role, open_session
-from tw_autogen.errors import RoleSpecError, RoundError, SettingsError
-from tw_autogen.role import find_role
+from tw_autogen.conversation import Round
+from tw_autogen.errors import RoleError, RoleSpecError, RoundError, SettingsError
+from tw_autogen.role import as_role, checked_post, find_role
 from tw_autogen.role.role_finder import read_role
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ROLE_CHECKS, FakeKernel, ScriptedModel, check_role, plans
@@ -182,6 +184,13 @@ class Reader(Role):
         s = self.settings
         return Post(self.name, memory.last_post.send_from, f"{s.shelf} {s.page + 1} {'/'.join(s.colours)}")
 """
+
+
+def test_what_an_object_with_a_function_for_its_reply_does_wrong_is_told():
+    role = as_role(types.SimpleNamespace(name="Parrot", intro="Speaks.", reply=lambda memory, **kwargs: "words"))
+
+    with pytest.raises(RoleError, match=r"reply\(\) gave str, not a Post; .*test_role\.py:\d+\)"):
+        checked_post(role, "words", Round("speak"))
 
 
 def said_by(folder, tmp_path, settings):

@@ -79,15 +79,20 @@ class Gate(ThreadingTCPServer):
         for *_, address in found:
             if not self.may(ipaddress.ip_address(str(address[0]).partition("%")[0])):
                 raise PermissionError(f"{host} is an address of a private network (role.web_explorer.private)")
-        family, kind, protocol, _, address = found[0]
-        joined = socket.socket(family, kind, protocol)
-        try:
-            joined.settimeout(self.seconds)
-            joined.connect(address)
-        except BaseException:
-            joined.close()
-            raise
-        return joined
+        problem = OSError(f"{host} has no address")
+        for family, kind, protocol, _, address in found:
+            try:
+                joined = socket.socket(family, kind, protocol)
+                try:
+                    joined.settimeout(self.seconds)
+                    joined.connect(address)
+                except BaseException:
+                    joined.close()
+                    raise
+                return joined
+            except OSError as error:
+                problem = error
+        raise problem
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: a connection that breaks off is the browser's to tell."""

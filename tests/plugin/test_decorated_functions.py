@@ -6,6 +6,7 @@ import pytest
 
 from tw_autogen.errors import PluginLoadError, PluginSpecError
 from tw_autogen.plugin import HostPlugin, Parameter, find_plugins, plugin
+from tw_autogen.plugin.callable_plugins import function_plugin
 from tw_autogen.plugin.decorated_functions import read_functions
 
 HEAD = "from tw_autogen.plugin import plugin\n\n\n"
@@ -105,6 +106,16 @@ def test_a_project_s_own_function_goes_by_its_name(tmp_path):
     write(tmp_path, f"{HEAD}@plugin\ndef one() -> int:\n    'One.'\n@plugin\ndef two() -> int:\n    'Two.'\n")
 
     assert names(find_plugins("two", shipped=None, own=tmp_path)) == ["two"]
+
+
+def test_a_decorated_function_that_is_handed_over_has_no_limit_of_time_unless_it_says_one():
+    @plugin
+    def wait(x: int) -> int:
+        """Wait."""
+        return x
+
+    assert function_plugin(wait).seconds is None
+    assert function_plugin(plugin(seconds=5)(wait)).seconds == 5
 
 
 def test_functions_of_one_name_in_two_files_are_an_error_that_names_both(tmp_path):

@@ -135,6 +135,7 @@ def test_a_missing_python_is_an_error_that_names_both_files(tmp_path):
         ("def f(a, b=2): ...\n", r"f\.py: no class or function here has the decorator @register_plugin"),
         (f"{PLAIN}@register_plugin\ndef g(a): ...\n", r"f\.py:8: @register_plugin stands 2 times \(f, g\)"),
         (f"{HEAD}@register_plugin\nclass F(Plugin): ...\n", r"f\.py:5: class F has no `__call__`"),
+        (f"{HEAD}@register_plugin\nasync def f(a, b=2): ...\n", r"f\.py:5: an async function runs in the host: "),
         ("x = '\0'", r"f\.py.*(null|not UTF-8)"),
     ],
 )

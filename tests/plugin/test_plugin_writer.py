@@ -56,6 +56,11 @@ def marked(x: int) -> int:
     return x
 
 
+async def later(x: int) -> int:
+    """Wait."""
+    return x
+
+
 def silent(x):
     return x
 
@@ -243,3 +248,6 @@ def test_what_can_be_no_plugin_is_an_error(shop, tmp_path):
         write_plugin(shop.LIMIT, tmp_path)
     with pytest.raises(ConfigError, match=r"total: order: a YAML has no words for such types; hand the function over"):
         write_plugin(shop.total, tmp_path)
+    with pytest.raises(ConfigError, match="later: an async function runs in the host"):
+        write_plugin(shop.later, tmp_path, runs_in="kernel")
+    assert write_plugin(shop.later, tmp_path / "mine")[0].runs_in == "host"

@@ -280,6 +280,17 @@ def test_which_addresses_are_public(address, public):
     assert importlib.import_module(f"{package}.gate").is_public(ipaddress.ip_address(address)) is public
 
 
+def test_each_address_of_a_host_is_tried(monkeypatch):
+    _, gate = modules()
+    with web.site({}) as site, contextlib.closing(gate.Gate(may=lambda one: True, max_bytes=10, seconds=5)) as way:
+        port = site.server_address[1]
+        refused = (gate.socket.AF_INET, gate.socket.SOCK_STREAM, 6, "", ("127.0.0.2", port))
+        both = [refused, (*refused[:4], ("127.0.0.1", port))]
+        monkeypatch.setattr(gate.socket, "getaddrinfo", lambda *args, **named: both)
+        with way.connect("tea.example", port) as joined:
+            assert joined.getpeername() == ("127.0.0.1", port)
+
+
 @pytest.mark.slow
 def test_a_page_that_is_too_large_is_cut_off_and_that_is_said(explore):
     with web.site({"/": web.Page("x" * 3_000_000)}) as site:

@@ -317,7 +317,7 @@ class CodeInterpreter(Role):
     def _tell_task(self, mine: PromptState, asked: Post, turn: Turn) -> None:
         """Append the task to the prompt, and before it variables, plugins and lessons where they have changed."""
         there = self._open(turn.folder).kernel.variables()
-        lessons = self._recall.lessons(self.name, turn.round, f"{turn.round.user_query}\n{asked.message}", turn.emit)
+        lessons = self._recall.lessons(self.name, f"{turn.round.user_query}\n{asked.message}", turn.emit)
         plugins = self._selection.task(mine.shown, mine.history, turn, asked.message, name=self.name)
         news = mine.variables.news(there)  # last, as what may fail must leave nothing noted as told
         forwarded = bool(asked.content(AttachmentType.then)) and not self._policy.only_plugins

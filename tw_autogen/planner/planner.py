@@ -304,7 +304,7 @@ class Planner(Role):
         Lines that are in the history already are not repeated.
         """
         offers = [offer_of(one, request, turn.round) for one in self._workers]
-        offers.append(self._recall.lessons(self.name, turn.round, request, turn.emit))
+        offers.append(self._recall.lessons(self.name, request, turn.emit))
         return mine.offers.news(offers)
 
     def _ask(self, mine: _PlannerState, turn: Turn, form: AnswerForm) -> PlannerReply:

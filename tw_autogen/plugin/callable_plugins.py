@@ -123,7 +123,8 @@ def function_plugin(function: Callable[..., Any]) -> PluginSpec:
         ConfigError: as `callable_plugin`.
     """
     options = dict(plugin_options(_unwrapped(function)) or {})
-    spec = callable_plugin(function, calls=options.get("calls"), seconds=options.get("seconds") or 120.0)
+    seconds = options["seconds"] if options else 120.0
+    spec = callable_plugin(function, calls=options.get("calls"), seconds=seconds)
     kept = {key: options[key] for key in ("examples", "required", "plugin_only") if options.get(key)}
     return replace(spec, **kept)
 

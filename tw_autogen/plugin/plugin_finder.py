@@ -125,6 +125,8 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     registered = _registered(tree, spec, path)
     called = _called(registered, tree, path)
     parameters = spec.parameters
+    if isinstance(called, ast.AsyncFunctionDef) and spec.runs_in != "host":
+        raise PluginLoadError("an async function runs in the host: runs_in: host", path=path, line=called.lineno)
     if called is not None:  # else it is inherited from elsewhere: only running it would tell
         signature = signature_in(called, bound=isinstance(registered, ast.ClassDef))
         parameters = _renamed(parameters, signature)

@@ -57,7 +57,7 @@ def write_plugin(
         folder: Where the files go; opened as `held_folder` does. What is there is never overwritten.
         name: The plugin's; None: the function's.
         runs_in: `kernel` or `host`; None: what `@plugin` says, else the kernel if the function's module is installed
-            or lies in that folder, else the host, since a kernel can't read it where it lies.
+            or lies in that folder, and it is not async, else the host, since a kernel can't read it where it lies.
 
     Returns:
         The plugin as it is read from there, and the files.
@@ -78,7 +78,10 @@ def write_plugin(
     decorated = options is not None or hasattr(function, "_tw_registered")
     marked = decorated and spec.name == function.__name__ and file.parent == folder
     near = _installed(file) or root == folder or marked
-    place = runs_in or (options["runs_in"] if options else "kernel" if near else "host")
+    waits = inspect.iscoroutinefunction(function)
+    place = runs_in or (options["runs_in"] if options else "kernel" if near and not waits else "host")
+    if waits and place != "host":
+        raise ConfigError(f"{function.__name__}: an async function runs in the host: runs_in='host'")
     path = folder / f"{spec.name}.yaml"
     files = {path: _yaml(spec, place, file.stem if marked else "")}
     if not marked:

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, TypeVar
 
-from tw_autogen.conversation import AttachmentType, Round
+from tw_autogen.conversation import Round
 from tw_autogen.errors import REFUSED, ModelError, ModelUnreadable, Unreadable
 from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
 from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, ask, is_too_long
@@ -17,7 +17,6 @@ from tw_autogen.recall.examples import Example, select_examples
 from tw_autogen.recall.lessons import Experience, read_experiences, select_experiences
 from tw_autogen.recall.settings import RecallSettings
 
-_SUB_PATH = "experience_sub_path"
 _ROUNDS_APART = 3  # between a summary that has failed and the next attempt
 _MOST_SHRINKS = 6
 _LESS = 0.7  # of a prompt that was refused as too long
@@ -50,12 +49,12 @@ class Recall:
     settings: RecallSettings = field(default_factory=RecallSettings)
     examples: tuple[Example, ...] = ()
     ranker: Ranker = field(default_factory=LexicalRanker)
-    _read: dict[Path, tuple[Any, tuple[Experience, ...]]] = field(default_factory=dict, init=False, repr=False)
+    _read: dict[Any, tuple[Experience, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Read what there is, so that a wrong file shows before the first request."""
         if self.settings.experience:
-            self.ranker.prepare([one.about for one in self._experiences(Path(self.settings.experience))])
+            self.ranker.prepare([one.about for one in self._experiences()])
 
     def rounds(self, roles: Iterable[str], request: str, *, plugin_only: bool | None = None) -> tuple[Round, ...]:
         """Return the rounds of the examples that fit a history which begins with this request.
@@ -75,13 +74,11 @@ class Recall:
         )
         return tuple(one for example in fitting for one in example.conversation.rounds)
 
-    def lessons(self, role: str, here: Round, request: str, emit: Callable[[Event], None]) -> str:
+    def lessons(self, role: str, request: str, emit: Callable[[Event], None]) -> str:
         """Return the lessons that fit a request, as text for a prompt; empty if there are none.
 
         Args:
             role: The role whose prompt it is.
-            here: The current round; a post of it may name a folder of lessons inside the one of the settings, by an
-                attachment `shared_memory_entry` of type `experience_sub_path`.
             request: What is asked, or what is to be done.
             emit: Takes the event that says which were recalled.
 
@@ -90,9 +87,8 @@ class Recall:
         """
         if not self.settings.experience:
             return ""
-        folder = Path(self.settings.experience) / _sub_path(here)
         fitting = select_experiences(
-            self._experiences(folder),
+            self._experiences(),
             request,
             top_k=self.settings.experience_top_k,
             min_score=self.settings.experience_min_score,
@@ -223,13 +219,16 @@ class Recall:
             emit(TalkShortened(role, before, history.tokens, summary))
         return bool(summary)
 
-    def _experiences(self, folder: Path) -> tuple[Experience, ...]:
-        """Read a folder's lessons; again only if one was added, removed or changed."""
-        changed = [(one.name, one.lstat().st_mtime_ns) for one in folder.iterdir()] if folder.is_dir() else []
-        known = self._read.get(folder)
-        if known is None or known[0] != changed:
-            known = self._read[folder] = changed, read_experiences(folder)
-        return known[1]
+    def _experiences(self) -> tuple[Experience, ...]:
+        """Read the lessons; again only if one was added, removed or changed."""
+        folder = Path(self.settings.experience)
+        files = tuple((one.name, one.lstat().st_mtime_ns) for one in folder.iterdir()) if folder.is_dir() else ()
+        found = self._read.get(files)
+        if found is None:
+            found = read_experiences(folder)
+            self._read.clear()
+            self._read[files] = found
+        return found
 
 
 def add_examples(history: ChatHistory, listen: Callable[[tuple[Round, ...]], None], rounds: tuple[Round, ...]) -> None:
@@ -244,17 +243,6 @@ def add_examples(history: ChatHistory, listen: Callable[[tuple[Round, ...]], Non
         history.append_user("(What follows are examples from other conversations.)")
         listen(rounds)
         history.end_examples("(The examples end here. Nothing of what they made exists.)")
-
-
-def _sub_path(here: Round) -> str:
-    """Return the subfolder of lessons that a role has asked for last; empty if none has."""
-    for post in reversed(here.posts):
-        entry = post.attachment(AttachmentType.shared_memory_entry)
-        extra = entry.extra if entry is not None and isinstance(entry.extra, dict) else {}
-        if extra.get("type") == _SUB_PATH:
-            wanted = Path(str(extra.get("content") or ""))
-            return "" if wanted.is_absolute() or ".." in wanted.parts else str(wanted)
-    return ""
 
 
 def compress(

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from tw_autogen.conversation import Post, Round
 from tw_autogen.errors import RoleError, TwAutogenError
@@ -32,7 +33,7 @@ def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError 
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     if kind.__module__.partition(".")[0] == _OURS or any(_asks_model(frame) for frame, _ in frames):
         return None
-    source, _ = _reply_of(kind)
+    source, _ = _reply_of(role)
     lines = [line for frame, line in frames if Path(frame.f_code.co_filename) == source]
     where = f"{source}:{lines[-1]}" if lines else str(source)
     return RoleError(
@@ -84,7 +85,7 @@ def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[st
         gave = f"a Post to {answer.send_to!r}, past {' and '.join(map(repr, receivers))}, who asked"
     else:
         return answer
-    source, line = _reply_of(_kind(role))
+    source, line = _reply_of(role)
     raise RoleError(
         f"{here.id}: the role {role.name} failed: reply() gave {gave}; return "
         f"Post(self.name, memory.last_post.send_from, …) ({source}:{line})",
@@ -97,10 +98,12 @@ def _kind(role: Role | Worker) -> type:
     return type(role.theirs) if isinstance(role, AdaptedRole) else type(role)
 
 
-def _reply_of(kind: type) -> tuple[Path, int]:
-    """Return where the class's `reply` stands."""
-    code = inspect.unwrap(kind.reply).__code__  # type: ignore[attr-defined]  # it has answered
-    return Path(code.co_filename), code.co_firstlineno
+def _reply_of(role: Role | Worker) -> tuple[Path, int]:
+    """Return where a role's `reply` stands; itself, in words, if it is no function of Python."""
+    theirs: Any = role.theirs if isinstance(role, AdaptedRole) else role
+    reply = theirs.reply
+    code = getattr(inspect.unwrap(reply), "__code__", None)
+    return (Path(code.co_filename), code.co_firstlineno) if code is not None else (Path(repr(reply)), 0)
 
 
 def _asks_model(frame: FrameType) -> bool:

@@ -158,6 +158,9 @@ def test_values_of_pandas_and_dates_travel_as_json(tmp_path):
     function(by_city, datetime.timedelta(hours=25), np.datetime64("2026-01-02"), np.timedelta64("NaT"), [])
     assert sent["rows"] == [{"city": "Gent", "units": 3}, {"city": "Lier", "units": 4}]
     assert (sent["when"], sent["none"], sent["mean"]) == ("P1DT1H", "2026-01-02", None)
+    function(by_city.units, by_city.units.rename("city"), by_city.units.tolist(), *[None] * 2)
+    assert sent["rows"] == [{"city": "Gent", "units": 3}, {"city": "Lier", "units": 4}]
+    assert (sent["when"], sent["none"]) == ([{"city": "Gent", "value": 3}, {"city": "Lier", "value": 4}], [3, 4])
     function(table[table["x"] > 9], *[None] * 4)
     assert sent["rows"] == []
     function(pd.DataFrame({"x": [1, 2, 3]}).iloc[1:], *[None] * 4)

@@ -203,6 +203,9 @@ class _RestartingServer:
                 with self._lock:
                     next_time = self._count_failure(connection)
                 raise type(error)(f"{error}\n{next_time}") from error
+            except sdk().MCPError:  # an answer too
+                self._failures = 0
+                raise
             self._failures = 0
             return came
 

@@ -78,6 +78,8 @@ def tool_spec(
 def jsonable(value: Any) -> Any:
     """Return a value that JSON has: a table as a list of rows, a time as ISO text, what is missing as None.
 
+    A Series is a list of its values, or of rows if its index has labels.
+
     Raises:
         TypeError: there is no such form of it.
     """
@@ -90,7 +92,7 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(one) for one in value]
     kind = type(value).__name__
-    if kind == "DataFrame":
+    if kind == "DataFrame" or (kind == "Series" and not _has_numbers_only(value.index)):
         return jsonable(_rows(value))
     if kind in ("Series", "ndarray"):
         return jsonable(value.tolist())
@@ -108,15 +110,24 @@ def jsonable(value: Any) -> Any:
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
-    """Return the rows of a DataFrame, with its index where that has a name, or holds more than numbers of rows."""
+    """Return the rows of a DataFrame, with its index where that has a name, or holds more than numbers of rows.
+
+    The values of a Series are called as it is, or `value`.
+    """
+    if hasattr(table, "to_frame"):
+        named = table.name is not None and table.name not in table.index.names
+        table = table.to_frame(table.name if named else "value")
     if not table.columns.is_unique:
         raise TypeError("columns of a table that have the same name have no form in JSON")
-    names = table.index.names
-    numbers = list(names) == [None] and table.index.dtype.kind in "iu"
-    if not numbers and not {*names} & {*table.columns}:
+    if not _has_numbers_only(table.index) and not {*table.index.names} & {*table.columns}:
         table = table.reset_index()
     rows: list[dict[str, Any]] = table.to_dict("records")
     return rows
+
+
+def _has_numbers_only(index: Any) -> bool:
+    """Return whether an index has no name, and holds numbers of rows."""
+    return list(index.names) == [None] and index.dtype.kind in "iu"
 
 
 class _Tool:
