@@ -1,13 +1,14 @@
 """CommandLine: one shell command for a task, approved by a person, run behind the wall that stands around code."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from tw_autogen import Approve, ChatModel, Execution, Kernel, Memory, Post, Proposal, Role, Turn, decide
 
-_FENCE = re.compile(r"^[ \t]*```(\w*)[^`\n]*\n(.*?)\n?```[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"```(\w*)[^`]*$")
 _SHELLS = ("sh", "bash", "shell", "console")
 _LINE = re.compile(r"^\$ (.+)$", re.MULTILINE)
 _PROMPT = (
@@ -144,11 +145,25 @@ def _command(text: str, *, languages: tuple[str, ...] = _SHELLS) -> str:
         text: Any.
         languages: What a fence must be marked with; of a `console` its output is left out.
     """
-    for found in _FENCE.finditer(text):
-        if found[1] in languages:
-            typed = found[1] == "console" and _LINE.findall(found[2])
-            return "\n".join(typed or [line.removeprefix("$ ") for line in found[2].splitlines()]).strip()
+    for language, lines in _blocks(text):
+        if language in languages:
+            typed = [line for line in lines if line.startswith("$ ")] if language == "console" else []
+            return "\n".join(line.removeprefix("$ ") for line in typed or lines).strip()
     return "\n".join(_LINE.findall(text)).strip()
+
+
+def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Give the language and the lines of each fenced block."""
+    language, lines = None, list[str]()
+    for line in text.splitlines():
+        if language is None:
+            found = _FENCE.match(line.strip())
+            language, lines = (found[1], []) if found else (None, lines)
+        elif line.rstrip().endswith("```"):
+            yield language, [*lines, line.rstrip().removesuffix("```")]
+            language = None
+        else:
+            lines.append(line)
 
 
 def _cut(text: str, limit: int) -> str:
