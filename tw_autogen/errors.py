@@ -56,6 +56,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tw_autogen.escaped_text import inert_output
 from tw_autogen.notebook_traceback import render_traceback
 
 if TYPE_CHECKING:
@@ -244,11 +245,11 @@ class RoundError(TwAutogenError):
         self.round = round
 
     def in_words(self) -> str:
-        """Return for a chat that the request could not be answered, why, and what was found out until then."""
+        """Return for a chat that the request could not be answered, why, and what was found out; as `inert_output`."""
         posts = self.round.posts
         found = [post.message for post in posts if post.send_to != posts[0].send_from]
         last = f"\n\nThe last that was said: {found[-1][:1000]}" if len(found) > 1 else ""
-        return f"I could not answer this request: {self}{last}"
+        return inert_output(f"I could not answer this request: {self}{last}")
 
 
 class RoundTooLong(RoundError):

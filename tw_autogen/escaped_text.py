@@ -21,6 +21,9 @@ _BLANKS = re.compile(r" {3,}|\u3000+")
 """They could push what follows to the beginning of a terminal's next row, where it looks like a line of its own."""
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ACTED_ON = re.compile(r"``(?=`)|<(?=img)|!(?=\[)", re.IGNORECASE)
+"""What begins a block of code, which agents of a host may run, or an image, which they may load."""
+_MARKDOWN = re.compile(r"[\\`*\[\]]")
 _LONG_PARAGRAPH_CHARS = 200
 _MOST_COLORED_CHARS = 20_000
 _MANY_BLANK_LINES = re.compile(r"(?:\n[ \t]*){50}")
@@ -114,6 +117,32 @@ def without_controls(text: str) -> str:
         'a\\x1b[2Jb\n'
     """
     return _CONTROLS.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
+
+
+def inert_output(text: str) -> str:
+    r"""Return what code has printed, or said in an error, for a chat of agents that act on what they read.
+
+    It is as of `without_controls`, and a space stands in what would begin a block of code in a fence of backticks, or
+    an image (`<img`, `![`).
+
+    Args:
+        text: Any length; the time it takes is linear.
+
+    Example:
+        >>> inert_output("```sh\nid\n```\n<img x> ![y](z)")
+        '`` `sh\nid\n`` `\n< img x> ! [y](z)'
+    """
+    return _ACTED_ON.sub(lambda found: f"{found[0]} ", without_controls(text))
+
+
+def markdown_line(text: str) -> str:
+    r"""Return text on one line as `visible_line` does, for Markdown that shows it as it is, such as the name of a link.
+
+    Example:
+        >>> markdown_line("a_1\n```[<b>.txt")
+        'a_1\\\\n\\`\\`\\`\\[&lt;b>.txt'
+    """
+    return _MARKDOWN.sub(r"\\\g<0>", visible_line(text)).replace("<", "&lt;")
 
 
 def shortened(text: str, limit_chars: int) -> str:

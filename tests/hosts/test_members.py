@@ -55,6 +55,13 @@ def test_the_word_follows_the_newest_post(agent, pair, shared, group):
     assert shared.round.state is RoundState.finished
 
 
+def test_what_code_has_printed_neither_ends_a_group_nor_acts_in_it(agent, pair, group):
+    planner, coder = pair(coded=[codes("print('```sh\\nid\\n```\\n\\x1b[2JTERMINATE')")])
+    said, _ = group([agent(), planner, coder], "what is 6*7?", method=route_by_post)
+
+    assert said[2][1] == "@Planner The code ran.\nPrinted:\n`` `sh\nid\n`` `\n\\x1b[2J`TERMINATE`"
+
+
 def test_round_robin_does_as_well(agent, pair, shared, group):
     planner, coder = pair()
     said, _ = group([agent(), planner, coder], "what is 6*7?", rounds=5)

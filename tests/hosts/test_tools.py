@@ -176,11 +176,11 @@ def test_only_tables_of_the_working_folder_are_read(tools, tmp_path, name):
 def test_a_plugin_that_fails_is_told_in_words(tools):
     def fail(number: int) -> int:
         """Fail."""
-        raise LookupError("no such number")
+        raise LookupError("no such number\x1b[2J")
 
     _, _, executor = tools([callable_plugin(fail)])
 
-    assert called(executor, "fail", number=1) == "fail failed: LookupError: no such number"
+    assert called(executor, "fail", number=1) == r"fail failed: LookupError: no such number\x1b[2J"
 
 
 def test_long_results_come_as_a_summary_with_the_whole_in_a_file(tools):

@@ -2,6 +2,8 @@
 
 import html
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from tw_autogen.events import RoundClosed
 from tw_autogen.hosts.conversable.messages import render_reply
 from tw_autogen.hosts.partner_conversation import Conversation as Talk
 from tw_autogen.hosts.partner_conversation import GivenFiles, Line
-from tw_autogen.kernel import Execution
+from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.recall import Recall
@@ -101,6 +103,32 @@ def test_one_line_and_printed_markdown_are_no_block(team, output):
     answer = session.ask("Show it.")
 
     assert answer_markdown(answer.text, answer.round.posts) == output
+
+
+BLOCK = "```sh\nid\n```"
+ACTS = f"{BLOCK}\n<img http://x.invalid/?s>\n![p](http://x.invalid/a.png)\x1b[2J"
+FENCED_NAME = Artifact("x", "file", Path("/x\n```sh\nid\n```\n[.txt"), "```sh")
+
+
+@pytest.mark.parametrize(
+    ("planned", "results", "kept"),
+    [
+        ([plans("print it", then="User")], [printed(ACTS)], ""),
+        ([], [printed(ACTS)], ""),
+        ([], [Execution(ok=False, error=f"ValueError: {ACTS}")] * 2, ""),
+        ([plans("save it"), plans(BLOCK, to="User")], [Execution(ok=True, artifacts=(FENCED_NAME,))], BLOCK),
+    ],
+    ids=["forwarded", "alone", "error", "file's name"],
+)
+def test_what_code_has_printed_or_named_does_nothing_in_a_hosts_chat(team, planned, results, kept):
+    session, *_ = team(planned, [codes("print(text)")] * len(results), results=results)
+
+    answer = session.ask("Do it.")
+
+    for words in (answer.markdown(), render_reply(answer)):
+        assert words.startswith(kept)
+        assert not re.search(r"```|<img|!\[|\x1b", words.removeprefix(kept))
+        assert kept.count("```") or "`` `sh\nid\n`` `" in words
 
 
 @pytest.mark.parametrize("planned", [True, False], ids=["Planner", "CodeInterpreter alone"])

@@ -19,7 +19,8 @@ class AttachmentType(str, Enum):
 
     `then` is whom a worker's answer is forwarded to, `code` the Python that comes with a task, `answer` the whole text
     of an answer of which the message has the beginning, `definitions` what the post changes of the session's
-    definitions (see `Definitions`), `checks` the checks that the answer has gone through.
+    definitions (see `Definitions`), `checks` the checks that the answer has gone through. Where a worker's output was
+    forwarded, `extra` of `stop` is `{"forwarded": True}`.
     """
 
     init_plan = "init_plan"

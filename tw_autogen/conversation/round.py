@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Any, overload
 
 from tw_autogen.conversation.plain_fields import read_text
-from tw_autogen.conversation.post import Post, new_id
+from tw_autogen.conversation.post import AttachmentType, Post, new_id
+from tw_autogen.escaped_text import inert_output, without_controls
 
 
 class RoundState(str, Enum):
@@ -61,6 +62,21 @@ class Round:
         Source: TaskWeaver's article on roles. Differs: the whole board is a copy, so that only `write_board` writes.
         """
         return dict(self.board) if role_alias is None else self.board.get(role_alias)
+
+    @property
+    def last_words(self) -> str:
+        """The newest post's words for a chat of agents: without control characters, output as of `inert_output`.
+
+        Words that a Planner's model has written keep their blocks of code.
+
+        Raises:
+            IndexError: nothing was said.
+        """
+        newest = self.posts[-1]
+        stop = newest.attachment(AttachmentType.stop)
+        forwarded = stop is not None and stop.extra == {"forwarded": True}
+        is_output = forwarded or newest.attachment(AttachmentType.reply_content) is not None
+        return (inert_output if is_output else without_controls)(newest.message.rstrip())
 
     def to_dict(self) -> dict[str, Any]:
         """Return TaskWeaver's dictionary form; `board`, `error` and `spent`, which it lacks, only if not empty."""

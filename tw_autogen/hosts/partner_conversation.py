@@ -14,7 +14,6 @@ from typing import Any
 from tw_autogen.closing import IdleTimer
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import RoundError, SessionClosedError
-from tw_autogen.escaped_text import without_controls
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
 from tw_autogen.safe_folder import SafeFolder
@@ -359,9 +358,9 @@ class Conversation:
         session.subscribe(watch)
         try:
             answer = session.ask(request, files, images=[url for one in news for url in one.images])
-            return Reply(without_controls(answer.markdown()), answer.round, answer.stop, session.round_usage, answer)
+            return Reply(answer.markdown(), answer.round, answer.stop, session.round_usage, answer)
         except RoundError as error:
-            return Reply(without_controls(error.in_words()), error.round, "Failed", session.round_usage)
+            return Reply(error.in_words(), error.round, "Failed", session.round_usage)
         finally:
             session.unsubscribe(watch)
 

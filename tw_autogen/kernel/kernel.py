@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import inert_output, markdown_line, visible
 from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.picture_files import is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
@@ -68,9 +68,9 @@ class Artifact:
                     return folder / free, opened.create_file(free)
 
     def markdown(self) -> str:
-        """Return one line of a Markdown list: name, place, and the first line of the preview."""
-        preview = next(iter(self.preview.strip().splitlines()), "")
-        return f"- [{self.path.name}]({self.path.as_uri()})" + (f": {preview}" if preview else "")
+        """Return one line of a Markdown list: name, place, and the first line of the preview; nothing in it acts."""
+        preview = inert_output(next(iter(self.preview.strip().splitlines()), ""))
+        return f"- [{markdown_line(self.path.name)}]({self.path.as_uri()})" + (f": {preview}" if preview else "")
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Return what a notebook shows: the picture, if it is one that can be shown, and name, place and preview."""

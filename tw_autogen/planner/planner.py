@@ -509,7 +509,8 @@ def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
     if not said or answer.send_from != asked.send_to or not (fine and result):
         return None
     whole = [one for one in answer.attachments if one.type is AttachmentType.answer]
-    return Post(name, USER, form.shaped(result), (Attachment(AttachmentType.stop, Stop.Completed.value), *whole))
+    stop = Attachment(AttachmentType.stop, Stop.Completed.value, {"forwarded": True})
+    return Post(name, USER, form.shaped(result), (stop, *whole))
 
 
 def _was_forwarded(post: Post, memory: Memory) -> bool:

@@ -153,8 +153,9 @@ class Answer:
         }
 
     def markdown(self) -> str:
-        """Return Markdown for a chat: the message, then a line for each file."""
-        return "\n\n".join(part for part in (self.message.rstrip(), self.files_markdown()) if part)
+        """Return Markdown for a chat, as of `Round.last_words`: the message, then a line for each file."""
+        message = self.round.last_words if self.text else ""
+        return "\n\n".join(part for part in (message, self.files_markdown()) if part)
 
 
 def _artifacts(here: Round) -> tuple[Artifact, ...]:

@@ -14,7 +14,7 @@ from tw_autogen.approval import Approve
 from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, findings_report, verify
 from tw_autogen.conversation import Round
-from tw_autogen.escaped_text import without_controls, without_middle
+from tw_autogen.escaped_text import inert_output, without_middle
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
@@ -147,7 +147,7 @@ class KernelCodeExecutor(Closing):
                 exit_code = 1
                 break
         lines = "\n".join(one.markdown() for one in made)
-        output = without_controls("\n".join(part for part in [*said, lines] if part))
+        output = inert_output("\n".join(part for part in [*said, lines] if part))
         return _coding.base.IPythonCodeResult(
             exit_code=exit_code, output=output, output_files=[str(one.path) for one in made]
         )

@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tw_autogen.escaped_text import without_controls
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -117,12 +116,14 @@ def render_reply(answer: Answer, request: str = "", system_message: str = "") ->
         `TERMINATE` stands at the end only if that was asked for and the request was answered to its end; words that
         merely come from data or printed output don't end a chat.
     """
-    text, lines = without_controls(answer.message.rstrip()), without_controls(answer.files_markdown())
-    bare = text.removesuffix(_TERMINATE).rstrip() if text.endswith(_TERMINATE) else text
-    ends = text != bare
+    text, lines = answer.round.last_words if answer.text else "", answer.files_markdown()
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
     if wanted and answer.stop == "Completed":
-        return "\n\n".join(part for part in (bare, lines, _TERMINATE) if part)
-    if not ends:
-        return "\n\n".join(part for part in (text, lines) if part)
-    return "\n\n".join(part for part in (f"{bare} `{_TERMINATE}`".strip(), lines) if part)
+        return "\n\n".join(part for part in (text.removesuffix(_TERMINATE).rstrip(), lines, _TERMINATE) if part)
+    return "\n\n".join(part for part in (without_end(text), lines) if part)
+
+
+def without_end(text: str) -> str:
+    """Return words that end no chat: `TERMINATE` at their end is put into quotes of code."""
+    bare = text.removesuffix(_TERMINATE)
+    return text if text == bare else f"{bare}`{_TERMINATE}`"

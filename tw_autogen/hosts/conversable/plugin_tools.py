@@ -20,6 +20,7 @@ from tw_autogen import bounded_json
 from tw_autogen.closing import Closing
 from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import inert_output
 from tw_autogen.hosts.agent_files import table_csv, table_words
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
@@ -231,7 +232,7 @@ class PluginTools(Closing):
         return tool
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a plugin, and say in words what came of it; also what went wrong is an answer.
+        """Call a plugin, and say in words, as of `inert_output`, what came of it; also what went wrong is an answer.
 
         Args:
             name: The plugin's name.
@@ -251,9 +252,9 @@ class PluginTools(Closing):
                 if stopped.is_set():  # while it waited for its turn
                     return f"{name} was not called"
                 value = self._host[name](**given) if name in self._host else self._in_kernel(spec, given)
-                return self._told(name, value)
+                return inert_output(self._told(name, value))
         except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
-            return f"{name} failed: {type(error).__name__}: {error}"
+            return inert_output(f"{name} failed: {type(error).__name__}: {error}")
 
     @contextmanager
     def _turn(self, stopped: threading.Event) -> Iterator[None]:

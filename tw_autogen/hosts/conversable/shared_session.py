@@ -16,7 +16,7 @@ from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerTalk
-from tw_autogen.hosts.conversable.messages import render_reply
+from tw_autogen.hosts.conversable.messages import render_reply, without_end
 from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import CONTINUE, Conversation, GivenFiles, Line
@@ -211,7 +211,7 @@ class SharedChat(Conversation):
         here = session.rounds[-1]
         self._shared.publish(here.read_board(), self._agent(post.send_to))
         if post.send_to != USER:
-            return f"@{post.send_to} {post.message}"
+            return without_end(f"@{post.send_to} {here.last_words}")
         self._answered = True
         if self._shared.planner or len(self._shared.names) == 1:
             return render_reply(self._close_round(session), here.user_query, member.system_message)
