@@ -48,11 +48,12 @@ def worker(tmp_path):
 
 
 @pytest.mark.parametrize("serve", ["a2a_server", "ag_ui_stream"])
-@pytest.mark.parametrize("key", ["session.user_folder", "kernel.read", "kernel.write"])
+@pytest.mark.parametrize("key", ["session.user_folder", "kernel.read", "kernel.write", "a Python environment"])
 def test_an_agent_whose_code_could_read_other_clients_sessions_is_not_served(tmp_path, serve, key):
     settings = {key: str(tmp_path) if key == "session.user_folder" else [str(tmp_path)]}
+    workspace = tmp_path / "site-packages" / "svc" / "sessions" if " " in key else tmp_path / "sessions"
     agent = conversable.TaskWeaverAgent(
-        model=ScriptedModel([]), llm_config=False, workspace=tmp_path / "sessions", settings=settings
+        model=ScriptedModel([]), llm_config=False, workspace=workspace, settings={} if " " in key else settings
     )
 
     with pytest.raises(ConfigError, match=rf"{key} .* holds the workspace .*sessions, so code of one client could"):

@@ -221,6 +221,17 @@ def test_a_projects_folder_is_no_package_of_the_interpreter(tmp_path):
     assert environment_paths([], "/nobody", packages=[str(tmp_path)]) == [str(tmp_path)]
 
 
+@pytest.mark.parametrize("package", [True, False])
+def test_sessions_in_a_package_are_left_out(tmp_path, package):
+    make(tmp_path, "svc/__init__.py", "svc/data.csv", "svc/events/events.jsonl")
+    make(tmp_path / "svc/sessions/session-1", "events.jsonl", "files/secret.csv")
+    make(tmp_path / "svc/sessions/session-2", "events.jsonl", "made_here")
+
+    granted = readable_pieces(str(tmp_path), package=package)
+
+    assert readable(tmp_path, granted) == ["svc/__init__.py", "svc/data.csv", "svc/events/events.jsonl"]
+
+
 def test_a_folder_that_is_only_named_as_installed_packages_are_is_looked_at(tmp_path):
     make(tmp_path / "my-packages", ".env", "secrets.json", "mod.py")
 

@@ -9,6 +9,9 @@ from tw_autogen.kernel import KernelSettings
 from tw_autogen.session import SessionSettings
 from tw_autogen.settings import Settings
 
+_ENVIRONMENTS = ("site-packages", "dist-packages", "venv", ".venv")
+"""Folders by their names of which code may read all."""
+
 
 def check_clients_apart(name: str, read: Settings, workspace: Path | str | None) -> None:
     """Check that no code of an agent may read the folder in which its sessions are kept.
@@ -19,11 +22,17 @@ def check_clients_apart(name: str, read: Settings, workspace: Path | str | None)
         workspace: Where its sessions are kept; None: where the settings say.
 
     Raises:
-        ConfigError: one of its grants holds that folder; names it, and what to do.
+        ConfigError: one of its grants, or a Python environment, holds that folder; names it, and what to do.
     """
     session, kernel = read.read("session", SessionSettings), read.read("kernel", KernelSettings)
     kept = Path(workspace or session.workspace).resolve()
-    granted = {"session.user_folder": [session.user_folder], "kernel.read": kernel.read, "kernel.write": kernel.write}
+    environments = [one for one in kept.parents if one.name in _ENVIRONMENTS]
+    granted = {
+        "a Python environment": environments,
+        "session.user_folder": [session.user_folder],
+        "kernel.read": kernel.read,
+        "kernel.write": kernel.write,
+    }
     for key, folders in granted.items():
         for folder in filter(None, folders):
             if kept.is_relative_to(Path(folder).resolve()):

@@ -3,8 +3,8 @@
 A folder of PYTHONPATH, of an editable install or of a plugin is often a whole project, with `.env` and `.git` in it.
 Sandboxes grant folders and files and can't take anything out of them again, so a folder that holds more than code may
 read is granted piece by piece: its Python files, and each subfolder with Python files in it (regular packages, and
-namespace packages as far as Python tells them from other folders) with all that isn't dotted. What is created there
-later, beside the pieces, can be read by later kernels only.
+namespace packages as far as Python tells them from other folders) with all that isn't dotted, and no folder that holds
+a session. What is created there later, beside the pieces, can be read by later kernels only.
 
 Limits: at most 50 000 entries of a folder are looked at, and as many again in regular packages; what is not looked at
 is not granted. At most 2 000 pieces of a folder are granted, Python files and packages first.
@@ -29,6 +29,8 @@ _DEEPEST = 40
 _PYTHON = (".py", ".pyc", ".pyi", ".so", ".pyd", ".pth", ".zip", ".egg", ".egg-link")
 _ARCHIVES = (".zip", ".egg", ".whl", ".pyz")
 """Files that modules can be imported from; others on the path are not granted."""
+_JOURNAL, _BESIDE = "events.jsonl", frozenset(("files", "made_here"))
+"""What a session's folder holds; see `session_layout`."""
 _INSTALLED = (f"{os.sep}site-packages", f"{os.sep}dist-packages")
 _METADATA = (".dist-info", ".egg-info")
 _LIBRARIES = (".libs", ".dylibs")
@@ -218,6 +220,9 @@ class _Look:
         except OSError:
             return [], False
         self._left -= len(first)
+        names = {one.name for one in first}
+        if _JOURNAL in names and _BESIDE & names:
+            return [], False
         installed = not depth and any(one.name.endswith(".dist-info") for one in first)  # by `pip install --target`
         package = package or any(one.name == "__init__.py" or (depth and one.name.endswith(".py")) for one in first)
         kept: list[str] = []
