@@ -191,6 +191,16 @@ def test_long_results_come_as_a_summary_with_the_whole_in_a_file(tools):
     assert (made.folder / "talk.txt").read_text() == "word " * 1000
 
 
+def test_a_small_table_that_is_endless_as_text_is_an_error(tools):
+    def endless() -> pd.DataFrame:
+        """Return one long category in each row."""
+        return pd.DataFrame({"a": pd.Categorical.from_codes([0] * 5_000_000, ["x" * 1_000_000])})
+
+    _, _, executor = tools([callable_plugin(endless)])
+
+    assert "ValueError: the table takes more than 256 MB as CSV" in called(executor, "endless")
+
+
 def test_a_database_plugin_answers_with_rows(tools, tmp_path):
     with sqlite3.connect(tmp_path / "shop.db") as database:
         database.execute("CREATE TABLE sales (day TEXT, revenue REAL)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import os
 import re
@@ -23,6 +24,7 @@ _HEAD_ROWS = 5
 _MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
 _MOST_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
+_MOST_CSV_CHARS = 256 << 20
 _MOST_LINK_CHARS = 4096
 """A longer link is no path that a system would open; to resolve one takes quadratic time."""
 _LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
@@ -86,9 +88,21 @@ def table_words(table: Any) -> str:
 
 
 def table_csv(table: Any) -> str:
-    """Return a DataFrame as CSV, with its index where that is more than the numbers of the rows."""
-    index = table.index
-    return str(table.to_csv(index=type(index).__name__ != "RangeIndex" or index.name is not None))
+    """Return a DataFrame as CSV, with its index where that is more than the numbers of the rows.
+
+    Raises:
+        ValueError: it has more than 256 million characters; a category takes little memory, whatever its rows write.
+    """
+    index, text = table.index, _LimitedText()
+    table.to_csv(text, index=type(index).__name__ != "RangeIndex" or index.name is not None)
+    return text.getvalue()
+
+
+class _LimitedText(io.StringIO):
+    def write(self, text: str) -> int:
+        if self.tell() + len(text) > _MOST_CSV_CHARS:
+            raise ValueError(f"the table takes more than {_MOST_CSV_CHARS >> 20} MB as CSV; hand over a part")
+        return super().write(text)
 
 
 def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[str, list[Path]]:
