@@ -95,7 +95,7 @@ def test_a_team_that_says_nothing_does_not_answer_with_the_question(tmp_path):
 
 
 def test_a_team_is_a_role_and_remembers_through_a_session(tmp_path):
-    agent, client = speaker("judge", "So be it.", "As before.")
+    agent, client = speaker("judge", "So be it.", "As before.", "Who are you?")
     panel = RoundRobinGroupChat([agent], termination_condition=MaxMessageTermination(2), name="panel", description="d")
     model = ScriptedModel(
         [
@@ -110,6 +110,10 @@ def test_a_team_is_a_role_and_remembers_through_a_session(tmp_path):
         assert [session.ask("a").text, session.ask("b").text] == ["Yes.", "Still."]
     assert "Decides what is just." in model.calls[0][0]["content"]
     assert "first?" in str(client.create_calls[1]["messages"])
+    later = ScriptedModel([plans("third?", to="panel"), plans("New.", to="User")])
+    with open_session(later, roles=["planner", role], folder=tmp_path) as session:
+        assert session.ask("c").text == "New."
+    assert "first?" not in str(client.create_calls[2]["messages"])
 
 
 def test_a_table_goes_to_an_agent_with_a_session_and_its_files_come_back(scripted, finish):

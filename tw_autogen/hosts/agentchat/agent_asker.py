@@ -25,6 +25,8 @@ from tw_autogen.plugin import Parameters, PluginSpec, Returns
 from tw_autogen.role import Role
 
 _LOCKS: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()
+_LAST: weakref.WeakKeyDictionary[Any, object] = weakref.WeakKeyDictionary()
+"""Whose conversation each target is in."""
 _MAKING = threading.Lock()
 _GLANCE_SECONDS = 0.05
 
@@ -49,7 +51,8 @@ def agent_plugin(
         description: For the model; empty: its description.
         parameters: As in `tw_autogen.hosts.asked_plugin.asked_plugin`, like all the rest.
         returns: What a call gives.
-        remember: Leave it as it is between calls; otherwise it is reset before each one.
+        remember: Leave it as it is between a session's calls, unless another session has asked it meanwhile; otherwise
+            it is reset before each one.
         calls: How often code may call it for one request.
         seconds: How long one call may take.
 
@@ -70,6 +73,8 @@ def agent_plugin(
 
 def agent_role(target: Any, *, name: str = "", intro: str = "") -> Callable[[], Role]:
     """Return an agent, or a team, as a role, for `roles=`; it remembers through a session.
+
+    It is reset before a session asks it that did not ask it last; give sessions that take turns agents of their own.
 
     Args:
         target: An agent or team of the host's; it stays the caller's.
@@ -92,6 +97,7 @@ class _Asker:
     def __init__(self, target: Any, *, fresh: bool) -> None:
         self._target = target
         self._fresh = fresh
+        self._me = object()
         self._guard = threading.Lock()
         self._asking: set[threading.Event] = set()
         with _MAKING:
@@ -138,7 +144,7 @@ class _Asker:
                 stopped.set()
 
     def close(self) -> None:
-        """Nothing is kept here: the next fresh call resets it."""
+        """Nothing is kept here: the next conversation resets it."""
 
     @contextlib.contextmanager
     def _turn(self, stopped: threading.Event) -> Iterator[None]:
@@ -152,8 +158,9 @@ class _Asker:
             self._lock.release()
 
     def _run(self, words: str, files: Sequence[Path], stopped: threading.Event) -> str:
-        if self._fresh:
+        if self._fresh or _LAST.get(self._target) is not self._me:
             wait_for(self._reset(), cancelled=stopped)
+            _LAST[self._target] = self._me
         if files and isinstance(self._target, TaskWeaverAgent):
             self._target.hand_over(files)
         token = CancellationToken()
