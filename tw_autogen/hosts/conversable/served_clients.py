@@ -26,7 +26,7 @@ def check_clients_apart(name: str, read: Settings, workspace: Path | str | None)
     """
     session, kernel = read.read("session", SessionSettings), read.read("kernel", KernelSettings)
     kept = Path(workspace or session.workspace).resolve()
-    environments = [one for one in kept.parents if one.name in _ENVIRONMENTS]
+    environments = [str(one) for one in kept.parents if one.name in _ENVIRONMENTS]
     granted = {
         "a Python environment": environments,
         "session.user_folder": [session.user_folder],
