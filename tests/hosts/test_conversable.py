@@ -356,8 +356,9 @@ def test_an_error_of_the_hosts_client_goes_through_as_with_any_agent(agent, tmp_
 
 def test_an_agent_that_is_forgotten_ends_its_sessions(agent, tmp_path):
     worker = TaskWeaverAgent(model=ScriptedModel([plans("Hello.", to="User")]), llm_config=False, workspace=tmp_path)
-    worker.generate_reply(messages=[{"role": "user", "content": "hi"}], sender=agent())
-    session, gone = weakref.ref(worker.session()), weakref.ref(worker)
+    person = agent()
+    worker.generate_reply(messages=[{"role": "user", "content": "hi"}], sender=person)
+    session, gone = weakref.ref(worker.session(person)), weakref.ref(worker)
     del worker
     gc.collect()
 

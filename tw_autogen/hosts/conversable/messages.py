@@ -33,13 +33,7 @@ class ServiceAnswer(str):
     Its words alone, such as those that come over a wire, continue nothing: two clients may have said the same.
     """
 
-    key: AnswerKey
-
-    def __new__(cls, text: str, key: AnswerKey) -> ServiceAnswer:
-        """Make an answer with the key of its conversation."""
-        made = super().__new__(cls, text)
-        made.key = key
-        return made
+    key: AnswerKey | None = None
 
 
 def key_of(messages: Sequence[Message]) -> AnswerKey | None:

@@ -125,7 +125,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         if text is not None:
             hand_on(getattr(sender, "groupchat", None), targets)
         if sender is None and key is None and text is not None:
-            return True, ServiceAnswer(text, self._conversations_of().keep(talk))
+            text = answer = ServiceAnswer(text)
+            answer.key = self._conversations_of().keep(talk)
         return True, text
 
     async def a_generate_oai_reply(
