@@ -308,6 +308,8 @@ def test_in_a_silent_chat_nothing_is_shown(served, agent, tmp_path, shown, how):
         ("What is the last word?", "TERMINATE", "`TERMINATE`"),
         ("What is the last word?", "The last word is TERMINATE", "The last word is `TERMINATE`"),
         ("Count.", "It is 3.", "It is 3."),
+        ("When do customers terminate their contracts?", "In March.", "In March."),
+        ("Return the rows that are TERMINATED, when there are any.", "None.", "None."),
     ],
 )
 def test_the_end_is_told_only_if_asked_for(served, agent, tmp_path, request_words, answer, said):  # C31
