@@ -112,8 +112,8 @@ class AnswerForm:
     request asks for some. A number or a comma-separated list must stand alone where the request demands nothing else.
 
     Args:
-        named: The names of `@name[value]`, each with the placeholder between the request's brackets; a name that is shown
-            with several of them (`@r[yes] or @r[no]`) may hold any.
+        named: The names of `@name[value]`, each with the placeholder between the request's brackets; a name that is
+            shown with several of them (`@r[yes] or @r[no]`) may hold any.
         json: The request speaks of JSON (not only of a file `x.json`).
         request: The user's words.
         bare: `number` or `list` where the answer must be that and nothing else; empty: any.
