@@ -332,7 +332,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         """Return an agent with the same arguments and chats, and sessions of its own; partners stay the same.
 
         Raises:
-            HostError: an attribute can't be copied.
+            ConfigError: an attribute can't be copied.
         """
         made = type(self).__new__(type(self))
         memo[id(self)] = made
