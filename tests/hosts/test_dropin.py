@@ -456,6 +456,9 @@ def test_an_agent_that_runs_out_of_turns_has_given_no_answer(weaver, agent):
 
     assert "(other gave no answer in 3 turns (max_turns))" in told
 
+    _, told = asked_by_a_role(weaver, agent, agent("other"))
+    assert "(other gave no answer)" in told
+
 
 def on_a_thread(via, other):
     """Ask on a thread of its own; the tool hears nothing of a failure."""
@@ -620,8 +623,11 @@ def test_a_tool_that_no_role_could_call_is_refused_and_one_that_is_removed_is_go
         PlannerAgent(llm_config=served()).register_for_llm(description="d")(secret)
 
     tw.register_for_llm(description="Give the secret.")(secret)
-    tw.update_tool_signature("secret", is_remove=True)
-    assert list(tw._plugins_of()) == []
+    with tw.session(tw):  # open, as where the host takes a tool away at the end of its `run`
+        tw.update_tool_signature("secret", is_remove=True)
+        assert list(tw._plugins_of()) == []
+        with pytest.raises(ConfigError, match="tw: has open sessions"):
+            tw.register_for_llm(description="Give the secret.")(secret)
 
 
 def test_the_hosts_name_for_model_replies_means_ours(weaver, agent):

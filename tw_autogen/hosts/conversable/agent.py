@@ -195,7 +195,6 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         return self._plugins
 
     def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
-        self._refuse_open()
         self._plugins = tuple(plugins)
 
     def _can_answer(self) -> bool:
