@@ -25,7 +25,15 @@ def test_dependencies_say_on_what_and_how():
 def test_the_current_step_is_found_by_number_or_by_words_and_those_before_it_are_done():
     plan = Plan.parse(TEXT)
 
-    for current in ("2. count", "2", "count the rows"):
+    for current in (
+        "2. count",
+        "2",
+        "count the rows",
+        "Step 2: count",
+        "步骤2：count",
+        "**2.** count",
+        "- count the rows",
+    ):
         assert [step.status for step in plan.at(current).steps] == [Status.done, Status.current, Status.pending]
 
 
@@ -55,6 +63,9 @@ def test_a_current_step_that_is_not_in_the_plan_changes_nothing():
         ("1. load\n- report", ["load", "report"]),
         ("- load\n  - keep x", ["load", "keep x"]),
         ("\n1. load\n\n2. report\n", ["load", "report"]),
+        ("1、加载\n2、2023 年\n（3）报告", ["加载", "2023 年", "报告"]),
+        ("1.加载\n2．画图\n步骤3：报告", ["加载", "画图", "报告"]),
+        ("1.load\n2.5 million rows at\n10:30\n2)report", ["load 2.5 million rows at 10:30", "report"]),
     ],
 )
 def test_sloppy_plans_are_understood(text, steps):

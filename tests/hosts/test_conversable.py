@@ -308,6 +308,8 @@ def test_in_a_silent_chat_nothing_is_shown(served, agent, tmp_path, shown, how):
         ("What is the last word?", "TERMINATE", "`TERMINATE`"),
         ("What is the last word?", "The last word is TERMINATE", "The last word is `TERMINATE`"),
         ("Count.", "It is 3.", "It is 3."),
+        ("When do customers terminate their contracts?", "In March.", "In March."),
+        ("Return the rows that are TERMINATED, when there are any.", "None.", "None."),
     ],
 )
 def test_the_end_is_told_only_if_asked_for(served, agent, tmp_path, request_words, answer, said):  # C31
@@ -356,8 +358,9 @@ def test_an_error_of_the_hosts_client_goes_through_as_with_any_agent(agent, tmp_
 
 def test_an_agent_that_is_forgotten_ends_its_sessions(agent, tmp_path):
     worker = TaskWeaverAgent(model=ScriptedModel([plans("Hello.", to="User")]), llm_config=False, workspace=tmp_path)
-    worker.generate_reply(messages=[{"role": "user", "content": "hi"}], sender=agent())
-    session, gone = weakref.ref(worker.session()), weakref.ref(worker)
+    person = agent()
+    worker.generate_reply(messages=[{"role": "user", "content": "hi"}], sender=person)
+    session, gone = weakref.ref(worker.session(person)), weakref.ref(worker)
     del worker
     gc.collect()
 

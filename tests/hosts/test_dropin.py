@@ -8,6 +8,7 @@ import inspect
 import itertools
 import json
 import logging
+import pickle
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +105,8 @@ def test_a_conversation_goes_on_once_from_each_answer_and_by_a_hosts_id_as_long_
         model=ScriptedModel([]), llm_config=False, roles=[lambda: Safe(who, seen)], workspace=tmp_path
     ) as worker:
         first = [{"role": "user", "content": "load"}]
-        more = [*first, {"role": "assistant", "content": worker.generate_reply(messages=first)}, *first]
+        answer = pickle.loads(pickle.dumps(worker.generate_reply(messages=first)))  # as hosts' hooks copy messages
+        more = [*first, {"role": "assistant", "content": answer}, *first]
         for messages in (more, more):
             worker.generate_reply(messages=messages)
         assert [len(visitors) for visitors, _ in seen] == [1, 2, 1]
@@ -194,13 +196,32 @@ def test_what_was_said_in_its_name_otherwise_is_known(weaver, agent, how):
     assert "ive hundred." in str(model.calls[1])
 
 
-def test_a_hook_that_shortens_the_chat_loses_and_doubles_nothing(weaver, agent):
-    worker, person = weaver(*[said(f"answer {i}") for i in range(4)]), agent()
-    worker.register_hook("process_all_messages_before_reply", lambda messages: messages[-2:])
-    for i in range(4):
-        person.initiate_chat(worker, message=f"question {i}", **KEPT)
+def oldest_second(count):
+    """Keep the newest messages as the host's `MessageHistoryLimiter` does, which puts the oldest of them second."""
 
-    assert heard(worker, person) == [f"question {i}" for i in range(4)]
+    def keep(messages):
+        kept = messages[-count:]
+        return [kept[1], kept[0], *kept[2:]] if len(messages) > count else messages
+
+    return keep
+
+
+def without_ends(messages):
+    return [*({**one, "content": one["content"][:10]} for one in messages[:-1]), messages[-1]]
+
+
+@pytest.mark.parametrize("first", ["", "How can I help?"])
+@pytest.mark.parametrize("hook", [lambda messages: messages[-2:], oldest_second(3), oldest_second(4), without_ends])
+def test_a_hook_that_shortens_the_chat_loses_and_doubles_nothing(weaver, agent, hook, first):
+    worker, person = weaver(*[said(f"answer {i}") for i in range(4)]), agent()
+    worker.register_hook("process_all_messages_before_reply", hook)
+    if first:
+        worker.send(first, person, request_reply=False, silent=True)
+    for i in range(4):
+        person.initiate_chat(worker, message=f"question {i}: what?", **KEPT)
+
+    told = ["(Nothing was asked; you spoke first.)"] if first else []
+    assert heard(worker, person) == [*told, *(f"question {i}: what?" for i in range(4))]
 
 
 # Groups and names.
@@ -435,6 +456,9 @@ def test_an_agent_that_runs_out_of_turns_has_given_no_answer(weaver, agent):
 
     assert "(other gave no answer in 3 turns (max_turns))" in told
 
+    _, told = asked_by_a_role(weaver, agent, agent("other"))
+    assert "(other gave no answer)" in told
+
 
 def on_a_thread(via, other):
     """Ask on a thread of its own; the tool hears nothing of a failure."""
@@ -599,8 +623,11 @@ def test_a_tool_that_no_role_could_call_is_refused_and_one_that_is_removed_is_go
         PlannerAgent(llm_config=served()).register_for_llm(description="d")(secret)
 
     tw.register_for_llm(description="Give the secret.")(secret)
-    tw.update_tool_signature("secret", is_remove=True)
-    assert list(tw._plugins_of()) == []
+    with tw.session(tw):  # open, as where the host takes a tool away at the end of its `run`
+        tw.update_tool_signature("secret", is_remove=True)
+        assert list(tw._plugins_of()) == []
+        with pytest.raises(ConfigError, match="tw: has open sessions"):
+            tw.register_for_llm(description="Give the secret.")(secret)
 
 
 def test_the_hosts_name_for_model_replies_means_ours(weaver, agent):

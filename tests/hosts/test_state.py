@@ -200,14 +200,22 @@ def test_files_come_with_a_sessions_first_message(served, agent, tmp_path):
 
 def test_files_may_be_handed_over_with_any_message(served, agent, tmp_path):
     (tmp_path / "more.csv").write_text("day,revenue\n1,20\n")
-    config = served(plans("Nothing.", to="User"), plans("I see it.", to="User"))
+    config = served(*[plans("Fine.", to="User")] * 5)
     with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
         person = agent()
+        with pytest.raises(ConfigError, match=r"none\.csv: there is no such file"):
+            worker.hand_over(person, [tmp_path / "more.csv", tmp_path / "none.csv"])
         person.initiate_chat(worker, message="see it?", **QUIET)
         worker.hand_over(person, [tmp_path / "more.csv"])
         person.initiate_chat(worker, message="and now?", clear_history=False, **QUIET)
+        worker.session(person).close()  # as one that is idle
+        person.initiate_chat(worker, message="still?", clear_history=False, **QUIET)
+        person.initiate_chat(worker, message="all is forgotten", **QUIET)
+        worker.hand_over(person, [tmp_path / "more.csv"])
+        person.initiate_chat(worker, message="the host forgets first", **QUIET)
 
-        assert "more.csv" in served.requests[1]["messages"][-1]["content"]
+        told = ["more.csv: " in one["messages"][-1]["content"] for one in served.requests]
+        assert told == [False, True, True, False, True]
 
 
 @pytest.mark.parametrize("client", ["client", "model"])

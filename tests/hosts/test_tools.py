@@ -164,6 +164,23 @@ def test_a_table_keeps_the_labels_of_its_rows(tools):
     assert (made.folder / "by_region.csv").read_text() == "region,sales\nnorth,15\nsouth,20\n"
 
 
+def test_what_one_tool_returns_is_read_by_the_next_as_it_was(tools, tmp_path):
+    def dear(table: pd.DataFrame) -> pd.DataFrame:
+        """Keep what is dear."""
+        return table[table.price > 1]
+
+    def held(table: pd.DataFrame) -> list:
+        """List columns and rows."""
+        return [list(table.columns), table.values.tolist()]
+
+    (tmp_path / "zips.json").write_text('[{"zip": "01067", "price": 1}, {"zip": "09984", "price": 2}]')
+    _, _, executor = tools([callable_plugin(dear), callable_plugin(held)], files=[tmp_path / "zips.json"])
+
+    assert called(executor, "held", table="zips.json") == '[["zip", "price"], [["01067", 1], ["09984", 2]]]'
+    called(executor, "dear", table="zips.json")
+    assert called(executor, "held", table="dear.csv") == '[["zip", "price"], [[9984, 2]]]'
+
+
 @pytest.mark.parametrize("name", ["nosuch.csv", "../series.csv", "/etc/hosts"])
 def test_only_tables_of_the_working_folder_are_read(tools, tmp_path, name):
     (tmp_path / "series.csv").write_text("t,v\n1,2\n")
@@ -173,14 +190,26 @@ def test_only_tables_of_the_working_folder_are_read(tools, tmp_path, name):
     assert f"{name!r} is no file of the working folder" in said
 
 
-def test_a_plugin_that_fails_is_told_in_words(tools):
+def test_a_plugin_that_fails_is_told_in_words_and_what_it_made_is_not_the_next_ones(tools):
     def fail(number: int) -> int:
         """Fail."""
+        made._made.append(None)
         raise LookupError("no such number\x1b[2J")
 
-    _, _, executor = tools([callable_plugin(fail)])
+    made, _, executor = tools([callable_plugin(fail), callable_plugin(double)])
 
     assert called(executor, "fail", number=1) == r"fail failed: LookupError: no such number\x1b[2J"
+    assert called(executor, "double", number=2) == "4"
+
+
+def test_a_plugin_of_the_host_that_takes_too_long_is_not_waited_for(tools):
+    end = threading.Event()
+    _, _, executor = tools(
+        [callable_plugin(end.wait, name="rest", description="Rest."), callable_plugin(double)], seconds=0.1
+    )
+
+    assert called(executor, "rest") == "rest failed: TimeoutError: no answer within 0.1 s; ask for less"
+    end.set()
 
 
 def test_long_results_come_as_a_summary_with_the_whole_in_a_file(tools):
@@ -468,6 +497,34 @@ def test_a_file_of_an_answer_is_not_read_over_a_link_above_the_folder_of_a_kerne
     assert "SECRET" not in "".join(one.read_text(encoding="utf-8") for one in ours.iterdir())
     assert [one.name for one in copies] == ["b.csv"]
     assert said.count(answer.split(")")[0]) == 1
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "r.csv",
+        "./r.csv",
+        "<F/my report.csv>",
+        "F/my%20report.csv",
+        'F/r.csv "title"',
+        "https://x.org/r.csv",
+        "../r.csv",
+    ],
+)
+def test_files_are_brought_however_an_answer_links_to_them(tmp_path, link):
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for folder in (theirs, ours):
+        folder.mkdir()
+    for name in ("theirs/r.csv", "theirs/my report.csv", "r.csv"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    answer = f"See [r]({link.replace('F', str(theirs))})."
+
+    said, copies = bring_linked(answer, [ours / "none", theirs], ours)
+
+    assert [one.name for one in copies] == ["my_report.csv" if "my" in link else "r.csv"] * (
+        link[:2] not in ("ht", "..")
+    )
+    assert said == (f"See [r]({copies[0].as_uri()})." if copies else answer)
 
 
 def test_an_answers_files_are_copied_once_and_only_as_many_as_fit(tmp_path):

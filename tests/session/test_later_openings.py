@@ -58,7 +58,7 @@ def agent(tmp_path, **more):
     made = conversable.TaskWeaverAgent(
         model=ScriptedModel([]), kernel=FakeKernel(), llm_config=False, workspace=tmp_path / "sessions", **more
     )
-    return made.session
+    return lambda: made.session(made)
 
 
 def shared(tmp_path, **more):
@@ -224,7 +224,7 @@ def test_an_agents_settings_of_old_end_no_distrust(here, tmp_path):
         model=ScriptedModel([]), kernel=FakeKernel(), llm_config=False, workspace=tmp_path / "sessions"
     )
     write(here, {SETTINGS: {"kernel.read": [".."]}})
-    made.session().close()
+    made.session(made).close()
     assert str(here) in UNTRUSTED_FOLDERS
 
     made.hand_over(conversable.TaskWeaverAgent("user", llm_config=False), ["x.csv"])

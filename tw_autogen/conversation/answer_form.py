@@ -95,7 +95,8 @@ _MARKED_LINE = re.compile(r"[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])\s")
 _MOST_WORDS, _LEAST_INNER = 2, 2
 _AND = re.compile(r"\b(?:and|und)\b")
 _SEPARATORS = " \t\r\n,;*`"
-_BEGINS = re.compile(r"""\s*[{\[]\s*["'{\[\d-]""")
+_BEGINS = re.compile(r"""[{\[]\s*["'{\[\d-]""")
+_PERCENT = re.compile(r"%|percent|prozent|pourcent|porcent|por cien|per ?cento|百分", re.I)
 _PERCENTAGE = re.compile(r"[-+]?\d[\d.,]*\s*%")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\s*=\s*\S")
 _DECIMALS = re.compile(r"\b(\d|one|two|three|four|five|six)[ -](?:decimals\b|decimal (?:place|digit|point)s?\b)", re.I)
@@ -111,7 +112,8 @@ class AnswerForm:
     request asks for some. A number or a comma-separated list must stand alone where the request demands nothing else.
 
     Args:
-        named: The names of `@name[value]`, each with the placeholder between the request's brackets.
+        named: The names of `@name[value]`, each with the placeholder between the request's brackets; a name that is
+            shown with several of them (`@r[yes] or @r[no]`) may hold any.
         json: The request speaks of JSON (not only of a file `x.json`).
         request: The user's words.
         bare: `number` or `list` where the answer must be that and nothing else; empty: any.
@@ -155,8 +157,9 @@ class AnswerForm:
             problems.append("the request asks for JSON, and your message is not valid JSON and nothing else")
         given = {one["name"]: one["value"].strip() for one in _NAMED.finditer(answer)}
         for name, placeholder in self.named:
-            wrong = self._wrong_value(name, placeholder, given.get(name))
-            if wrong:
+            shown = [one for other, one in self.named if other == name and not any(map(str.isdigit, one))]
+            wrong = self._wrong_value(name, placeholder if len(shown) < 2 else " or ".join(shown), given.get(name))
+            if wrong and wrong not in problems:
                 problems.append(wrong)
         if self.bare == "number" and _is_worded_number(answer, self.request):
             problems.append("the request asks for a number and nothing else: send it without words around it")
@@ -182,7 +185,7 @@ class AnswerForm:
             return answer
         names = dict(self.named)
         found = [one for one in _NAMED.finditer(answer) if one["name"] in names]
-        if len(found) != len(self.named):  # a name with two values
+        if len(found) != len(names):  # a name with two values
             return answer
         between = [answer[one.end() : two.start()] for one, two in itertools.pairwise(found)]
         if all(map(_parts_only, between)):
@@ -214,7 +217,7 @@ class AnswerForm:
         said = self.request.casefold()
         if value.casefold() == "nan" and not re.search(r"\bnan\b", said):
             return f"@{name}[{value}] is no value: find out why it is not a number, and put the value there"
-        if _PERCENTAGE.fullmatch(value) and "%" not in said and "percent" not in said:
+        if _PERCENTAGE.fullmatch(value) and not _PERCENT.search(said):
             return f"@{name}[{value}]: the bare number belongs there, without %"
         if _ASSIGNMENT.match(value) and "=" not in placeholder:
             return f"@{name}[{value}]: the bare value belongs there, without its name"
@@ -298,10 +301,11 @@ def unfenced_json(text: str) -> str:
 
 def _most_is_json(text: str) -> bool:
     """Return True if a text begins as JSON, or more than half of it stands between braces or brackets."""
-    if _BEGINS.match(text):
-        return True
-    spans = [text.rfind(close) - text.find(opening) for opening, close in ("{}", "[]") if opening in text]
-    return max(spans, default=0) * 2 > len(text.strip())
+    found = _BEGINS.search(text)
+    if found is None:
+        return False
+    end = max(text.rfind("}"), text.rfind("]"))
+    return not text[: found.start()].strip() or (end - found.start()) * 2 > len(text.strip())
 
 
 def _parts_only(text: str) -> bool:

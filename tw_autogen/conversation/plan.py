@@ -16,12 +16,17 @@ _REPORT = re.compile(
     r"|communiqu|responder|contestar|comunicar)\w{0,4}\b|报告|汇报|回答|回复|告知|報告",
     re.I,
 )
+_WORD = r"(?:step|schritt|étape|paso|步骤)\s*"
+_SIGN = r"(?:[、．：）]\*{0,2}\s*|[.):]\*{0,2}(?:\s+|(?=[^\W\d_])))"
 _NUMBERED = re.compile(
-    r"^\s*\*{0,2}(?:(?P<number>\d{1,9})\s*[.):]|(?:step|schritt|étape|paso|步骤)\s*(?P<step>\d{1,9})\s*[.):：–—-])"
-    r"\*{0,2}\s+(?P<text>\S.*)$",
+    rf"^\s*\*{{0,2}}(?:[(（]?(?P<number>\d{{1,9}})\s*{_SIGN}|{_WORD}(?P<step>\d{{1,9}})\s*(?:{_SIGN}|[–—-]\*{{0,2}}\s+))"
+    r"(?P<text>\S.*)$",
     re.IGNORECASE,
 )
 """A line that begins a numbered step."""
+_NUMBER = re.compile(
+    rf"\s*\*{{0,2}}[(（]?(?:{_WORD})?(\d{{1,9}})(?!\d)\s*(?:[.):、．：）–—-]\*{{0,2}})?", re.IGNORECASE
+)
 _BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
 _MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
@@ -145,10 +150,11 @@ class Plan:
         """Return the step that has this number or, failing that, these words; None if there is none.
 
         Args:
-            words: Such as `2. report`, `2` or `report`.
+            words: Such as `2. report`, `Step 2: report`, `2` or `report`.
         """
-        match = re.match(r"\s*(\d{1,9})(?!\d)", words)
-        text = _MARK.sub("", re.sub(r"^\s*\d+\s*[.):]?\s*", "", words)).strip().casefold()
+        match = _NUMBER.match(words)
+        text = _BULLET.sub(r"\1", words[match.end() :] if match else words)
+        text = _MARK.sub("", text).strip().casefold()
         numbered = [step for step in self.steps if match and step.id == int(match[1])]
         worded = [step for step in self.steps if text and step.text.casefold() == text]
         return next(iter([*numbered, *worded]), None)

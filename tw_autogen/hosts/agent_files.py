@@ -27,13 +27,14 @@ _PIECE_BYTES = 1 << 20
 _MOST_CSV_CHARS = 256 << 20
 _MOST_LINK_CHARS = 4096
 """A longer link is no path that a system would open; to resolve one takes quadratic time."""
-_LINK = re.compile(r"\]\((file://[^()\s]+|/[^()\s]+)\)")
+_LINK = re.compile(r"""\]\((?:<([^<>\n]+)>|([^()\s<>]+))(?:[ \t]{1,9}"[^"\n]*")?\)""")
+_ADDRESS = re.compile(r"[a-z][a-z\d+.-]+:", re.IGNORECASE)
 
 
 def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path, str]]:
     """Yield what an answer links to in Markdown, each as (the link as it stands there, its folder, its name there).
 
-    Whether there is such a file is not asked. Dotfiles are left out.
+    Whether there is such a file is not asked; a relative link may lie in each folder. Dotfiles are left out.
 
     Args:
         text: An agent's words; they may come from anywhere, so they open no other place.
@@ -46,20 +47,22 @@ def linked_files(text: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path
             real = named_folder(folder, distrusted=distrusted_now())
             places |= {os.path.abspath(folder): real, str(real): real}
     for found in _LINK.finditer(text):
-        link = found[1]
-        if len(link) > _MOST_LINK_CHARS:
+        link = found[1] or found[2]
+        is_file = link.startswith("file://")
+        if len(link) > _MOST_LINK_CHARS or (_ADDRESS.match(link) and not is_file):
             continue
         try:
-            named = url2pathname(unquote(urlsplit(link).path)) if link.startswith("file://") else unquote(link)
+            named = url2pathname(unquote(urlsplit(link).path)) if is_file else unquote(link)
         except ValueError:  # no address
             continue
-        path = os.path.abspath(named)
         for place, folder in places.items():
+            path = os.path.abspath(os.path.join(place, named))
             if path.startswith(os.path.join(place, "")):
                 name = os.path.relpath(path, place)
                 if f"{os.sep}." not in f"{os.sep}{name}":
                     yield link, folder, name
-                break
+                if os.path.isabs(named):
+                    break
 
 
 def named_files(folder: Path, text: str) -> list[Path]:
@@ -94,7 +97,7 @@ def table_csv(table: Any) -> str:
         ValueError: it has more than 256 million characters; a category takes little memory, whatever its rows write.
     """
     index, text = table.index, _LimitedText()
-    table.to_csv(text, index=type(index).__name__ != "RangeIndex" or index.name is not None)
+    table.to_csv(text, index=index.dtype.kind not in "iu" or index.name is not None)
     return text.getvalue()
 
 
@@ -126,6 +129,8 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
     too_large: dict[Path, str] = {}
     for link, place, name in linked_files(answer, folders):
         path = place / name
+        if link in links:
+            continue
         if path not in copies and path not in too_large:
             try:
                 with SafeFolder(place) as here:
@@ -145,5 +150,5 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
                         size -= target.write(data)
         if path in copies:
             links[link] = copies[path].as_uri()
-    answer = _LINK.sub(lambda found: f"]({links.get(found[1], found[1])})", answer)
+    answer = _LINK.sub(lambda found: f"]({made})" if (made := links.get(found[1] or found[2])) else found[0], answer)
     return "\n".join([answer, *too_large.values()]), list(copies.values())

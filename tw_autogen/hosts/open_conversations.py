@@ -97,7 +97,7 @@ class Conversations(Generic[Kept]):
             self._partners[new] = self._partners.pop(partner)
 
     def drop(self, partner: Any, *, wait: bool = True) -> None:
-        """Forget the conversation with a partner, and end its session.
+        """Forget the conversation with a partner, and end its session; files that no session has got yet stay.
 
         Args:
             partner: Whose.
@@ -105,6 +105,10 @@ class Conversations(Generic[Kept]):
         """
         with self._guard:
             found = self._partners.pop(partner, None)
+            if found is not None:
+                new = self._new(partner)
+                if new.take_unsent(found):
+                    self._partners[partner] = new
         if found is not None and wait:
             found.close()
         elif found is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tw_autogen.closing import IdleTimer
 from tw_autogen.conversation import Post, Round, RoundState
-from tw_autogen.errors import RoundError, SessionClosedError
+from tw_autogen.errors import ConfigError, RoundError, SessionClosedError
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
 from tw_autogen.safe_folder import SafeFolder
@@ -89,7 +89,8 @@ class Conversation:
 
     Args:
         make: Opens a session.
-        files: Handed over with the first request of each session; those of `hand_over` are named under its settings.
+        files: Handed over with the first request of each session; those of `hand_over` are named under its settings,
+            and handed over with the next request, and with the first one of each session that follows.
         idle_seconds: After so long without a request the session is closed, also if the host has left a round open; 0:
             never.
 
@@ -98,11 +99,10 @@ class Conversation:
 
     def __init__(self, make: Callable[[], Session], files: GivenFiles, *, idle_seconds: float = 0.0) -> None:
         self._make = make
-        self._files = files
-        self._handed: list[GivenFiles] = []
+        self._files = [files]
+        self._files_asked = self._files_sent = 0  # how many went along with the newest request, and have arrived
         self._past: list[Round] = []
         self._session: Session | None = None
-        self._begun = False
         self._rules: str | None = None
         self._known: list[tuple[bool, str]] = []
         self._asked: list[Line] = []
@@ -137,9 +137,23 @@ class Conversation:
             return self.session or self._begin(self._make())
 
     def hand_over(self, files: FilesWanted) -> None:
-        """Keep files for the next request; they are copied read-only into the session's folder and described."""
+        """Keep files for the next request; they are copied read-only into the session's folder and described.
+
+        Raises:
+            ConfigError: there is no such file.
+        """
+        given = GivenFiles(files, self._files[0].read)
+        for path in given.paths:
+            if not path.exists():
+                raise ConfigError(f"{path}: there is no such file")
         with self._guard:
-            self._handed.append(GivenFiles(files, self._files.read))
+            self._files.append(given)
+
+    def take_unsent(self, other: Conversation) -> bool:
+        """Keep what another conversation has kept for its next request; return whether there is anything."""
+        unsent = other._files[max(1, other._files_sent) :]
+        self._files += unsent
+        return bool(unsent)
 
     def ask(
         self,
@@ -199,7 +213,7 @@ class Conversation:
                     self._known = known
                 raise
             if stopped is None or not stopped.is_set():  # else nobody hears it
-                self.said()
+                self.said(reply.text)
             return reply
 
     @contextlib.contextmanager
@@ -244,9 +258,9 @@ class Conversation:
         self._asked = list(rest[last:])
         return self._asked
 
-    def said(self) -> None:
-        """Mark that the agent has answered; the host may word the answer otherwise, so only its place counts."""
-        self._note([(True, "")])
+    def said(self, text: str) -> None:
+        """Mark that the agent has answered; the host may word the answer otherwise."""
+        self._note([(True, text)])
 
     def opening(self, session: Session, request: str, rules: str = "") -> tuple[str, list[Path]]:
         """Return a request with what is to be noted at its head, and the files that go along.
@@ -257,15 +271,20 @@ class Conversation:
             rules: The host's instructions for the agent; a change since the last request is noted.
         """
         with self._guard:
-            given, self._handed = [*(() if self._begun else [self._files]), *self._handed], []
+            given, self._files_asked = self._files[self._files_sent :], len(self._files)
         for one in given:
             if one.distrusted is not None:
                 session.inputs.distrust(one.distrusted)
-        notes = [_FRESH_KERNEL] if session.rounds and not self._begun else []
+        resumed = not self._files_sent and any(one.user_query != _SPOKE_FIRST for one in session.rounds)
+        notes = [_FRESH_KERNEL] if resumed else []
         if self._rules is not None and self._rules != rules:
             notes.append(f"(House rules from now on: {rules or 'none'})")
         self._rules = rules
         return "\n\n".join([request, *notes]), [path for one in given for path in one.paths]
+
+    def begun(self) -> None:
+        """Mark that the round of the newest `opening` has begun, and its files have arrived."""
+        self._files_sent = self._files_asked
 
     def stop(self, stopped: threading.Event) -> None:
         """Stop one request, whether it waits, begins or is under way; never blocks.
@@ -301,7 +320,7 @@ class Conversation:
         with self._guard:
             session, self._session = self._session, None
             self._end.detach()
-            self._past, self._handed, self._known, self._asked = list(rounds), [], [], []
+            self._past, self._files, self._known, self._asked = list(rounds), self._files[:1], [], []
         if session is not None:
             session.close()
 
@@ -336,7 +355,7 @@ class Conversation:
     def _begin(self, session: Session) -> Session:
         for one in self.rounds:
             session.remember(one)
-        self._past, self._session, self._begun, self._rules = [], session, False, None
+        self._past, self._session, self._files_sent, self._rules = [], session, 0, None
         self._end.detach()
         self._end = weakref.finalize(self, _close_soon, session)
         self._end.atexit = False
@@ -348,7 +367,7 @@ class Conversation:
     ) -> Reply:
         def watch(event: Event) -> None:
             if isinstance(event, RoundOpened):
-                self._begun = True
+                self.begun()
                 if stopped.is_set():  # the session forgets an interrupt that comes before its round
                     session.interrupt()
             if show is not None:
@@ -370,18 +389,26 @@ class Conversation:
     def _unknown(self, chat: Sequence[Line]) -> Sequence[Line]:
         """Return the part of a chat behind what is known.
 
-        The known lines are looked for at the chat's beginning, which may be missing: as many of them as fit. Where none
-        fits, because the host has rewritten the chat, all counts as known up to the agent's last words.
+        The known lines are looked for at the chat's beginning, which may be missing: as many of them as fit. The host
+        may have worded answers otherwise. Where none fits, or what is left holds an answer of the agent's, because the
+        host has rewritten the chat, all counts as known up to the agent's last words, and what was heard word for word.
         """
         answered = bool(self._known) and self._known[-1][0]
         for known in (self._known, self._known[:-1] if answered else []):  # the host may have dropped the last answer
             for count in range(min(len(chat), len(known)), 0, -1):
-                pairs = zip(known[-count:], chat, strict=False)
-                if all(own == one.own and text in (one.text, "") for (own, text), one in pairs):
+                if self._fits(known[-count:], chat):
                     return chat[count:]
         if not self._known:
             return chat
-        return chat[max((at for at, one in enumerate(chat) if one.own), default=-1) + 1 :]
+        rest = chat[max((at for at, one in enumerate(chat) if one.own), default=-1) + 1 :]
+        return [*(one for one in rest[:-1] if (False, one.text) not in self._known), *rest[-1:]]
+
+    def _fits(self, known: Sequence[tuple[bool, str]], chat: Sequence[Line]) -> bool:
+        """Return whether a chat begins with these lines, a request among them, and goes on with no known answer."""
+        pairs = zip(known, chat, strict=False)
+        alike = all(own == one.own and (own or text == one.text) for (own, text), one in pairs)
+        answered_again = any(one.own and (True, one.text) in self._known for one in chat[len(known) :])
+        return alike and not answered_again and not all(own for own, _ in known)
 
 
 def words_of(lines: Sequence[Line]) -> str:

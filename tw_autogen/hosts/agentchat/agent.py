@@ -215,7 +215,11 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         """Queue files to go along with the next message, beside those of the constructor.
 
         Args:
-            files: Copied read-only into the session's folder, and described to the Planner.
+            files: Copied read-only into the session's folder, and described to the Planner; also into the folder of a
+                session that follows this one, unless the agent was reset meanwhile.
+
+        Raises:
+            ConfigError: there is no such file.
         """
         self._conversation.hand_over(files)
 

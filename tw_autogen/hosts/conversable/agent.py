@@ -137,13 +137,17 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
 
         Args:
             partner: The agent that will send the message.
-            files: Copied read-only into the session's folder, and described to the Planner.
+            files: Copied read-only into the session's folder, and described to the Planner; also into the folder of a
+                session that follows this one, unless the history with the partner was cleared meanwhile.
+
+        Raises:
+            ConfigError: there is no such file.
         """
         self._talks.of(partner).hand_over(files)
 
-    def session(self, partner: Any = None) -> Session:
+    def session(self, partner: Any) -> Session:
         """Return the Session with this conversation partner; opened if there is none."""
-        return (self._talks.served() if partner is None else self._talks.of(partner)).open()
+        return self._talks.of(partner).open()
 
     def interrupt(self, partner: Any) -> None:
         """Stop what is being done for this partner, from any thread; session, kernel and variables stay."""
@@ -191,7 +195,6 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         return self._plugins
 
     def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
-        self._refuse_open()
         self._plugins = tuple(plugins)
 
     def _can_answer(self) -> bool:

@@ -169,9 +169,9 @@ class Asker:
             said = self._agent.chat_messages[self._partner][known:]
         answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
         if not answers or not _is_answer(said[-1]):
-            raise HostCallError(
-                f"{self._agent.name} gave no answer in {self._max_turns} turns (max_turns)", name=self._agent.name
-            )
+            turns = sum(one.get("role") == "user" or one.get("role") == "tool" for one in said)
+            used_up = f" in {turns} turns (max_turns)" if turns >= self._max_turns else ""
+            raise HostCallError(f"{self._agent.name} gave no answer{used_up}", name=self._agent.name)
         return answers[-1]
 
     def _talk(self, words: Any, link: Link) -> None:

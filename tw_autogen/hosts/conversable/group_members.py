@@ -195,7 +195,6 @@ class CodeInterpreterAgent(GroupMember):
         return self.seat.plugins
 
     def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
-        self._refuse_open()
         self.seat = dataclasses.replace(self.seat, plugins=tuple(plugins))
 
 

@@ -18,12 +18,13 @@ else:
 Message = Mapping[str, Any]
 
 _TERMINATE = "TERMINATE"
+_WORD = rf"(?-i:\b{_TERMINATE}\b)"
 _WANTED = re.compile(
     r"\b(reply|replies|respond|answer|say|write|send|output|add|append|end|finish|conclude|return)\b[^\n]{0,60}"
-    r"TERMINATE[^\n]{0,40}\b(when|once|if|after|as soon as|at the end|in the end|done|finished|complete)",
+    rf"{_WORD}[^\n]{{0,40}}\b(when|once|if|after|as soon as|at the end|in the end|done|finished|complete)",
     re.IGNORECASE,
 )
-_WANTED_AT_THE_END = re.compile(r"\b(when|once|if|after|as soon as)\b[^\n]{0,80}TERMINATE", re.IGNORECASE)
+_WANTED_AT_THE_END = re.compile(rf"\b(when|once|if|after|as soon as)\b[^\n]{{0,80}}{_WORD}", re.IGNORECASE)
 
 
 class ServiceAnswer(str):
@@ -32,13 +33,7 @@ class ServiceAnswer(str):
     Its words alone, such as those that come over a wire, continue nothing: two clients may have said the same.
     """
 
-    key: AnswerKey
-
-    def __new__(cls, text: str, key: AnswerKey) -> ServiceAnswer:
-        """Make an answer with the key of its conversation."""
-        made = super().__new__(cls, text)
-        made.key = key
-        return made
+    key: AnswerKey | None = None
 
 
 def key_of(messages: Sequence[Message]) -> AnswerKey | None:

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -84,7 +85,7 @@ def _read_json(file: BinaryIO) -> Any:
     longest = max((len(line) for line in lines if listed and isinstance(line, list | str)), default=1)
     across = max(len(names), longest)
     _check_size(across if isinstance(held, list) else len(lines), cells=len(lines) * across)
-    return pd.read_json(io.BytesIO(data))
+    return pd.read_json(io.BytesIO(data), dtype=False)  # a text of digits is none of its numbers
 
 
 def _check_size(columns: int, *, cells: int) -> None:
@@ -251,7 +252,8 @@ class PluginTools(Closing):
             with self._turn(stopped):
                 if stopped.is_set():  # while it waited for its turn
                     return f"{name} was not called"
-                value = self._host[name](**given) if name in self._host else self._in_kernel(spec, given)
+                self._made.clear()
+                value = self._in_host(name, given) if name in self._host else self._in_kernel(spec, given)
                 return inert_output(self._told(name, value))
         except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
             return inert_output(f"{name} failed: {type(error).__name__}: {error}")
@@ -301,6 +303,13 @@ class PluginTools(Closing):
                 )
             return reader(file)
 
+    def _in_host(self, name: str, given: Mapping[str, Any]) -> Any:
+        done = threaded(lambda: self._host[name](**given), name=f"plugin {name}")
+        wait([done], timeout=self._seconds)
+        if not done.done():
+            raise TimeoutError(f"no answer within {self._seconds:g} s; ask for less")
+        return done.result()
+
     def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
         if spec.name not in self._loaded:
             for key, value in self._variables.items():
@@ -322,9 +331,7 @@ class PluginTools(Closing):
     def _told(self, name: str, value: Any) -> str:
         values = value if isinstance(value, tuple) else (value,)
         parts = [self._worded(name, one) for one in values if one is not None]
-        made = [one.markdown() for one in self._made]
-        self._made.clear()
-        return "\n\n".join([*parts, *made]) or "done"
+        return "\n\n".join([*parts, *(one.markdown() for one in self._made)]) or "done"
 
     def _worded(self, name: str, value: Any) -> str:
         if isinstance(value, pd.DataFrame | pd.Series):

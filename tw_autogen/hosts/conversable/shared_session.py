@@ -126,7 +126,7 @@ class SharedChat(Conversation):
             else:
                 words = f"@{self.opener} Nothing was asked of me."
             if not stopped.is_set():
-                self.said()
+                self.said(words)
             return words
 
     def end_round(self) -> None:
@@ -175,7 +175,7 @@ class SharedChat(Conversation):
         self.opener = line.name or "user"
         request, files = self.opening(session, line.text, self._shared.house_rules)
         session.open_round(request, files, images=line.images, send_to=member.name)
-        self._begun = True
+        self.begun()
 
     def _speak(self, session: Session, member: SessionMember, sender: Any, group: Any) -> str:
         roles = {role.name: role for role in session.roles}

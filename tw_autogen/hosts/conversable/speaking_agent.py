@@ -125,7 +125,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         if text is not None:
             hand_on(getattr(sender, "groupchat", None), targets)
         if sender is None and key is None and text is not None:
-            return True, ServiceAnswer(text, self._conversations_of().keep(talk))
+            text = answer = ServiceAnswer(text)
+            answer.key = self._conversations_of().keep(talk)
         return True, text
 
     async def a_generate_oai_reply(
@@ -208,6 +209,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             source = with_context(getattr(function, "func", function))
             if callable(source) and (about or source.__doc__):  # otherwise the host refuses it
                 spec = plugin.callable_plugin(source, name=known_as, description=about)
+                self._refuse_open()
                 self._set_plugins([*(one for one in before if one.name != spec.name), spec])
             token = _REGISTERING.set(True)
             try:
@@ -238,6 +240,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
 
     def update_tool_signature(self, tool_sig: Any, is_remove: bool, *args: Any, **kwargs: Any) -> None:
         """Update a tool of the agent's model, as with any agent, if its roles can call it.
+
+        One that is taken away stays in sessions that are open.
 
         Args:
             tool_sig: The tool, or its name.
@@ -331,7 +335,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         """Return an agent with the same arguments and chats, and sessions of its own; partners stay the same.
 
         Raises:
-            HostError: an attribute can't be copied.
+            ConfigError: an attribute can't be copied.
         """
         made = type(self).__new__(type(self))
         memo[id(self)] = made
@@ -393,7 +397,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             self.register_for_llm(name=getattr(function, "_name", None), description=about)(with_context(function))
 
     def _refuse_open(self) -> None:
-        """Refuse a change of plugins while sessions are open, which keep those that they have."""
+        """Refuse new plugins while sessions are open, which keep those that they have."""
         if len(self._conversations_of()):
             raise ConfigError(
                 f"{self.name}: has open sessions; register tools before the first message, or after close()"
