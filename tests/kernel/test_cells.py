@@ -76,9 +76,7 @@ def test_an_error_quotes_the_cells_own_line_and_no_path_of_this_machine(kernel):
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="ExceptionGroup is of Python 3.11")
 def test_an_error_that_is_a_group_quotes_the_errors_in_it(kernel):
-    code = (
-        "errors = []\nfor n in 'xy':\n    try:\n        int(n)\n    except ValueError as e:\n        errors.append(e)"
-    )
+    code = "errors = []\nfor n in 'xy':\n    try:\n        int(n)\n    except ValueError as e:\n        errors += [e]"
 
     said = kernel.execute(f"{code}\nraise ExceptionGroup('tasks', [ExceptionGroup('inner', errors)])", seconds=30).error
 

@@ -84,7 +84,7 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hi
     text = "\n".join([*(["Traceback (most recent call last):"] if lines else []), *lines, _last(error, cells)])
     if members := _members(error):
         each = "\n".join(line for one in members for line in (*_frames(one, cells, plugins)[-1:], _last(one, cells)))
-        text = f"{each}\n\nAll of these are told together:\n\n{text}"
+        text = f"{each}\n\nThe errors above are in this group:\n\n{text}"
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and own_words(cause) != own_words(error):
         text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
