@@ -100,6 +100,7 @@ SHOWN = "856 rows, 312 missing, 332 missing, in 2,400 lines\n1,412\n2,388\n3,455
         ("412 + 388 + 9 = 809", ["9", "809"]),
         ("856 - 312 - 332 = 212", []),
         ("the three deepest: 3, of seven", []),
+        ("Im Norden sind es 14,25, also viel", []),
         ("856 / 0 = 7.5", ["0", "7.5"]),
         ("... / 12..5 = 7.5", ["12", "7.5"]),
         ("14.25 in the north; 2 400 lines", []),
@@ -119,6 +120,10 @@ def test_missing_values_are_a_share_of_their_own_file_s_rows():
 
     assert unfounded_numbers("10.0 % and 15.0 %", shown) == []
     assert unfounded_numbers("5.0 % and 30.0 %, 7.5 %", shown) == ["30.0 %", "7.5 %"]  # 5.0: the difference
+
+
+def test_a_long_s_in_the_word_of_a_number_is_an_s():
+    assert unfounded_numbers("Es sind 6.", ["ſechs Pferde"]) == []
 
 
 @pytest.mark.parametrize(

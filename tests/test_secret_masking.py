@@ -1,7 +1,7 @@
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.secret_masking import redactor
+from tw_autogen.secret_masking import mask_named, redactor
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 
@@ -24,6 +24,10 @@ def test_secrets_are_masked_and_other_words_are_left(line, masked):
 
 def test_a_quote_in_a_secret_does_not_hide_it():
     assert redactor({"DB_PASSWORD": 'pass"word\\x'})('{"e": "pass\\"word\\\\x"}') == '{"e": "[secret]"}'
+
+
+def test_a_named_secret_is_masked_to_its_end():
+    assert mask_named(f'{{"token": "{"a1" * 400}"}}') == '{"token": "[secret]"}'
 
 
 def test_no_secret_reaches_the_journal(tmp_path, monkeypatch):

@@ -74,6 +74,7 @@ _WORDS = {
     for number, word in enumerate(words.split(), first)
 }
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
+_COMMA = re.compile(r"\d,|,\d")
 _ITEM = re.compile(r"^[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
 _FRACTION = re.compile(r"0,\d{3}")
 _SPACED = re.compile(r"(?<![\w.] )(?<![\w.])[1-9]\d{0,2}(?: \d{3}){1,6}(?!\w|,\d)")
@@ -419,20 +420,20 @@ def _dotted(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tuple[_Wri
 
 def _in_words(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
     for found in _WORD.finditer(text):
-        value = _WORDS[found[0].lower()]
+        value = _WORDS[found[0].casefold()]
         yield _Written(str(value), found.start(), value, 0.5, where=where)
 
 
 def _numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
-    """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another comma, two numbers."""
+    """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another such comma, numbers."""
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
         is_percent, scale = unit in ("%", "percent"), _SCALES.get(unit, 1.0)
         plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'\u00a0\u202f](?=\d{3}(?!\d))", "", body)
-        listed = "," in plain and "," in (
-            text[max(0, found.start() - 1) : found.start()] + text[found.end() : found.end() + 1]
+        start, end = found.span()
+        listed = "," in plain and bool(
+            _COMMA.match(text[max(0, start - 2) : start]) or _COMMA.match(text[end : end + 2])
         )
-        start = found.start()
         for part in plain.split(",") if listed else (plain.replace(",", "."),):
             shown = part if listed else found[0].strip()
             yield _Written(shown, start, float(part) * scale, _half_of(part) * scale, is_percent, scale, where)

@@ -25,7 +25,7 @@ _SETTING = re.compile(
 )
 _NAMED = re.compile(
     r"""(?P<before>(?<![\w.-])["']?(?P<name>[\w.-]{1,100})["']?[ \t]{0,8}[:=][ \t]{0,8}["']?)"""
-    r"""(?P<value>[^\s"',;{}\[\]]{8,500})"""
+    r"""(?P<value>[^\s"',;{}\[\]]{8,})"""
 )
 _KEY_FILES = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn")
 _FILE = re.compile(

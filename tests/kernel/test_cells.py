@@ -1,10 +1,12 @@
 """Cells in a real kernel: what is kept, what is told, what can't break it."""
 
+import importlib.util
 import sys
 
 import pytest
 
 from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel.guest.display import AfterImport
 
 
 def test_a_kernel_remembers(run):
@@ -70,6 +72,28 @@ def test_an_error_quotes_the_cells_own_line_and_no_path_of_this_machine(kernel):
     assert "line 4, in total\n    return frame['nothing'].sum()" in execution.error
     assert execution.error.endswith("KeyError: 'nothing'")
     assert "/" not in execution.error.replace("N/A", "")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="ExceptionGroup is of Python 3.11")
+def test_an_error_that_is_a_group_quotes_the_errors_in_it(kernel):
+    code = "errors = []\nfor n in 'xy':\n    try:\n        int(n)\n    except ValueError as e:\n        errors += [e]"
+
+    said = kernel.execute(f"{code}\nraise ExceptionGroup('tasks', [ExceptionGroup('inner', errors)])", seconds=30).error
+
+    assert "line 4\n    int(n)\nValueError: invalid literal for int() with base 10: 'x'" in said
+    assert "'y'" in said
+    assert said.endswith("ExceptionGroup: tasks (1 sub-exception)")
+
+
+def test_a_module_that_is_only_looked_for_is_tuned_when_it_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "tuned_later.py").write_text("", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    tuned = []
+    AfterImport("tuned_later", tuned.append).install()
+
+    assert importlib.util.find_spec("tuned_later")
+    assert tuned == []
+    assert [importlib.import_module("tuned_later")] == tuned
 
 
 def test_an_error_quotes_its_own_cell_and_not_the_one_before(kernel):

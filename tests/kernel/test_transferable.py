@@ -3,6 +3,7 @@
 import datetime
 import threading
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,10 @@ def test_values_beyond_json_come_back_as_they_went(kernel, value):
     assert (back, type(back)) == (value, type(value))
 
 
+class Colour(str, Enum):
+    RED = "red"
+
+
 SCALARS = {
     "a time": (np.datetime64("2024-06-01T00:00:00.000000001", "ns"), np.datetime64("2024-06-01T00:00:00.000000001")),
     "a span": (np.timedelta64(90, "s"), np.timedelta64(90, "s")),
@@ -77,11 +82,12 @@ SCALARS = {
     "a day": (np.datetime64("2024-06-01"), datetime.date(2024, 6, 1)),
     "a second": (np.datetime64("2024-06-01T12:00:00"), datetime.datetime(2024, 6, 1, 12)),
     "a number": (np.float32(1.5), 1.5),
+    "a member of an enum": (Colour.RED, "red"),
 }
 
 
 @pytest.mark.parametrize(("value", "expected"), SCALARS.values(), ids=SCALARS)
-def test_a_value_of_numpy_comes_back_as_what_says_the_same(kernel, value, expected):
+def test_a_value_of_a_richer_type_comes_back_as_what_says_the_same(kernel, value, expected):
     kernel.put("value", [value])
 
     back = kernel.get("value")[0]

@@ -78,6 +78,11 @@ CODE = {
     "thoughts that stay open": ("<think>A.\n```python\nx\n```", "A.", "x"),
     "only the end of thoughts": ("Maybe\n```python\nbad\n```\n</think>\n```python\nx\n```", "", "x"),
     "a tag in code stays": ("```python\ns = '<think>a</think>'\n```", "", "s = '<think>a</think>'"),
+    "tags on lines of their own in code stay": (
+        "<think>hm</think>A.\n```python\ns = '''\n<think>\na\n</think>\n'''\nt = '''<thought>\na\n</thought>\n'''\n```",
+        "A.",
+        "s = '''\n<think>\na\n</think>\n'''\nt = '''<thought>\na\n</thought>\n'''",
+    ),
     "code alone": ("x = 6 * 7\nprint(x)", "", "x = 6 * 7\nprint(x)"),
     "code with prose behind it": (
         "import a\n\nprint(a.b)\n\nThis prints b.",

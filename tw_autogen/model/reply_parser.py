@@ -28,7 +28,6 @@ WANTED = "reply with one JSON object and nothing else"
 _TOO_DEEP = f"the JSON object is nested too deep, or broken; {WANTED}, and keep it flat"
 
 _THOUGHTS = r"think|thinking|thought|thoughts|reasoning"
-_THOUGHT = re.compile(rf"^[ \t]*<({_THOUGHTS})>", re.I | re.M)
 _OPEN_THOUGHT = re.compile(rf"\A\s*<(?:{_THOUGHTS})>", re.I)
 # The end of a thought whose beginning the server's template swallowed. What follows tells it from the same words in
 # a string of code or JSON, where a quote or more text of the line would follow.
@@ -49,6 +48,12 @@ _BEFORE_OBJECT = re.compile(r"(?:^|>|:)\s*\Z", re.M)
 """What stands before an object that is a reply or the arguments of a call; any other may be a dict in code."""
 _PYTHON_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python|py)\d?[ \t]*$", re.I | re.M)
 _CLOSING_FENCE = re.compile(r"^[ \t]*```[ \t]*$", re.M)
+_THOUGHT_CODE_OR_OBJECT = re.compile(
+    rf"^[ \t]*<(?P<thought>{_THOUGHTS})>|(?P<code>{_PYTHON_FENCE.pattern})|{_OBJECT.pattern}", re.I | re.M
+)
+_TAG = re.compile(rf"<(/?)({_THOUGHTS})>", re.I)
+_QUOTED_TAG = "</\0"
+"""How the end of a tag in code or in an object begins until thoughts are taken out."""
 _PYTHON_TAG = re.compile(r"<\|python_tag\|>(?![\"'])")
 _LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
 _LONGEST_TAG = 40
@@ -247,7 +252,7 @@ def _without_thoughts(text: str) -> tuple[str, bool]:
     elif ends:  # all that was said stands in front of it
         text = text[: ends[-1].start()]
     shorter = _OPEN_THOUGHT.sub("", text)
-    return shorter, shorter != text
+    return shorter.replace(_QUOTED_TAG, "</"), shorter != text
 
 
 def _without_tokens(text: str) -> str:
@@ -259,19 +264,51 @@ def _without_tokens(text: str) -> str:
 
 
 def _without_whole_thoughts(text: str) -> str:
-    """Take out thoughts that are opened at the beginning of a line and closed by the same tag."""
-    kept, at, unclosed = list[str](), 0, set[str]()
-    for opened in _THOUGHT.finditer(text):
-        name = opened[1].lower()
-        if opened.start() < at or name in unclosed:
-            continue
-        closed = re.compile(rf"</{name}>[ \t]*\n?", re.I).search(text, opened.end())
-        if closed is None:
-            unclosed.add(name)  # the rest of the text is searched once for each name
-        else:
-            kept.append(text[at : opened.start()])
-            at = closed.end()
+    """Take out thoughts that are opened at the beginning of a line and closed by the same tag; mark other ends of tags.
+
+    Those are ends in a well-formed object, and in a Python block in which the tag is opened.
+    """
+    kept, at, seen, broken, unclosed = list[str](), 0, 0, 0, set[str]()
+    while found := _THOUGHT_CODE_OR_OBJECT.search(text, seen):
+        seen = found.end()
+        name = (found["thought"] or "").lower()
+        if not name and broken < _MOST_REPAIRED:
+            seen = _end_of_quotation(text, found)
+            kept += [text[at : found.start()], _with_marked_tags(text[found.start() : seen], always=not found["code"])]
+            at, broken = seen, broken + (seen == found.end())
+        elif name and name not in unclosed:
+            closed = re.compile(rf"</{name}>[ \t]*\n?", re.I).search(text, seen)
+            if closed is None:
+                unclosed.add(name)  # the rest of the text is searched once for each name
+            else:
+                kept.append(text[at : found.start()])
+                at = seen = closed.end()
     return "".join([*kept, text[at:]])
+
+
+def _end_of_quotation(text: str, begun: re.Match[str]) -> int:
+    """Return where a Python block ends, or an object; the end of the match if it is not well-formed."""
+    if begun["code"]:
+        closing = _CLOSING_FENCE.search(text, begun.end())
+        return closing.end() if closing else len(text)
+    try:
+        return _DECODER.raw_decode(text, text.index("{", begun.start()))[1]
+    except (ValueError, RecursionError):
+        return begun.end()
+
+
+def _with_marked_tags(quoted: str, *, always: bool) -> str:
+    """Mark the ends of tags; unless `always`, of those that are opened before."""
+    opened = set[str]()
+
+    def marked(tag: re.Match[str]) -> str:
+        if not tag[1]:
+            opened.add(tag[2].lower())
+        elif always or tag[2].lower() in opened:
+            return f"{_QUOTED_TAG}{tag[2]}>"
+        return tag[0]
+
+    return _TAG.sub(marked, quoted)
 
 
 def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:

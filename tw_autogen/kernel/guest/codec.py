@@ -139,7 +139,7 @@ class Codec:
         plain: Any
         for plain in (bool, int, float, str, list, dict):  # their subclasses, such as numpy.float64 and OrderedDict
             if isinstance(value, plain):
-                return self.pack(plain(value))
+                return self.pack(str.__str__(value) if plain is str else plain(value))
         return self._pack_known(value, _class_name(value))
 
     def unpack(self, plain: Any, bounds: Bounds | None = None) -> Any:

@@ -275,6 +275,7 @@ class AfterImport:
     def __init__(self, name: str, then: Any) -> None:
         self._name = name
         self._then = then
+        self._finding = False
 
     def install(self) -> None:
         """Wait for the import, or run at once if it happened."""
@@ -291,17 +292,22 @@ class AfterImport:
             path: The package's path.
             target: As `importlib` passes it.
         """
-        if name != self._name:
+        if name != self._name or self._finding:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        self._finding = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._finding = False
         if spec is None or spec.loader is None:
             return spec
         run = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:
             run(module)
-            self._then(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+                self._then(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign] # of this one loader, not of its class
         return spec

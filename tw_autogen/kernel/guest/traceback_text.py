@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import linecache
 import os
@@ -13,6 +14,7 @@ import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from .output_capture import clip
 from .sandbox_hints import Hints
@@ -20,6 +22,7 @@ from .sandbox_hints import Hints
 _CELL = re.compile(r"<cell (\d+)>$")
 _MOST_CELLS = 1000
 _MOST_FRAMES = 20
+_MOST_MEMBERS = 5
 _ERROR_CHARS = 8000
 
 
@@ -79,11 +82,27 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hi
     """
     lines = _frames(error, cells, plugins)
     text = "\n".join([*(["Traceback (most recent call last):"] if lines else []), *lines, _last(error, cells)])
+    if members := _members(error):
+        each = "\n".join(line for one in members for line in (*_frames(one, cells, plugins)[-1:], _last(one, cells)))
+        text = f"{each}\n\nThe errors above are in this group:\n\n{text}"
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and own_words(cause) != own_words(error):
         text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
     hint = hints.hint_for(error)
     return without_paths(clip(text, _ERROR_CHARS)) + (f"\n{hint}" if hint else "")
+
+
+def _members(error: BaseException) -> list[BaseException]:
+    """Return the first exceptions of a group, of groups in it theirs; none if it is no group, or before Python 3.11."""
+    group: Any = getattr(builtins, "BaseExceptionGroup", None)
+    found, waiting = list[BaseException](), [error]
+    while group and waiting and len(found) < _MOST_MEMBERS:
+        one = waiting.pop(0)
+        if isinstance(one, group):
+            waiting = [*group.exceptions.__get__(one), *waiting]
+        elif one is not error:
+            found.append(one)
+    return found
 
 
 def without_paths(text: str) -> str:
