@@ -96,6 +96,18 @@ def test_a_folder_beside_a_plugin_that_is_replaced_is_left_out(tmp_path, anew):
     pinned.close()
 
 
+def test_the_interpreters_path_is_made_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert KernelSettings(python=".venv/bin/python").python == str(tmp_path / ".venv/bin/python")
+    assert KernelSettings(python="python3").python == "python3"
+
+
+def test_a_grant_that_cannot_be_looked_at_is_an_error_that_names_it():
+    with pytest.raises(ConfigError, match=r"kernel\.read: .*home"):
+        LocalKernel.check_settings(KernelSettings(read=("~nosuchuser/data",)))
+
+
 def test_another_folder_is_refused_too_and_a_removed_one_is_made_again(tmp_path):
     folder, other = tmp_path / "a" / "files", tmp_path / "b"
     with LocalKernel(folder, settings=KernelSettings(warm=0)) as kernel:

@@ -54,7 +54,7 @@ class HostFunctions:
         Args:
             name: The name in the kernel.
             function: Called in this process.
-            seconds: How long one call may take; None: as the settings say.
+            seconds: How long one call may take; None: no limit.
         """
         self._functions[name] = function
         self._seconds[name] = float("inf") if seconds is None else seconds

@@ -69,7 +69,10 @@ class PinnedPaths:
                         f"{given} leads over a link to {path} since the settings that grant it were read, so code is "
                         "not granted it; look at who writes there, and start again"
                     )
-                found = _identity(path)
+                try:
+                    found = _identity(path)
+                except OSError as error:
+                    raise ConfigError(f"{given}: {error.strerror or error}") from error
                 if found is not None:
                     self._real[given] = f"{path}{LISTED}" if given.endswith(LISTED) else path
                     if optional and path not in self._known:
@@ -77,10 +80,10 @@ class PinnedPaths:
                     self._known.setdefault(path, found)
 
     def _walked(self, given: str) -> str:
-        """Return where a path leads, each link read once; note it if code could have made one."""
+        """Return where a path leads, each link read once; note why it can't be granted."""
         try:
             return str(resolved_grant(given, self._settings))
-        except ConfigError as error:
+        except (ConfigError, OSError, RuntimeError) as error:
             self._refused.setdefault(given, str(error))
             return os.path.realpath(os.path.expanduser(given))
 
