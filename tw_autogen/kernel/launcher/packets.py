@@ -1,4 +1,4 @@
-"""What the host tells a kernel's process: one packet each, compressed, as thousands of paths exceed what a socket takes."""
+"""What the host tells a kernel's process: a packet each, compressed: thousands of paths exceed what a socket takes."""
 
 from __future__ import annotations
 
