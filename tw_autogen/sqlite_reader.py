@@ -26,7 +26,7 @@ _PORTION_BYTES = 1 << 20
 _NAMES_CHARS = 1_000_000
 _LONGEST_SECONDS = 1e6
 _LIST_TABLES = (
-    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
+    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' ORDER BY name"
 )
 _CONNECT_VIRTUAL_TABLES = (  # an engine that may only read cannot do so by itself: it declares a table
     "SELECT count(*) FROM sqlite_master AS m, pragma_table_info(m.name) WHERE m.sql LIKE 'create virtual %'"

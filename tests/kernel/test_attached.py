@@ -443,6 +443,10 @@ def test_the_end_of_the_users_kernel_is_an_error_in_plain_words(how):
             if how == "restarted":
                 user.client.wait_for_ready(60)
                 assert kernel.execute("6 * 7", seconds=SECONDS).result == "42"
+                manager.restart_kernel(now=True)  # between two cells
+                user.client.wait_for_ready(60)
+                assert kernel.execute("6 * 7", seconds=SECONDS).state_lost
+                assert kernel.execute("6 * 7", seconds=SECONDS).result == "42"
             else:
                 with pytest.raises(KernelStartError, match=r"no kernel listens there: it has ended, and its conn"):
                     AttachedKernel(manager.connection_file).execute("1", seconds=1.0)

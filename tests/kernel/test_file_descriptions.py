@@ -727,10 +727,12 @@ def test_a_database_is_told_table_by_table(tmp_path):
     with closing(sqlite3.connect(tmp_path / "a.db")) as database:
         database.execute('CREATE TABLE "odd name" (id INTEGER PRIMARY KEY, val REAL)')
         database.execute('INSERT INTO "odd name" VALUES (1, 2.5)')
+        database.execute("CREATE TABLE sqlite3x (id INTEGER)")
         database.commit()
 
     told = describe(tmp_path, "a.db")[0]["a.db"]
 
+    assert "table 'sqlite3x'" in told
     assert "table 'odd name': 1 rows x 2 columns" in told
     assert "'val': REAL, always 2.5" in told
     assert "primary key: 'id'" in told

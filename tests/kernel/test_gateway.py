@@ -25,7 +25,7 @@ from tw_autogen.errors import KernelBusyError, KernelStartError, PluginLoadError
 from tw_autogen.kernel import GatewayKernel, Kernel, KernelSettings, Loadable
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
-from tw_autogen.kernel.guest.remote_files import set_up_remote_session
+from tw_autogen.kernel.guest.remote_files import MOST_FILES, set_up_remote_session
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
 from tw_autogen.testing import ScriptedModel, codes, plans
@@ -452,6 +452,32 @@ def test_files_that_were_not_moved_within_their_time_are_named_and_tried_again(t
         "not copied, or not wholly, and tried again with the next cell (0.3 s were over): 1 files: c"
     ]
     assert again == []
+
+
+def test_what_was_not_copied_or_changed_meanwhile_is_sent_again(tmp_path):
+    for name in ("fails", "changes", "stays"):
+        (tmp_path / name).write_text("old")
+    transfer = FileTransfer(tmp_path, 10**9)
+    asked = []
+
+    def ask(op, names, seconds):
+        asked.append(names)
+        (tmp_path / "changes").write_text("a new text")
+        return {"ok": ["fails was not copied: [Errno 28] No space left on device"]}
+
+    transfer.send(ask, seconds=SECONDS)
+    transfer.send(ask, seconds=SECONDS)
+
+    assert [sorted(names) for names in asked] == [["changes", "fails", "stays"], ["changes", "fails"]]
+
+
+def test_a_folder_with_more_files_than_are_kept_the_same_is_said_once(tmp_path):
+    for number in range(MOST_FILES + 1):
+        (tmp_path / str(number)).touch()
+    transfer = FileTransfer(tmp_path, 10**9)
+    said = [transfer.send(lambda *asked: {"ok": []}, seconds=SECONDS) for _ in range(2)]
+
+    assert [[one.message[:40] for one in logs] for logs in said] == [["the folder holds 1000 files or more: tho"], []]
 
 
 SLOW = """

@@ -67,6 +67,18 @@ def test_an_error_of_a_submitted_call_comes_out_of_its_result(kernel):
     assert "HostCallError: fail: ValueError: no such thing" in ran.error
 
 
+def test_an_error_whose_text_fails_ends_the_call(kernel):
+    class Wordless(Exception):
+        def __str__(self):
+            return self.missing
+
+    def fail():
+        raise Wordless
+
+    kernel.serve("fail", fail)
+    assert "fail: Wordless" in kernel.execute("fail()", seconds=5).error
+
+
 def test_a_ticket_ends_with_its_cell(kernel):
     kernel.serve("one", lambda: 1)
     kernel.execute("t = one.submit()", seconds=SECONDS)

@@ -4,6 +4,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
+from tw_autogen.kernel.pinned_paths import PinnedPaths
 
 SECONDS = 60.0
 PLUGIN = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef double(x):\n    return 2 * x\n"
@@ -77,6 +78,34 @@ def test_what_lies_beside_a_plugin_is_granted_as_it_was_when_the_plugin_was_load
         (world / "w/data").symlink_to(world / "victim")
         with pytest.raises(KernelStartError, match="another folder than at the first start"):
             kernel.execute("1", seconds=SECONDS)
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["removed", "made anew"])
+def test_a_folder_beside_a_plugin_that_is_replaced_is_left_out(tmp_path, anew):
+    out = tmp_path / "project/out"
+    for one in (tmp_path / "project/.git", out):
+        one.mkdir(parents=True)
+    pinned = PinnedPaths(tmp_path / "own", KernelSettings())
+    pinned.add([str(out), str(out.parent)], optional=True)
+    out.rename(tmp_path / "project/kept")
+    if anew:
+        out.mkdir()
+    pinned.make()
+
+    assert pinned.real([str(out), str(out.parent)]) == (str(out.parent),)
+    pinned.close()
+
+
+def test_the_interpreters_path_is_made_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert KernelSettings(python=".venv/bin/python").python == str(tmp_path / ".venv/bin/python")
+    assert KernelSettings(python="python3").python == "python3"
+
+
+def test_a_grant_that_cannot_be_looked_at_is_an_error_that_names_it():
+    with pytest.raises(ConfigError, match=r"kernel\.read: .*home"):
+        LocalKernel.check_settings(KernelSettings(read=("~nosuchuser/data",)))
 
 
 def test_another_folder_is_refused_too_and_a_removed_one_is_made_again(tmp_path):

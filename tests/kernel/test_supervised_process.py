@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tw_autogen.errors import KernelError
+from tw_autogen.kernel.launcher.packets import unpack
 from tw_autogen.kernel.launcher_client import SupervisedProcess, channel_pair
 
 fcntl = pytest.importorskip("fcntl", reason="kernels have a supervisor on Linux only")
@@ -77,3 +78,16 @@ def test_it_is_waited_for_also_where_more_than_a_thousand_files_are_open(beyond_
         theirs.send(json.dumps({"kind": "assigned"}).encode())
         process.await_assignment(10)
     process.end()
+
+
+def test_as_many_folders_as_can_be_granted_arrive():
+    ours, theirs = channel_pair()
+    process = SupervisedProcess(ours)
+    read = [f"/home/ada/project/measurements/station_{number:04}{'.' * 60}.csv" for number in range(4000)]
+    with theirs:
+        theirs.send(json.dumps({"kind": "assigned"}).encode())
+        process.assign({"read": read}, 10)
+        told = unpack(theirs.recv(1 << 20))
+    process.end()
+
+    assert told == {"op": "assign", "read": read}

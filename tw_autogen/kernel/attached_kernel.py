@@ -237,10 +237,8 @@ class AttachedKernel(LiveKernel):
 
     def _end(self) -> None:
         """Leave the kernel; the request to remove what is ours waits there for a cell of the user's, we don't."""
-        if self._live is not None:
-            number = self._live.tell("leave")
-            if self._live.process.alive():
-                self._await_reply(number, _LEAVE_SECONDS)
+        if self._live is not None and self._live.process.alive():
+            self._await_reply(self._live.tell("leave"), _LEAVE_SECONDS)
         super()._end()
 
     def _before_cell(self, live: KernelClient) -> list[Log]:

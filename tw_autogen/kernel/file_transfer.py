@@ -14,7 +14,7 @@ from typing import Any
 from tw_autogen.kernel.exchange_folder import make_hidden
 from tw_autogen.kernel.guest.bounds import check_fields, shown
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
-from tw_autogen.kernel.guest.remote_files import MOST_FILES, PIECE, Mirror
+from tw_autogen.kernel.guest.remote_files import MOST_FILES, NOT_COPIED, PIECE, Mirror
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.safe_folder import SafeFolder
 
@@ -102,8 +102,9 @@ class FileTransfer:
                 left += _words([_not_moved(rest, str(answer.get("error") or "no answer"))])
                 break
             left += _words(failed)[: max(_MOST_LEFT - len(left), 0)]
-            for name in names:
-                self._mirror.note(name)
+            note = self._mirror.note_sent if op == "take" else self._mirror.note
+            for name in set(names) - {str(one).partition(NOT_COPIED)[0] for one in failed}:
+                note(name)
             del rest[: len(names)]
         return [Log("warning", "files", one) for one in left]
 
@@ -137,7 +138,7 @@ class FileTransfer:
             file.seek(place)
             data = file.read(size)
         if len(data) < size:
-            self._mirror.note(name)
+            self._mirror.note_sent(name)
         return base64.b64encode(data).decode()
 
     def _write(self, name: str, place: int, data: bytes, *, last: bool) -> None:

@@ -54,7 +54,7 @@ class HostFunctions:
         Args:
             name: The name in the kernel.
             function: Called in this process.
-            seconds: How long one call may take; None: as the settings say.
+            seconds: How long one call may take; None: no limit.
         """
         self._functions[name] = function
         self._seconds[name] = float("inf") if seconds is None else seconds
@@ -147,7 +147,11 @@ def failure(number: Any, error: BaseException) -> str:
         number: The request's number.
         error: What was raised.
     """
-    return json.dumps({"id": number, "error": f"{type(error).__name__}: {error}"[:_MOST_ERROR_CHARS]})
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - foreign classes may fail at this
+        text = type(error).__name__
+    return json.dumps({"id": number, "error": text[:_MOST_ERROR_CHARS]})
 
 
 _OVER = "the cell that made this call was stopped or is over"

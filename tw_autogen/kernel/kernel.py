@@ -236,7 +236,7 @@ class Kernel(Protocol):
         Args:
             name: The name in the kernel.
             function: Called in this process.
-            seconds: How long one call may take; None: as the settings say.
+            seconds: How long one call may take; None: no limit.
         """
         ...
 

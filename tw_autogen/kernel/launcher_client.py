@@ -18,6 +18,7 @@ from typing import Any
 from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.kernel_process import wait_readable
 from tw_autogen.kernel.launcher.package_loader import STUB
+from tw_autogen.kernel.launcher.packets import pack
 from tw_autogen.kernel.python_process import isolated
 
 _PACKET = 1 << 16
@@ -175,7 +176,7 @@ class SupervisedProcess:
 
     def _send(self, **message: Any) -> None:
         with contextlib.suppress(OSError):  # it has ended; `alive` tells
-            self._channel.send(json.dumps(message).encode())
+            self._channel.send(pack(message))
 
 
 def _sender(extra: list[Any]) -> int:
@@ -294,8 +295,8 @@ class ForkServer:
         try:
             with theirs:
                 # On a line of its own, which the server hands on unread: it forks other kernels as well.
-                head = json.dumps({key: value for key, value in request.items() if key != "environment"})
-                packet = f"{head}\n{json.dumps(request['environment'])}".encode()
+                head = pack({key: value for key, value in request.items() if key != "environment"})
+                packet = head + b"\n" + json.dumps(request["environment"]).encode()
                 socket.send_fds(self._control, [packet], [theirs.fileno(), log, *sockets])
         except BaseException:
             ours.close()
@@ -337,7 +338,7 @@ def launch_one(
     try:
         with theirs:
             process = _launch(python, environment, "one", theirs, [level, *map(str, sockets)], log, sockets)
-        ours.send(json.dumps(request).encode())
+        ours.send(pack(request))
     except BaseException:
         ours.close()
         raise

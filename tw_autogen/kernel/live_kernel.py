@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -60,7 +61,7 @@ class LiveKernel(Closing):
                 self.folder = named_folder(folder, writable=self._settings.write, distrusted=())
         self._owns_folder = folder is None
         self._pinned = PinnedPaths(self.folder, self._settings)
-        writable = [Path(one).expanduser().resolve() for one in self._settings.write]
+        writable = [Path(os.path.realpath(os.path.expanduser(one))) for one in self._settings.write]
         KERNEL_FOLDERS.update((self.folder, *writable))
         note_code_folders([*writable, *([] if folder is None else [self.folder])])
         check_open_files(self.folder)

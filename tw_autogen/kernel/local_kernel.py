@@ -19,7 +19,7 @@ from tw_autogen.kernel.kernel_folders import Kept, KernelFolders
 from tw_autogen.kernel.kernel_process import StartProcess
 from tw_autogen.kernel.kernel_start import start_by
 from tw_autogen.kernel.launcher.known_paths import resolve
-from tw_autogen.kernel.launcher.readable_files import readable_pieces
+from tw_autogen.kernel.launcher.readable_files import LISTED, readable_pieces
 from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.package_installer import Installer
@@ -321,6 +321,7 @@ class LocalKernel(LiveKernel):
         granted = () if alone else readable_pieces(str(beside), package=True, session=str(self.folder))
         more = [one for one in (*granted, str(path)) if one not in self._read and str(beside) not in granted]
         more = [str(beside)] if str(beside) in granted and str(beside) not in self._read else more
+        self._pinned.add([one for one in more if one.removesuffix(LISTED) != str(beside)], optional=True)
         more = [one for one in more if self._pinned.real((one,)) == (one,)]
         if more:
             self._read = (*self._read, *more)

@@ -290,11 +290,11 @@ def check_granted(
     for key, paths in (("read", settings.read), ("write", settings.write)):
         held_off = key == "write" and settings.sandbox != OFF
         for one in paths:
-            if not Path(one).expanduser().exists():
-                raise ConfigError(f"kernel.{key}: {one} does not exist; make it, mend the path, or leave it out")
             try:
+                if not Path(one).expanduser().exists():
+                    raise ConfigError(f"{one} does not exist; make it, mend the path, or leave it out")
                 real = pinned.checked(one) if pinned is not None else resolved_grant(one, settings)
-            except ConfigError as error:
+            except (ConfigError, OSError, RuntimeError) as error:  # closed to this user, a circle of links, `~unknown`
                 raise ConfigError(f"kernel.{key}: {error}") from error
             names = mounted_names(str(real)) if settings.sandbox != OFF else []
             if settings.sandbox != OFF and (why := _trusted_place_reason(real, names)):

@@ -39,6 +39,8 @@ class PinnedPaths:
         self._first: dict[str, str] = {}
         self._real: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}
+        self._optional: set[str] = set()
+        self._left_out: set[str] = set()
         self._refused: dict[str, str] = {}
         self._kept: KeptFolder | None = None
         _make_missing(str(folder))
@@ -49,8 +51,12 @@ class PinnedPaths:
             self.close()
             raise ConfigError(f"{folder}: it was exchanged while a kernel was made for it, so none works there")
 
-    def add(self, paths: Iterable[str]) -> None:
+    def add(self, paths: Iterable[str], *, optional: bool = False) -> None:
         """Take down what is at paths now; one that is known, or leads to nothing, is passed over.
+
+        Args:
+            paths: As the settings have them.
+            optional: A folder of these that is removed, or made anew, is left out from then on.
 
         Raises:
             ConfigError: where there was nothing, there is a link now.
@@ -63,16 +69,21 @@ class PinnedPaths:
                         f"{given} leads over a link to {path} since the settings that grant it were read, so code is "
                         "not granted it; look at who writes there, and start again"
                     )
-                found = _identity(path)
+                try:
+                    found = _identity(path)
+                except OSError as error:
+                    raise ConfigError(f"{given}: {error.strerror or error}") from error
                 if found is not None:
                     self._real[given] = f"{path}{LISTED}" if given.endswith(LISTED) else path
+                    if optional and path not in self._known:
+                        self._optional.add(path)
                     self._known.setdefault(path, found)
 
     def _walked(self, given: str) -> str:
-        """Return where a path leads, each link read once; note it if code could have made one."""
+        """Return where a path leads, each link read once; note why it can't be granted."""
         try:
             return str(resolved_grant(given, self._settings))
-        except ConfigError as error:
+        except (ConfigError, OSError, RuntimeError) as error:
             self._refused.setdefault(given, str(error))
             return os.path.realpath(os.path.expanduser(given))
 
@@ -80,7 +91,8 @@ class PinnedPaths:
         """Return paths as they were resolved first; those that have led to nothing so far are left out."""
         named = tuple(map(str, paths))
         self.add(named)
-        return tuple(self._real[one] for one in named if one in self._real)
+        found = [self._real[one] for one in named if one in self._real]
+        return tuple(one for one in found if one.removesuffix(LISTED) not in self._left_out)
 
     def checked(self, given: str) -> Path:
         """Return where a path led first.
@@ -123,9 +135,14 @@ class PinnedPaths:
         Raises:
             KernelStartError: names the first that does not.
         """
+        self._left_out.clear()
         for path, known in self._known.items():
             try:
-                same = _identity(path) in (known, None)
+                found = _identity(path)
+                same = found in (known, None)
+                if path in self._optional and _FILE not in (known, found) and found != known:
+                    self._left_out.add(path)
+                    continue
             except OSError:
                 same = False
             if not same:

@@ -101,3 +101,8 @@ class KernelSettings:
     rollback_seconds: float = 0.3
     checkpoint_seconds: float = 0.0
     checkpoint_mb: int = 512
+
+    def __post_init__(self) -> None:
+        """Make the path of the interpreter whole: it is started in another folder. A bare name stays one."""
+        if os.sep in self.python:
+            object.__setattr__(self, "python", os.path.abspath(os.path.expanduser(self.python)))

@@ -453,7 +453,7 @@ def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Descriptio
     with contextlib.closing(sqlite3.connect(f"file:{_quoted(os.path.abspath(path))}?mode=ro", uri=True)) as database:
         ends = time.monotonic() + _TABLE_SECONDS
         listed = database.execute(
-            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
+            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' "
             "ORDER BY name"
         ).fetchall()
         database.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)

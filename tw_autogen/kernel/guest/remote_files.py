@@ -30,6 +30,9 @@ PIECE = 1 << 20
 MOST_FILES = 1000
 """How many files a folder may have that are kept the same on both sides."""
 
+NOT_COPIED = " was not copied: "
+"""Stands between the name of a file and the reason."""
+
 
 class HostFiles:
     """The files of the host's folder, as seen from a kernel that is elsewhere.
@@ -132,11 +135,17 @@ class Mirror:
         self._folder = folder
         self._most_bytes = most_bytes
         self._seen: dict[str, tuple[int, int]] = {}
+        self._looked: dict[str, tuple[int, int]] = {}
+        self._full = False
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
         """Return names and sizes of new and changed files, and in words which of them don't travel."""
         found, left = [], []
-        for name, state in self._walk().items():
+        self._looked = self._walk()
+        full, self._full = self._full, len(self._looked) >= MOST_FILES
+        if self._full and not full:
+            left.append(f"the folder holds {MOST_FILES} files or more: those further down by name stay where they are")
+        for name, state in self._looked.items():
             if self._seen.get(name) == state:
                 continue
             if state[1] > self._most_bytes:
@@ -150,6 +159,11 @@ class Mirror:
         """Take down that both sides have this file as it is now."""
         with contextlib.suppress(OSError):
             self._seen[name] = self._state(name)
+
+    def note_sent(self, name: str) -> None:
+        """Take down that both sides have this file as it was when `changed` looked at it."""
+        if name in self._looked:
+            self._seen[name] = self._looked[name]
 
     def _walk(self) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
@@ -203,20 +217,21 @@ class RemoteFolder:
 
     def take(self, names: Sequence[str]) -> list[str]:
         """Fetch files of the host's; say in words what could not be."""
-        return self._each(names, self._take)
+        return self._each(names, self._take, self._mirror.note)
 
     def give(self, names: Sequence[str]) -> list[str]:
         """Send files to the host; say in words what could not be."""
-        return self._each(names, self._give)
+        return self._each(names, self._give, self._mirror.note_sent)
 
-    def _each(self, names: Sequence[str], do: Callable[[str], None]) -> list[str]:
+    def _each(self, names: Sequence[str], do: Callable[[str], None], note: Callable[[str], None]) -> list[str]:
         failed = []
         for name in names:
             try:
                 do(name)
             except (OSError, RuntimeError) as error:  # the disk here, or what the host said
-                failed.append(f"{name} was not copied: {error}")
-            self._mirror.note(name)
+                failed.append(f"{name}{NOT_COPIED}{error}")
+            else:
+                note(name)
         return failed
 
     def _take(self, name: str) -> None:

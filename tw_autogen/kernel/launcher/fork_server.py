@@ -24,6 +24,7 @@ from .first import sitecustomize
 from .first.sitecustomize import PATH
 from .known_paths import FolderRefusedError, crosses, resolve
 from .package_loader import STUB, load, prepare
+from .packets import unpack
 from .readable_files import changed_at, editable_paths, environment_paths, font_folders
 from .sandbox import BUBBLEWRAP, NAMESPACES, Sandbox
 from .supervisor import supervise, tell, whole_path
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str]) -> None:
     elif how == "one":
         _serve_one(channel, [int(one) for one in rest])
     elif how == "first":
-        request = json.loads(channel.recv(_PACKET))
+        request = unpack(channel.recv(_PACKET))
         *sockets, wanted = map(int, rest)
         request["assignment"]["mounts"] = wanted_mounts(wanted)
         load()
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
-    request = _with_environment(json.loads(channel.recv(_PACKET)))
+    request = _with_environment(unpack(channel.recv(_PACKET)))
     load()
     down = _enter_processes(request["wall"]["level"])
     if down:
@@ -88,7 +89,7 @@ def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
 
 
 def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
-    request = json.loads(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
+    request = unpack(channel.recv(_PACKET, socket.MSG_PEEK))  # the supervisor reads it again
     os.environ[PATH] = os.environ.get("PYTHONPATH", "")  # for the supervisor, which no seccomp filter holds
     os.environ["PYTHONPATH"] = os.path.dirname(str(sitecustomize.__file__))
     first = [*_own_package_folders(), "first", str(channel.fileno()), BUBBLEWRAP, *map(str, sockets)]
@@ -148,7 +149,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
         head = bytes(buffer[: buffer.index(b"\n", 0, size)])
         buffer[:size] = bytes(size)  # code could read in its memory what this process had in its own
         _known_folders()  # again if they have changed; the next supervisors know the filter of such kernels
-        Sandbox(json.loads(head)["wall"]).prepare()
+        Sandbox(unpack(head)["wall"]).prepare()
         waiting = _stand_by(control, level, prepared=loaded)
     waiting.shutdown(socket.SHUT_WR)
     waiting.recv(1)  # until it has ended
@@ -201,7 +202,7 @@ def _stand_by(control: socket.socket, level: str, *, prepared: bool = False) -> 
                 os._exit(0)
         if not down:
             head, _, environment = packet.partition(b"\n")
-            request = {**json.loads(head), "environment": json.loads(environment)}
+            request = {**unpack(head), "environment": json.loads(environment)}
             supervise(channel, _with_environment(request), found[2:], log=found[1])
         tell(channel, kind="failed", why=down, wall=True)
     os._exit(0)

@@ -100,7 +100,7 @@ def build(
     size = f"{bounded}mode=1777"
     for name, data in (("tmp", size), ("dev", "size=64k,mode=755"), ("dev/shm", size)):
         os.mkdir(f"{stage}/{name}")
-        mount("tw", f"{stage}/{name}", "tmpfs", quiet | (0 if name == "dev" else MS_NODEV), data)
+        mount("tw", f"{stage}/{name}", "tmpfs", quiet, data)
     for name in DEVICES:
         _show(f"/dev/{name}", stage, writable=True, device=True)
     for name, target in LINKS.items():

@@ -3,8 +3,8 @@
 Behind a wall of namespaces, our own or bubblewrap's, it is the first process of the kernel's own process namespace, so
 that nothing outlives it. Elsewhere it adopts what the kernel's children leave behind.
 
-It speaks with the host over a socket, in packets of JSON: `assign`, `signal`, `end` come in; `kernel`, `assigned`,
-`failed`, `ended` go out. When the host's end closes, however the host ended, all is ended.
+It speaks with the host over a socket: `assign`, `signal`, `end` come in (`packets`); `kernel`, `assigned`, `failed`,
+`ended` go out as JSON. When the host's end closes, however the host ended, all is ended.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from . import resource_watch
 from .exit_status import describe_exit
 from .known_paths import FolderRefusedError
 from .package_loader import kernel_app
+from .packets import unpack
 from .resource_watch import Unseen
 from .sandbox import Sandbox, SandboxFailed
 from .socket_memory import Sockets
@@ -157,7 +158,7 @@ class _Supervisor:
 
     def _receive(self) -> dict[str, Any] | None:
         packet = self._channel.recv(_PACKET)
-        return json.loads(packet) if packet else None
+        return unpack(packet) if packet else None
 
     def _reap(self) -> None:
         """Bury what the kernel's children left behind; the kernel itself is waited for elsewhere."""
