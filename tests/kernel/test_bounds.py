@@ -396,6 +396,7 @@ def test_calls_side_by_side_share_the_memory_of_their_tables(codec, tmp_path, ga
     calls = HostCalls(served, codec, lambda: None)
     for number in range(6):
         calls.ask(request(number, op="submit", args=[a_table(tmp_path, 8)]))
+    assert calls.begun
     results = []
     pause = threading.Event()
     for _ in range(SECONDS * 100):

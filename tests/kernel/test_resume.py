@@ -20,8 +20,11 @@ import pytest
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.cell_journal import CellJournal
+from tw_autogen.kernel.execute_request import RawResult
 from tw_autogen.kernel.guest.checkpoint import FOLDER
+from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
+from tw_autogen.kernel.guest.output_capture import Clipped
 from tw_autogen.kernel.launcher.landlock import version
 from tw_autogen.kernel.recovery import resume
 from tw_autogen.trust_store import user_key
@@ -716,3 +719,75 @@ def test_any_number_of_names_in_journal_and_kernel_takes_linear_time_and_is_told
     assert len(said) == 501
     assert said[-1].message.endswith("more lines are left out")
     assert max(len(one.message) for one in resume(Kernel([]), [{"variables": ["x" * 1_000_000]}])) < 20_000
+
+
+class TableKernel(Kernel):
+    """Notes which tables are put and which cells run."""
+
+    def __init__(self):
+        super().__init__([])
+        self.codec = Codec(None)
+        self.did = []
+
+    def ask(self, op, **fields):
+        self.did += [fields["value"]] if op == "put" else []
+        return super().ask(op, **fields)
+
+    def run(self, code, **options):
+        self.did.append(code)
+        return RawResult(Clipped(9), Clipped(9), reply={"status": "ok"})
+
+
+def cell(code):
+    return {"code": code}
+
+
+@pytest.mark.parametrize(
+    ("entries", "values", "did"),
+    [
+        ([{"put": "t"}, cell("a")], {"t": 7}, [7, "a"]),
+        ([{"put": "t"}, cell("a"), {"put": "t"}, cell("b")], {"t": 7}, [7, 7, "b"]),
+        ([{"put": "t"}, cell("a"), {"put": "t", "value": 1}, cell("b")], {"t": 7}, [7, "a", 1, "b"]),
+        ([{"put": "t"}, cell("a")], {}, ["a"]),
+    ],
+    ids=["once", "anew", "value", "later kernel"],
+)
+def test_cells_are_run_again_with_the_table_that_they_saw_or_not_at_all(entries, values, did):
+    kernel = TableKernel()
+
+    resume(kernel, entries, values=values)
+
+    assert kernel.did == did
+
+
+def test_what_the_host_has_put_comes_back_as_it_was_put_last(tmp_path):
+    with LocalKernel(tmp_path, settings=ONCE) as kernel:
+        rates = [1]
+        kernel.put("rates", rates)
+        kernel.restart()
+        kernel.put("nested", [pd.DataFrame({"a": [1]})])
+        kernel.put("t", pd.DataFrame({"a": [1]}))
+        kernel.execute("x = 1", seconds=30)
+        await_copy(tmp_path, 4)
+        kernel.put("t", pd.DataFrame({"a": [2]}))
+        rates.append(print)
+        kernel.execute("import os\nos._exit(3)", seconds=30)
+        execution = kernel.execute("(rates, len(nested), int(t.a.sum()))", seconds=30)
+
+        assert execution.result == "([1], 1, 2)"
+        assert "warning" not in said(execution)
+
+
+def test_an_interrupt_while_variables_are_brought_back_loses_none(killed_host):
+    folder = killed_host("run('a = 1')")
+    answers = iter([KeyboardInterrupt, None])
+
+    def rerun(codes):
+        if answer := next(answers):
+            raise answer
+        return True
+
+    with LocalKernel(folder, resume=True, rerun=rerun) as kernel:
+        with pytest.raises(KeyboardInterrupt, match=r"^$"):
+            kernel.execute("1", seconds=30)
+        assert kernel.execute("a", seconds=30).result == "1"

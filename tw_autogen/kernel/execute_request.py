@@ -59,6 +59,7 @@ class RawResult:
         output_lost: The line on which output comes was cut before the end; it is connected again.
         answer_lost: The line on which the reply comes was cut, by a message that was too large; it is connected again.
         shown: What the cell displayed, by MIME type; of kernels without our hooks only.
+        called: Whether a call to the host was asked for, waited for or not.
         host_seconds: Time spent in host calls.
         seconds: Time in all.
     """
@@ -74,6 +75,7 @@ class RawResult:
     output_lost: bool = False
     answer_lost: bool = False
     shown: list[dict[str, Any]] = field(default_factory=list)
+    called: bool = False
     host_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -158,7 +160,7 @@ class ExecuteRequest:
         finally:
             self._abandon_calls()
             self.outcome.seconds = time.monotonic() - self._began
-            self.outcome.host_seconds = self._calls.spent_seconds
+            self.outcome.called, self.outcome.host_seconds = self._calls.begun, self._calls.spent_seconds
         return self.outcome
 
     def insist(self) -> None:

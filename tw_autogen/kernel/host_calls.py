@@ -288,6 +288,7 @@ class HostCalls:
         self._waiting: _Waiting | None = None
         self._unanswered: Any = None
         self._over = False
+        self.begun = False
         self.spent_seconds = 0.0
 
     @property
@@ -387,6 +388,7 @@ class HostCalls:
         if aside and (len(self._submitted) >= _MOST_SUBMITTED or job.number in self._submitted):
             raise ValueError("too many calls were submitted; submit less in one cell")
         self._served.work.accept(size)
+        self.begun = True
         if aside:
             self._submitted[job.number] = job
             self._queued.append(job)

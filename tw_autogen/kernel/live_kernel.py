@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+<<<<<<< HEAD
+=======
+import copy
+import keyword
+>>>>>>> mend-recovery
 import os
 import threading
 import time
@@ -23,7 +28,7 @@ from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variabl
 from tw_autogen.kernel.kernel_process import check_open_files
 from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
-from tw_autogen.kernel.recovery import Recovery
+from tw_autogen.kernel.recovery import Recovery, is_table
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.named_folders import named_folder
@@ -52,8 +57,8 @@ class LiveKernel(Closing):
         self._settings = settings or KernelSettings()
         if folder is None:
             self.folder = temporary_folder("tw-kernel-")
-            self._made = folder_identity(self.folder)
-            weakref.finalize(self, remove_same, self.folder, self._made)
+            self._made, self._made_by = folder_identity(self.folder), os.getpid()
+            weakref.finalize(self, remove_same, self.folder, self._made, self._made_by)
         else:
             if self._settings.sandbox == OFF:
                 self.folder = real_path(folder)
@@ -138,7 +143,7 @@ class LiveKernel(Closing):
         Raises:
             ValueError: the name is no Python name.
         """
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"{name!r} is not a Python name")
         with self._alone():
             self._served.add(name, function, seconds)
@@ -156,13 +161,13 @@ class LiveKernel(Closing):
             TypeError: the value is of a type that doesn't cross.
             ValueError: the name is no Python name.
         """
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"{name!r} is not a Python name")
         with self._alone():
             live = self._resumed(self._ready())
             packed = self._put(live, name, value)
-            self._values[name] = value
-            self._recovery.note_put(name, packed, is_table=is_table(value))
+            self._values[name] = copy.deepcopy(value)  # what the host does to its own concerns no later process
+            self._recovery.note_put(name, packed)
 
     def get(self, name: str) -> Any:
         """Fetch a variable's value; see `Kernel.get`."""
@@ -189,9 +194,10 @@ class LiveKernel(Closing):
         Args:
             files: Path and name of each.
             seconds: How long one file may take.
-            all_seconds: How long all of them may take.
+            all_seconds: How long all of them may take; most of `load_seconds` at the most.
         """
-        return self._look("describe", files=list(files), seconds=seconds, all_seconds=all_seconds)
+        together = min(seconds * len(files) if all_seconds is None else all_seconds, self._look_seconds)
+        return self._look("describe", files=list(files), seconds=seconds, all_seconds=together)
 
     def list_files(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
         """List a folder in a process of the kernel; see `FileDescriber.list_files`.
@@ -202,7 +208,13 @@ class LiveKernel(Closing):
             most_lines: Of the list.
             seconds: How long it may take.
         """
-        return self._look("list", folder=folder, layouts=layouts, most_lines=most_lines, seconds=seconds)
+        within = min(seconds, self._look_seconds)
+        return self._look("list", folder=folder, layouts=layouts, most_lines=most_lines, seconds=within)
+
+    @property
+    def _look_seconds(self) -> float:
+        """How long looking at files may take, so that the kernel still answers within `load_seconds`."""
+        return 0.8 * self._settings.load_seconds
 
     def _look(self, op: str, **fields: Any) -> dict[str, Any]:
         with self._alone():
@@ -261,7 +273,7 @@ class LiveKernel(Closing):
                 self._end()
                 self._pinned.close()
         if self._owns_folder:
-            remove_same(self.folder, self._made)
+            remove_same(self.folder, self._made, self._made_by)
 
     # What kinds of kernels define.
 
@@ -399,9 +411,8 @@ class LiveKernel(Closing):
                 self._serve(live, name, doc)
             for plugin in self._plugins.values():
                 self._load(live, plugin)
-            for name, value in self._values.items():
-                self._put(live, name, value)
-            self._recovery.begin(live)
+            packed = {name: self._put(live, name, value) for name, value in self._values.items()}
+            self._recovery.begin(live, packed)
         except (KernelError, PluginLoadError) as error:
             self._end()
             if replay_failure is None or isinstance(error, replay_failure):
@@ -416,8 +427,12 @@ class LiveKernel(Closing):
         """Bring variables back that an earlier process had, if that is due; give the kernel, perhaps another one."""
         if not self._recovery.due:
             return live
-        with self._reachable():
-            return self._recovery.bring_back(live, self._take_variables, self._renew)
+        try:
+            with self._reachable():
+                return self._recovery.bring_back(live, self._take_variables, self._renew, self._values)
+        except BaseException:
+            self._end()  # it has a part of them: the next process begins anew
+            raise
 
     def _renew(self) -> KernelClient:
         """Return another kernel in place of one that ended over what it brought back; an interrupt ended only that."""
@@ -538,8 +553,3 @@ class LiveKernel(Closing):
     def _take_variables(self, report: dict[str, Any]) -> None:
         if isinstance(report.get("variables"), list):
             self._variables = tuple(Variable(*row) for row in rows(report, "variables", 3))
-
-
-def is_table(value: Any) -> bool:
-    """Return whether a value is a table of pandas: it crosses, but is no session variable."""
-    return type(value).__name__ in ("DataFrame", "Series")

@@ -190,13 +190,16 @@ def resolved_grant(path: str, settings: KernelSettings) -> Path:
     return granted_path(Path(path).expanduser(), writable=settings.write, distrusted=())
 
 
-def remove_same(folder: Path, known: tuple[int, int] | None) -> None:
+def remove_same(folder: Path, known: tuple[int, int] | None, owner: int) -> None:
     """Remove a folder with all in it, if it is still the one that was taken down and no link leads there.
 
     Args:
         folder: Absolute, without links.
         known: Device and number that it must have; None: nothing is removed.
+        owner: The process that made it; a fork of it removes nothing.
     """
+    if os.getpid() != owner:
+        return
     try:
         same = folder_identity(folder) == known is not None
     except OSError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tw_autogen.errors import KernelError
@@ -15,6 +17,7 @@ from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient
 from tw_autogen.kernel.execute_request import RawResult
 from tw_autogen.kernel.execution_results import COMES_BACK, LOST, error_text, rows, went_well
+from tw_autogen.kernel.guest.codec import TAG as MARK
 from tw_autogen.kernel.guest.output_capture import clip
 from tw_autogen.kernel.kernel import Log
 
@@ -42,7 +45,14 @@ Rerun = bool | Callable[[Sequence[str]], bool]
 """Whether cells are run again: always, never, or what a function decides that is given their code."""
 
 
-def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True, trust: bool = False) -> list[Log]:
+def resume(
+    live: KernelClient,
+    entries: Sequence[Entry],
+    *,
+    rerun: Rerun = True,
+    trust: bool = False,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Log]:
     """Bring back what can be had; say what could not.
 
     From the checkpoint, if there is one, and the later cells are run again; or all cells are run again, if together
@@ -54,22 +64,26 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True,
         rerun: Run cells again; False: the checkpoint only, and cells that it doesn't cover are lost. A function is
             asked where there are such cells.
         trust: Read also a checkpoint that no kernel of this user has written there.
+        values: What the host has put last, by name: the journal holds no tables.
 
     Raises:
         KernelError: the kernel ended over it.
     """
     said: list[Log] = []
     header = live.ask("checkpointed").get("ok")
-    start = 0
+    start, left = 0, []
     if isinstance(header, dict) and not (rerun is True and _quicker(entries, header)):
         answer = live.ask("read_checkpoint", trust=trust)
         if "ok" in answer:
             found = answer["ok"] if isinstance(answer["ok"], dict) else {}
             start = _position(found, entries)
-            said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in _pairs(found.get("left"))]
+            left = list(_pairs(found.get("left")))
+            said += [_warning(f"{name} is not in the checkpoint: {why}") for name, why in left]
         else:
             said.append(_warning(f"the checkpoint could not be read: {answer.get('error')}"))
-    codes = [str(one["code"]) for one in entries[start:] if "code" in one and not one.get("called")]
+    outdated = _outdated(entries, start, {name for name, _ in left})
+    later = [one for number, one in enumerate(entries[start:], start + 1) if number not in outdated]
+    codes = [str(one["code"]) for one in later if "code" in one and not one.get("called")]
     if callable(rerun):
         rerun = not codes or rerun(codes)
     count = 0
@@ -77,7 +91,12 @@ def resume(live: KernelClient, entries: Sequence[Entry], *, rerun: Rerun = True,
     for number, entry in enumerate(entries[start:], start + 1):
         if entry.get("failed"):
             continue
-        problem = _again(live, entry, until - time.monotonic()) if rerun else "it was not run again"
+        if "put" in entry:
+            problem = _put_again(live, entry, values)
+        elif number in outdated:
+            problem = "this cell saw a table that the host has put anew since; it was not run again"
+        else:
+            problem = _again(live, entry, until - time.monotonic()) if rerun else "it was not run again"
         if problem == _INTERRUPTED:
             until = 0.0
         count += "code" in entry and not problem
@@ -114,13 +133,51 @@ def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str
     return {"code": code, "seconds": round(seconds, 3), "called": called, "variables": list(variables)}
 
 
+def _outdated(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
+    """Return the lines from `start` on that are cells which may have seen another table than the last one of its name.
+
+    Args:
+        entries: The journal.
+        start: How many lines the checkpoint covers.
+        left: Names that are not in it.
+    """
+    last = {str(one["put"]): number for number, one in enumerate(entries) if "put" in one and "value" not in one}
+    other = {name for name in left if last.get(name, -1) >= start}
+    found = set()
+    for number, entry in enumerate(entries[start:], start):
+        if "code" in entry and other:
+            found.add(number + 1)
+        elif "put" in entry:
+            name = str(entry["put"])
+            (other.add if number < last.get(name, -1) else other.discard)(name)
+    return found
+
+
+def _put_again(live: KernelClient, entry: Entry, values: Mapping[str, Any]) -> str:
+    """Repeat a `put`; return why that failed, empty if it did not."""
+    name = str(entry["put"])
+    if "value" in entry:
+        answer = live.ask("put", name=name, value=entry["value"], session=True)
+    elif name in values:
+        answer = live.ask("put", name=name, value=live.codec.pack(values[name]), session=not is_table(values[name]))
+    else:
+        return f"the table {name!r} was put in by the host, and has to be put in again"
+    return str(answer.get("error") or "")
+
+
+def is_table(value: Any) -> bool:
+    """Return whether a value is a table of pandas: it crosses, but is no session variable."""
+    return type(value).__name__ in ("DataFrame", "Series")
+
+
+def _holds_table(packed: Any) -> bool:
+    """Return whether a value crossed with a file, which is gone by now."""
+    text = json.dumps(packed)
+    return any(f'"{MARK}": "{kind}"' in text for kind in ("DataFrame", "Series"))
+
+
 def _again(live: KernelClient, entry: Entry, left: float) -> str:
-    """Do what a line tells of, within the seconds that are left; return why that failed, empty if it did not."""
-    if "put" in entry:
-        if "value" not in entry:
-            return f"the table {entry['put']!r} was put in by the host, and has to be put in again"
-        answer = live.ask("put", name=entry["put"], value=entry["value"], session=True)
-        return str(answer.get("error") or "")
+    """Run a cell again, within the seconds that are left; return why that failed, empty if it did not."""
     code = entry.get("code")
     if not isinstance(code, str):
         return "it can't be read"
@@ -222,13 +279,21 @@ class Recovery:
         """Return what the end of a process means for the variables."""
         return COMES_BACK if self._journal else LOST
 
-    def begin(self, live: KernelClient) -> None:
-        """Look what there is for a process that has just been started."""
+    def begin(self, live: KernelClient, packed: Mapping[str, Any]) -> None:
+        """Look what there is for a process that has just been started.
+
+        Args:
+            live: Its kernel.
+            packed: The variables that the host has put in, as they crossed; a journal that is empty begins with them.
+        """
         if self._journal:
             told = self._journal.refusal
             self._due = bool(self._journal.open(live.uid))
             if self._journal.refusal and not told:
                 self._said.append(_warning(self._journal.refusal))
+            if not (self._due or self._journal.refusal):
+                for name, value in packed.items():
+                    self.note_put(name, value)
 
     def forget(self) -> None:
         """Remove all that was kept: the next process begins afresh."""
@@ -242,7 +307,11 @@ class Recovery:
         return said
 
     def bring_back(
-        self, live: KernelClient, told: Callable[[dict[str, Any]], None], renew: Callable[[], KernelClient]
+        self,
+        live: KernelClient,
+        told: Callable[[dict[str, Any]], None],
+        renew: Callable[[], KernelClient],
+        values: Mapping[str, Any],
     ) -> KernelClient:
         """Bring variables back that an earlier process had, if that is due.
 
@@ -250,6 +319,7 @@ class Recovery:
             live: A fresh kernel with plugins, served functions and put variables.
             told: Given the answer that names the variables that are there.
             renew: Ends the kernel, and gives another one like it.
+            values: What the host has put last, by name.
 
         Returns:
             The kernel; another one if this one ended over it.
@@ -257,12 +327,13 @@ class Recovery:
         if not self._due or self._journal is None:
             return live
         self._due = False
-        allowed, self._rerun = self._rerun, True
-        for rerun in (allowed, False):
+        for rerun in (self._rerun, False):
             try:
-                self._said += resume(live, self._journal.open(live.uid), rerun=rerun, trust=self._trust)
+                entries = self._journal.open(live.uid)
+                self._said += resume(live, entries, rerun=rerun, trust=self._trust, values=values)
                 told(live.ask("hello"))
                 self._checkpoint(live, urgent=False)
+                self._rerun = True
                 return live
             except KernelError as error:
                 self._said.append(Log("warning", TAG, f"bringing variables back ended the kernel: {error}"))
@@ -271,16 +342,15 @@ class Recovery:
         self._journal.set_aside()
         return live
 
-    def note_put(self, name: str, packed: Any, *, is_table: bool) -> None:
+    def note_put(self, name: str, packed: Any) -> None:
         """Take down a variable that the host has put in; a table would be too much.
 
         Args:
             name: The variable's name.
             packed: Its value as it crossed.
-            is_table: Whether it is a table.
         """
         if self._journal:
-            self._journal.append({"put": name, **({} if is_table else {"value": packed})})
+            self._journal.append({"put": name, **({} if _holds_table(packed) else {"value": packed})})
 
     def note_cell(self, live: KernelClient, code: str, outcome: RawResult, variables: Sequence[str]) -> None:
         """Take down a cell, and have a copy of the variables written if that is due.
@@ -294,7 +364,7 @@ class Recovery:
         if self._journal is None or outcome.died:
             return
         self._journal.start_over()
-        called = outcome.host_seconds > 0
+        called = outcome.called
         if went_well(outcome):
             self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=variables))
         elif not self._noted.issuperset(variables):  # never run again: a copy of the variables can cover it
