@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-<<<<<<< HEAD
-=======
 import copy
 import keyword
->>>>>>> mend-recovery
 import os
 import threading
 import time
