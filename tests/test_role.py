@@ -514,6 +514,10 @@ def test_what_is_no_role_says_what_it_lacks(tmp_path, role):
         open_session(ScriptedModel([]), roles=[role], folder=tmp_path)
 
 
+def test_files_of_a_check_may_lie_in_folders():
+    assert check_role("echo", files={"data/a.csv": b"a\n1\n"}) == list(ROLE_CHECKS)
+
+
 def test_check_role_takes_a_name_a_folder_and_a_class_without_close(folder):
     (folder / "role.yaml").write_text(YAML, encoding="utf-8")
     (folder / "reader.py").write_text(DUCK, encoding="utf-8")

@@ -66,6 +66,12 @@ def test_a_name_of_ours_beats_a_well_known_one_and_the_newer_name_the_old():
     assert Settings(ROOMS, environ=environ).read("model", ModelSettings).base_url == "http://ours"
 
 
+def test_a_section_without_lines_sets_nothing(tmp_path):
+    (tmp_path / "tw_autogen.yaml").write_text("session:\n  # max_posts: 9\n", encoding="utf-8")
+
+    assert Settings(ROOMS, project=tmp_path, environ={}).read("session", SessionSettings) == SessionSettings()
+
+
 def test_a_list_may_be_written_with_commas_in_the_environment():
     settings = Settings(ROOMS, environ={"TW_AUTOGEN_SESSION_ROLES": "planner, echo"})
 
@@ -173,6 +179,7 @@ def test_autogens_config_list_is_read_as_text_and_as_file(tmp_path, as_file):
         {"api_type": "qwen", "base_url": ""},
         {"azure_endpoint": "https://x"},
         {"api_type": "azure"},
+        {"api_type": "azure", "base_url": "https://x", "api_version": "2024-02-01"},
     ],
 )
 def test_a_key_of_a_config_list_goes_to_no_server_that_its_entry_does_not_mean(caplog, entry):
@@ -187,7 +194,7 @@ def test_a_key_of_a_config_list_goes_to_no_server_that_its_entry_does_not_mean(c
     assert "no entry names a server that is known here, so no key is taken from it" in caplog.text
     entries.append({"model": "m2", "api_key": "k2", "api_type": "openai"})
     assert read() == ModelSettings(api_key="k2", name="m2")
-    entries[0]["base_url"] = "http://one"
+    entries[0] = {"model": "m1", "api_key": "k1", "api_type": "azure", "base_url": "http://one"}
     assert read() == ModelSettings(api_key="k1", base_url="http://one", name="m1")
 
 

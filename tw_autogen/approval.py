@@ -226,8 +226,9 @@ def _unreadable(said: object) -> str:
 def read_decision(said: str, proposal: Proposal) -> Decision:
     r"""Read what a person typed: `y`, `n`, the changed thing itself, or in other words why not.
 
-    A changed cell stands between ``` lines; a changed plan does too, or begins with the number of a step. For a tool
-    call `a` approves it and all later calls of that tool; for `write`, all later requests of the session.
+    A changed cell is all between ``` lines, without words around them; a changed plan is too, or begins with the number
+    of a step. One of which nothing is left is refused. For a tool call `a` approves it and all later calls of that
+    tool; for `write`, all later requests of the session.
 
     Args:
         said: The text.
@@ -247,8 +248,8 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
     if proposal.kind in ("tool", "write"):
         always = words.lower() in _ALWAYS
         return Decision(always, reason="" if always else words, always=always)
-    if block := _BLOCK.search(words):
-        return Decision(True, block["text"])
+    if block := _BLOCK.fullmatch(words):
+        return Decision(True, block["text"]) if block["text"].strip() else Decision(False)
     if proposal.kind == "plan" and _STEP.match(words):
         return Decision(True, words)
     return Decision(False, reason=words)

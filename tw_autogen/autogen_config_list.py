@@ -28,8 +28,8 @@ def read_config_list(
 ) -> Iterator[tuple[str, Setting]]:
     """Read the first entry of AutoGen's `OAI_CONFIG_LIST` whose server is known: a key goes to no other one.
 
-    That is one with a `base_url`, or of OpenAI itself: an entry for another `api_type` is for a client that knows its
-    server.
+    That is one with a `base_url`, or of OpenAI itself: an entry for another `api_type`, or with an `api_version`
+    (Azure), is for a client that knows its server.
 
     Args:
         text: JSON, or the path of a file that holds it; `docker --env-file` keeps quotes, which are left out.
@@ -67,7 +67,8 @@ def read_config_list(
     if first is None:
         _warn_once(
             f"{origin}: no entry names a server that is known here, so no key is taken from it: an entry with an "
-            "`api_type` of its own, or with `azure_endpoint`, needs the `base_url` of an OpenAI-compatible server"
+            "`api_type` of its own, or with `azure_endpoint`, needs the `base_url` of an OpenAI-compatible server, "
+            "and no `api_version`"
         )
         return
     for theirs, ours in _MEANS.items():
@@ -76,6 +77,8 @@ def read_config_list(
 
 
 def _names_server(entry: Mapping[str, Any]) -> bool:
+    if entry.get("api_version"):  # of Azure alone, whose `base_url` is another protocol's
+        return False
     openai = str(entry.get("api_type") or "openai").lower().replace("_", "") == "openai"
     return bool(entry.get("base_url") or entry.get("api_base") or openai and not entry.get("azure_endpoint"))
 

@@ -585,7 +585,7 @@ def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iter
     for key, value in plain.items():
         if isinstance(value, Mapping) and depth > 0 and "." not in str(key):
             yield from _flat(value, f"{prefix}{key}.", depth=depth - 1)
-        else:
+        elif value is not None or "." in f"{prefix}{key}":  # else a section without lines
             yield f"{prefix}{key}", value
 
 

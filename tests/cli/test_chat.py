@@ -618,3 +618,61 @@ def test_open_hands_on_a_private_copy_and_follows_no_link(tmp_path, monkeypatch)
     assert (drawing.name, "<rect" in drawing.read_text(encoding="utf-8")) == ("good.svg", True)
     remove_folder(copy.parent)
     remove_folder(drawing.parent)
+
+
+@pytest.fixture
+def talk(tmp_path, monkeypatch):
+    """A chat without a terminal, in a folder of its own; its lines are in `talk.said`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    with replay_server([plans("Fine.", to="User")] * 3) as server:
+        talk = Chat(Options(base_url=server.base_url, sets=("model.name=a", "planner.model=p")))
+        talk.said = []
+        monkeypatch.setattr(talk, "_say", lambda words, path=None, **more: talk.said.append(f"{words}{path or ''}"))
+        talk._session = talk._open(talk._options)
+        yield talk
+        talk._session.close()
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_change_of_session_that_fails_leaves_the_one_before_open(talk, monkeypatch, error):
+    before = talk._session.id
+
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr("tw_autogen.cli.chat.fork_session", fail)
+    talk._command("/fork", "")
+
+    assert (talk._session.id, talk._session.closed) == (before, False)
+
+
+def test_an_error_of_the_system_while_a_question_runs_is_a_line(talk):
+    def fail():
+        raise OSError(28, "No space left on device")
+
+    talk._answer(fail, "why?", [])
+
+    assert talk.said[-1] == "[Errno 28] No space left on device"
+    assert not talk._session.closed
+
+
+def test_a_model_that_is_named_in_the_chat_beats_those_that_were_set_before(talk):
+    talk._command("/model", "b")
+    talk.said.clear()
+    talk._command("/model", "")
+
+    assert [line.split()[1] for line in talk.said] == ["b"]
+
+
+def test_paths_of_commands_may_begin_with_a_tilde_and_stand_in_quotes(talk, tmp_path, monkeypatch):
+    talk._ask("hello")
+    kept = []
+    monkeypatch.setattr(talk._session, "save_experience", lambda folder: kept.append(folder) or Path("x"))
+    for words in ("'my lessons'", "my lessons", ""):
+        talk._command("/learn", words)
+    talk._command("/export", "~/x.md")
+
+    assert kept == ["my lessons", "my lessons", None]
+    assert (tmp_path / "home" / "x.md").is_file()

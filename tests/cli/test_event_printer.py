@@ -583,6 +583,7 @@ def test_code_of_which_printing_failed_does_not_count_as_shown(monkeypatch):
         ("50%\r100%\nend\n", "100%\nend\n"),
         ("\x1b[12\x07x", "[12x"),
         ("a\tb\r\nc", "a    b\nc"),
+        ("50%\r100%\r", "100%"),
         ("\x9b31mx\x85y", "31mxy"),
     ],
 )

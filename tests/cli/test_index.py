@@ -11,17 +11,17 @@ def run(command, environ, folder, *args):
 
 
 def test_an_index_is_made_and_the_way_to_use_it_is_said(command, environ, tmp_path):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "tea.md").write_text("# Green tea\n\nSteep it at 70 degrees.\n")
-    (tmp_path / "docs" / "tea.py").write_text("tea = 1\n")
+    (tmp_path / "my docs").mkdir()
+    (tmp_path / "my docs" / "tea.md").write_text("# Green tea\n\nSteep it at 70 degrees.\n")
+    (tmp_path / "my docs" / "tea.py").write_text("tea = 1\n")
 
-    ran = run(command, environ, tmp_path, "docs")
+    ran = run(command, environ, tmp_path, "my docs")
 
-    file = tmp_path / "docs" / "tw-index.json"
+    file = tmp_path / "my docs" / "tw-index.json"
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == [
         f"1 passage of 1 file is in {file}",
-        f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={file}",
+        f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index='{file}'",
     ]
     assert list(DocumentIndex.read(file).files) == ["tea.md"]
 

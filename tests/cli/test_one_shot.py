@@ -269,6 +269,7 @@ def test_an_argument_that_reads_as_a_question_and_is_no_file_is_the_question(ask
         (b'{"a": 1, "b": 2}\r\n\n{"a": 3, "b": 4}\n', "stdin.jsonl"),
         (b'\xef\xbb\xbf[{"a": 1, "b": 2},\n {"a": 3, "b": 4}]\n', "stdin.json"),
         (b"[a],b\n1,2\n", "stdin.csv"),
+        (b"a,\0b\n1,2\n", "stdin.txt"),
     ],
 )
 def test_what_is_piped_in_beside_a_question_is_data(ask, data, name):

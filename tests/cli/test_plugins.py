@@ -192,9 +192,12 @@ def test_new_writes_a_plugin_that_passes_its_check_and_never_overwrites(run, tmp
         ("none.py:f", "there is no file none.py"),
         ("no_such_module:f", "no module 'no_such_module' is installed; write path/to/file.py:f for a file"),
         ("json:no_such", "AttributeError"),
+        ("leaves.py:f", "SystemExit: 0"),
     ],
 )
-def test_new_says_what_it_cannot_import(run, origin, words):
+def test_new_says_what_it_cannot_import(run, tmp_path, origin, words):
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
+
     ran = run("plugins", "new", "--from", origin)
 
     assert ran.exit_code == 2

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import time
 
 import pytest
@@ -71,6 +72,23 @@ def test_an_export_replaces_a_file_only_by_force(session, workspace, tmp_path):
     assert "mine.md is there already; take another name, or say --force" in refused.stderr
     assert (forced.exit_code, forced.stdout) == (0, "mine.md\n")
     assert "How many rows?" in mine.read_text(encoding="utf-8")
+
+
+def test_a_session_that_is_named_twice_is_removed_once(session, workspace):
+    session("session-aa11", days=1)
+
+    ran = run("rm", "aa11", "session-aa11")
+
+    assert (ran.exit_code, ran.stdout.count("removed")) == (0, 1), ran.output
+
+
+def test_lists_are_written_whatever_the_encoding_of_the_locale(command, environ, session, workspace, tmp_path):
+    session("session-aa11", days=1, question="\u58f2\u4e0a")
+    environ = {**environ, "PYTHONIOENCODING": "iso-8859-1"}
+
+    ran = subprocess.run([*command, "sessions", "list"], env=environ, cwd=tmp_path, capture_output=True, check=True)
+
+    assert "\u58f2\u4e0a" in ran.stdout.decode()
 
 
 def test_old_sessions_are_removed_and_nothing_else(session, workspace, tmp_path):

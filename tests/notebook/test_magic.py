@@ -10,6 +10,7 @@ from tw_autogen.notebook.magic import _read, as_calls
         ("how many rows?", "", ("how many rows?", [], [], "")),
         ("--file a.csv --var df  what's the --mean?", "", ("what's the --mean?", ["a.csv"], ["df"], "")),
         ("--file a.csv", "What is\n the mean?\n", ("What is\n the mean?", ["a.csv"], [], "")),
+        ("--file \"my sales.csv\" --file 'a.csv' why?", "", ("why?", ["my sales.csv", "a.csv"], [], "")),
         ("In short:", "why?", ("In short:\nwhy?", [], [], "")),
         ("--to-cell", "", ("", [], [], "--to-cell")),
     ],

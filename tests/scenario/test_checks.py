@@ -19,6 +19,7 @@ from tw_autogen.events import (
     TalkShortened,
 )
 from tw_autogen.scenario import read_scenario
+from tw_autogen.scenario.check_answer import numbers_in
 from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.expect import CHECKS, read_expectation
 
@@ -213,6 +214,19 @@ def test_a_question_is_seen_by_its_stop_word_and_its_words(tmp_path):
         "found none"
         in (read_expectation({"asked_back": None}, rounds=1).problems(told(tmp_path, "Which?", "Completed"))[0])
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("\u5408\u8a08\u306f42\u4ef6", [42]),
+        ("\u5171\u67091,234\u884c", [1234]),
+        ("_42_", [42]),
+        ("\u00e97, plot_7, v1.2.3", []),
+    ],
+)
+def test_numbers_are_found_where_no_blank_parts_words(text, found):
+    assert numbers_in(text) == found
 
 
 def test_a_check_without_arguments_may_stand_alone(evidence):

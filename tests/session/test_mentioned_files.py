@@ -70,7 +70,9 @@ def test_a_named_file_is_described_and_lies_where_code_runs(session, users, word
     assert (session.folder / name).stat().st_mode & 0o200  # the request may ask for a new one under this name
 
 
-@pytest.mark.parametrize("name", ["passwords.csv", ".hidden.csv", "package.json", "link.csv", "../outside.csv"])
+@pytest.mark.parametrize(
+    "name", ["passwords.csv", ".hidden.csv", "package.json", "link.csv", "../outside.csv", "~nobody_here/a.csv"]
+)
 def test_what_is_private_linked_or_outside_is_left_alone(session, name):
     session.ask(f"describe {name}")
 

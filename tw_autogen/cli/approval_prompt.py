@@ -117,7 +117,7 @@ class ApprovalPrompt:
             if not proposal.editable or said.lower() not in ("e", "edit"):
                 return read_decision(said, proposal)
             if (changed := self._edited(proposal)) is not None:
-                return Decision(True, changed)
+                return Decision(True, changed) if changed.strip() else Decision(False)
 
     def _edited(self, proposal: Proposal) -> str | None:
         """Open the code in the person's editor; return None if they changed nothing, or there is no editor."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import threading
 import time
@@ -125,7 +126,7 @@ class Chat:
         if self._asker.somebody and not self._options.attach:
             self._options = self._with_question(self._options)
         self._session = self._open(self._options)
-        self._options = replace(self._options, continues=False, resume=None)
+        self._options = replace(self._options, continues=False, resume=None, rerun=False)
         try:
             self._greet()
             import_soon(*_OF_FIRST_QUESTION)
@@ -153,8 +154,6 @@ class Chat:
 
     def _open(self, options: Options) -> Session:
         approve = self._asker.approve if self._asker.somebody else None
-        if not (options.continues or options.resume):
-            options = replace(options, rerun=False)
         session = open_session_for(options, [self._show, self._unresponsive], self._show.say, approve)
         copy_files_of_answers(session, self._options)
         return session
@@ -259,7 +258,7 @@ class Chat:
             pass  # the end of the round has said it
         except SessionClosedError as error:
             self._say(f"{error}: /reset", style="red")
-        except TwAutogenError as error:
+        except (TwAutogenError, OSError) as error:
             self._files = files
             self._say(str(error), style="red")
         finally:
@@ -376,9 +375,10 @@ class Chat:
         self._say("an example, which you may mend: ", path)
 
     def _learn(self, rest: str) -> None:
+        folder = " ".join(_split(rest))
         self._say("the model is asked for a lesson; Ctrl-C stops it")
         try:
-            self._say("a lesson, which you may mend: ", self._session.save_experience(rest or None))
+            self._say("a lesson, which you may mend: ", self._session.save_experience(folder or None))
         except KeyboardInterrupt:
             self._say("stopped; no lesson was written")
 
@@ -395,7 +395,8 @@ class Chat:
         if len(names) != 1:
             self._say("name the file: /export analysis.ipynb (or .py, .md, .html)", style="red")
             return
-        self._say("written: ", export_session(self._session.journal.parent, Path(names[0]), replace=_FORCE in words))
+        file = Path(os.path.expanduser(names[0]))
+        self._say("written: ", export_session(self._session.journal.parent, file, replace=_FORCE in words))
 
     def _resume(self, rest: str) -> None:
         workspace = self._session.journal.parent.parent
@@ -436,7 +437,8 @@ class Chat:
             for name in dict.fromkeys(map(str, models)):
                 self._say(f"model: {name}")
             return
-        self._change(lambda: self._session.journal.parent, model=rest)
+        sets = (f"{key}={rest}" for key in ("model.name", "planner.model", "code_interpreter.model"))
+        self._change(lambda: self._session.journal.parent, sets=(*self._options.sets, *sets))
 
     def _change(self, folder_of: Callable[[], Path], **options: Any) -> None:
         """Close the session and go on with another one; with the same one again, as it was, if that fails.
@@ -449,10 +451,9 @@ class Chat:
         own, changed = self._session.journal.parent, replace(self._options, **options)
         try:
             self._session = self._open(replace(changed, resume=str(folder_of())))
-        except TwAutogenError as error:
-            self._say(str(error), style="red")
+        except BaseException:  # a full disk, or Ctrl-C
             self._session = self._open(replace(self._options, resume=str(own)))
-            return
+            raise
         self._options = changed
         self._asker.forget()
         self._greet()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,4 +44,4 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     passages, files = len(index.passages), len(index.files)
     made = f"{passages} passage{'s' * (passages != 1)} of {files} file{'s' * (files != 1)}"
     click.echo(f"{made} {'is' if passages == 1 else 'are'} in {file}")
-    click.echo(f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={file}")
+    click.echo(f"Use it: tw-autogen --roles document_retriever --set role.document_retriever.index={shlex.quote(file)}")

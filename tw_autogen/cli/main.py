@@ -13,7 +13,7 @@ import click
 from tw_autogen.cli.exit_codes import Exit, exit_of_error
 from tw_autogen.cli.options import ASK_OPTIONS
 from tw_autogen.cli.signals import Terminated, terminating_signals_raise
-from tw_autogen.cli.standard_streams import escape_what_libraries_say, open_closed_streams, words_of_os_error
+from tw_autogen.cli.standard_streams import escape_what_libraries_say, prepare_streams, words_of_os_error
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.lazy_module import LazyModule, without_collector
@@ -48,7 +48,7 @@ class ErrorReportingGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error that the user can fix is one block without a traceback, Ctrl-C ends with 130."""
         try:
-            open_closed_streams()
+            prepare_streams()
             escape_what_libraries_say()
             _refuse_file_names(ctx.meta.get(_TYPED, []))
             with terminating_signals_raise():

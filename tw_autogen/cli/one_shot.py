@@ -48,7 +48,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
     Returns:
         With what to end the program.
     """
-    screen = stdout_console(color=not options.no_color)  # also makes standard output take any character
+    screen = stdout_console(color=not options.no_color)
     console = stderr_console(color=not options.no_color)
     show = EventPrinter(console, answer=False)
     once, asker = _Once(show.tally), ApprovalPrompt(console, show)

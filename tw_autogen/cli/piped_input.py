@@ -82,6 +82,8 @@ def _brings_data(stream: BinaryIO) -> bool:
 def _suffix(data: bytes) -> str:
     if suffix := _json_suffix(data.removeprefix(codecs.BOM_UTF8).strip()):
         return suffix
+    if b"\0" in data:
+        return ".txt"
     lines = data[:100_000].decode("utf-8", errors="replace").splitlines()[:_SAMPLE_LINES]
     lines = [line for line in lines if line.strip()]
     for delimiter, suffix in _DELIMITERS.items():

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
     for one in found:
         _print_listed(console, one)
     if any(one.origin == "folder" for one in found):
-        path = f"./{folder}" if is_name(str(folder)) else folder
+        path = shlex.quote(f"./{folder}" if is_name(str(folder)) else str(folder))
         words = f"so a run takes those of {folder} only if told to: --plugins {path}, or -C ."
         words = f"This folder is no project, {words}"
         console.print(Text(words), soft_wrap=True)
@@ -149,9 +150,11 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
     for file in files:
         console.print(Text.assemble("wrote ", link(file)), soft_wrap=True)
     console.print(clean(spec.stub()), soft_wrap=True)
-    line = Text.assemble(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check ", link(files[0]))
+    named = link(files[0])
+    named.plain = shlex.quote(named.plain)
+    line = Text.assemble(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check ", named)
     console.print(line, soft_wrap=True)
-    console.print(Text.assemble("It is used with: tw-autogen --plugins ", link(files[0])), soft_wrap=True)
+    console.print(Text.assemble("It is used with: tw-autogen --plugins ", named), soft_wrap=True)
 
 
 def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
@@ -265,5 +268,5 @@ def _function(origin: str) -> Any:
         return getattr(importlib.import_module(place), name)
     except ConfigError:
         raise
-    except Exception as error:  # somebody's own module: whatever its import raises
+    except (Exception, SystemExit) as error:  # somebody's own module: whatever its import raises
         raise ConfigError(f"--from {origin}: {type(error).__name__}: {error}") from error

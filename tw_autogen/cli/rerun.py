@@ -146,14 +146,14 @@ def _chosen(
         ConfigError: a file is missing, or a name is unknown.
     """
     of_files = {str(one.value): one for one in parameters if one.is_file}
+    by_name = {**{Path(name).name: one for name, one in reversed(of_files.items())}, **of_files}
     others = {one.option: one for one in parameters if not one.is_file}
     given: dict[str, Path | str | int | float] = {}
     for text in files:
-        old, equals, new = text.partition("=")
-        if not equals:
-            old, new = next(iter(of_files), ""), text
-        known = of_files.get(old) or next((one for name, one in of_files.items() if Path(name).name == old), None)
-        if known is None:
+        old = max((name for name in by_name if text.startswith(f"{name}=")), key=len, default="")
+        new = text[len(old) + 1 :] if old else text
+        known = by_name.get(old or next(iter(of_files), ""))
+        if known is None or not old and "=" in text and find_file(text).path is None:
             raise ConfigError(f"--file {text}: the session read no such file; it read {_listed(of_files)}")
         found = find_file(new)
         if found.path is None:

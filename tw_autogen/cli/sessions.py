@@ -130,7 +130,7 @@ def fork_command(session_id: str, trust: bool, **place: Any) -> None:
 @click.argument("session_ids", metavar="ID...", nargs=-1, required=True)
 def rm_command(session_ids: tuple[str, ...], **place: Any) -> None:
     """Remove sessions with all their files."""
-    for folder in [session_folder(one, _workspace(**place)) for one in session_ids]:
+    for folder in dict.fromkeys(session_folder(one, _workspace(**place)) for one in session_ids):
         remove_session(folder)
         click.echo(f"removed {folder}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import warnings
@@ -57,11 +58,11 @@ def _warning(
     return visible(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
 
 
-def open_closed_streams() -> None:
-    """Open the null device in place of standard streams that the caller has closed (`<&-`, `2>&-`).
+def prepare_streams() -> None:
+    """Open the null device in place of streams that the caller has closed (`<&-`), and make output take any character.
 
     Otherwise the next file that is opened would become standard input, output or error of this program and of all that
-    it starts.
+    it starts. A pipe gets UTF-8, whatever the locale says; a terminal shows `?` for what its encoding lacks.
 
     Raises:
         ConfigError: standard output is closed, so that no answer could be delivered; asked before anything is paid for.
@@ -81,5 +82,7 @@ def open_closed_streams() -> None:
 
 def _stream(stream: TextIO | None, number: int, mode: Literal["r", "w"]) -> TextIO:
     if stream is not None:
+        if mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=stream.encoding if stream.isatty() else "utf-8", errors="replace")
         return stream
     return os.fdopen(number, mode, encoding="utf-8", errors="replace", closefd=False)

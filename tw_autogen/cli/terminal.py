@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import sys
@@ -58,10 +57,10 @@ def marks(console: Console) -> Marks:
 
 
 def console(stream: TextIO, *, color: bool = True) -> Console:
-    """Make a console that never fails on a character its stream can't show.
+    """Make a console of a standard stream (see `tw_autogen.cli.standard_streams.prepare_streams`).
 
     Args:
-        stream: `sys.stdout` or `sys.stderr`; into a pipe it is written as UTF-8, whatever the locale says.
+        stream: `sys.stdout` or `sys.stderr`.
         color: False for plain text without any style; `NO_COLOR` in the environment says the same.
 
     Returns:
@@ -71,8 +70,6 @@ def console(stream: TextIO, *, color: bool = True) -> Console:
     tty = stream.isatty()
     plain = not color or bool(os.environ.get("NO_COLOR"))
     columns = os.environ.get("COLUMNS", "")
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding=stream.encoding if tty else "utf-8", errors="replace")
     return Console(
         file=stream,
         color_system=None if plain else "auto",
@@ -131,8 +128,8 @@ def clean(text: str) -> str:
         >>> clean("a\x07b\x1b[31mc")
         'abc'
     """
-    lines = _ESCAPE.sub("", text.replace("\r\n", "\n").replace("\t", "    ")).split("\n")
-    return _CONTROL.sub("", "\n".join(line[line.rfind("\r") + 1 :] for line in lines))
+    lines = _ESCAPE.sub("", text.replace("\t", "    ")).split("\n")
+    return _CONTROL.sub("", "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines))
 
 
 def markdown(text: str) -> rich_markdown.Markdown | Text:

@@ -78,7 +78,7 @@ class Target:
                 )
             known = os.environ.get("JUPYTER_TOKEN", "") if token is None else token
             return cls(url=url.rstrip("/"), kernel_id=kernel_id, token=known)
-        path = Path(text).expanduser()
+        path = Path(os.path.expanduser(text))
         if not path.is_file():
             raise ConfigError(
                 f"attach: there is no connection file {path}; `%connect_info` in the notebook shows its name, and "

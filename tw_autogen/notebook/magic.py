@@ -18,6 +18,8 @@ from tw_autogen.session import Answer, Session, SessionSettings, open_session, r
 _MAGIC = "tw"
 _VARIABLE = "tw_session"
 _QUESTION = re.compile(r"(?P<before>[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?)%tw[ \t](?P<rest>.*\?)")
+_VALUE = re.compile(r"""(?:"([^"]+)"(?!\S)|'([^']+)'(?!\S)|(\S*))(.*)""", re.DOTALL)
+"""In quotes of one kind or of the other, or without; and what follows."""
 _USAGE = """usage: %tw [--file PATH]... [--var NAME]... QUESTION      or %%tw, with the question in the cell
        %tw --to-cell      puts the code of the last answer that has some into the next cell
        %tw --close        ends the session with its variables"""
@@ -146,6 +148,7 @@ class Magic:
         inner = Path(options.workspace) / "session"
         if not options.user_folder and not LocalKernel.unreadable_reason(here, kernel, folder=inner):
             keywords["session.user_folder"] = str(here)
+        self.close()  # one that the notebook has no variable for any more
         self._own = open_session(settings=read_logged(keywords), approve=approve_in_notebook)
         self._shell.user_ns[_VARIABLE] = self._own
         return self._own
@@ -185,7 +188,8 @@ def _read(line: str, cell: str) -> _Line:
         rest = rest.strip()
         if option in ("--to-cell", "--close"):
             return _Line("", does=option)
-        value, _, rest = rest.partition(" ")
+        *spellings, rest = _VALUE.findall(rest)[0]
+        value = "".join(spellings)
         if option not in ("--file", "--var") or not value:
             raise ConfigError(f"%tw: unknown option, or one without a value: {option}\n{_USAGE}")
         (files if option == "--file" else variables).append(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -103,7 +104,7 @@ def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
     files: list[Path] = []
     named: dict[str, Listed] = {}
     for one in wanted:
-        path = Path(one).expanduser()
+        path = Path(os.path.expanduser(one))
         if not is_name(one) and path.exists():
             files += plugin_files(path) if path.is_dir() else [path]
             continue

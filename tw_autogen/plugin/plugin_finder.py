@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Signature
@@ -164,7 +165,7 @@ def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterato
             f"no plugin is called {one!r}{nearest(one, known)}\n"
             "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
         )
-    elif (path := Path(one).expanduser()).is_dir():
+    elif (path := Path(os.path.expanduser(one))).is_dir():
         yield from _enabled(path)
     else:
         yield from read_file(path)

@@ -104,7 +104,7 @@ class DocumentIndex:
         Raises:
             ConfigError: there is no such folder, it is reached over a link, or there is no such file in it.
         """
-        named = Path(folder).expanduser()
+        named = Path(os.path.expanduser(folder))
         if not named.is_dir():
             raise ConfigError(f"{folder}: there is no such folder")
         files: dict[str, str] = {}

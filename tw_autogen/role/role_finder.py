@@ -76,7 +76,7 @@ def find_role(
     own = own or {}
     if isinstance(wanted, str) and (name := _own_name(wanted, own)):
         return read_role(own[name])
-    folder = Path(wanted).expanduser()
+    folder = Path(os.path.expanduser(wanted))
     if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
     names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))

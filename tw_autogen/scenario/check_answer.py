@@ -17,7 +17,8 @@ _DATE_OR_TIME = re.compile(r"\b\d{4}-\d{2}(-\d{2})?([T ]\d{1,2}:\d{2}(:\d{2}(\.\
 _SEPARATORS = ",_'\u00a0\u202f\u2009"
 _MINUS = "\u2212"
 _NUMBER = re.compile(
-    rf"(?<![\w.])([-{_MINUS}+]?)(\d{{1,3}}(?:[{_SEPARATORS}]\d{{3}})+(?!\d)|\d+)(\.\d+)?([eE][-+]?\d+)?(?!\.?\d)"
+    r"(?<![\d.])(?<![^\W_\u2e80-\U0010ffff])(?<![^\W_]_)"  # scripts without blanks between words begin at U+2E80
+    rf"([-{_MINUS}+]?)(\d{{1,3}}(?:[{_SEPARATORS}]\d{{3}})+(?!\d)|\d+)(\.\d+)?([eE][-+]?\d+)?(?!\.?\d)"
 )
 
 

@@ -147,7 +147,7 @@ class NamedFiles:
 
     def _relative(self, name: str) -> str | None:
         """Return a name relative to the user's folder; None if it lies outside, or is one that is left alone."""
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         if path.is_absolute():
             if self._users is None or not path.is_relative_to(self._users):
                 return None

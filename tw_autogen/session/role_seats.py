@@ -89,7 +89,7 @@ class Seat:
 def absolute_role(wanted: RoleWanted) -> RoleWanted:
     """Return a role that is named by the path of its folder with that path absolute, and any other as it is."""
     by_path = wanted if isinstance(wanted, Path) or isinstance(wanted, str) and {"/", os.sep} & set(wanted) else None
-    return wanted if by_path is None else Path(by_path).expanduser().absolute()
+    return wanted if by_path is None else Path(os.path.expanduser(by_path)).absolute()
 
 
 def checked_models(model: ModelWanted, *, names: bool = False) -> Mapping[str, ChatModel | str]:

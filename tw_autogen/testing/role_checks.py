@@ -91,10 +91,12 @@ class _Stage:
         self.events: list[Event] = []
 
     def __enter__(self) -> _Stage:
-        for name, content in self._trial.files.items():
-            (self.folder / name).write_bytes(content)
         with contextlib.ExitStack() as undo:
             undo.callback(remove_folder, self.folder)
+            for name, content in self._trial.files.items():
+                path = self.folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
             self.role = as_role(self._trial.make())
             undo.pop_all()
         return self
