@@ -209,7 +209,7 @@ BOUNDED = {
     r"(?<![\w@])@(?P<name>": "a request or an answer",
     r'"[^"\\]*(?:': "a model's reply",
     r"(?P<text>'[^']*'": "an annotation of a plugin",
-    r"(?<![\w.])([-−+]?)": "an answer in a scenario",
+    r"(?<![\d.])(?<![^\W_": "an answer in a scenario",
     r"[+-]?(\d{1,3}(": "a value in the first lines of a file",
     r"[\w*.#][\w*.#-]*(?:": "at most _MOST_SELECTOR_CHARS characters",
 }

@@ -218,6 +218,12 @@ def _walked(path: Path | str) -> tuple[str, list[str], set[str]]:
         raise ConfigError(f"{path}: {error.strerror}") from None
 
 
+def program_path() -> str:
+    """Return this process's PATH without parts that mean the current folder, or one in it; never empty."""
+    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(filter(os.path.isabs, parts)) or os.defpath
+
+
 def path_out_of(folder: Path, value: object) -> str:
     """Return where a value leads if it is a path out of a folder, links followed; empty if it is none.
 

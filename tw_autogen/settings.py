@@ -537,7 +537,7 @@ def _variable(key: str) -> str:
 
 def _lies_in(value: Any, folder: Path | None) -> bool:
     """Return whether a path, its links followed, lies in a folder."""
-    return bool(value) and folder is not None and Path(value).resolve().is_relative_to(folder.resolve())
+    return bool(value) and folder is not None and Path(os.path.realpath(value)).is_relative_to(os.path.realpath(folder))
 
 
 def _leads_out(value: Any, folder: Path | None) -> bool:

@@ -60,7 +60,8 @@ class Browser:
         self._seconds = seconds
         self._gate = gate
         self.broken = False
-        path = executable or next((found for name in _NAMES if (found := shutil.which(name))), "")
+        found = filter(None, map(shutil.which, _NAMES))  # a relative one lies in the current folder, which is anybody's
+        path = executable or next(filter(os.path.isabs, found), "")
         self._playwright: Any = None
         self._browser: Any = None
         self._page: Any = None

@@ -262,6 +262,8 @@ def test_a_named_folders_file_leads_a_role_to_nothing_outside_until_it_is_truste
 
     write(linked, {SETTINGS: {"role.manual_reader.folder": "own"}})
     assert "Own" in reading(tmp_path, project=tmp_path / "here")
+    (linked / "own" / "again").symlink_to("again")
+    assert "Own" in reading(tmp_path, project=tmp_path / "here")
     (linked / "own" / "tw-index.json").symlink_to(tmp_path / "private")
     with pytest.raises(ConfigError, match=r"role\.manual_reader\.folder .*lies outside of"):
         reading(tmp_path, project=tmp_path / "here")

@@ -193,6 +193,16 @@ def test_trust_of_a_project_elsewhere_is_none_of_the_current_folder(here, tmp_pa
     assert set((tmp_path / "ran").read_text().split()) == {"good"}
 
 
+@pytest.mark.parametrize("part", ["", ".", ":"])
+def test_a_word_is_no_program_of_the_folder_where_path_has_nothing_else(here, tmp_path, monkeypatch, part):
+    write(here, {"served": shell(tmp_path / "ran", "evil")})
+    monkeypatch.setenv("PATH", part)
+
+    start(tmp_path, mcp_servers={"m": {"command": "served"}})
+
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("part", ["", ".", "bin"])
 def test_a_word_is_no_program_of_the_folder_whatever_path_says(here, tmp_path, monkeypatch, part):
     for folder, words in ((here, "evil"), (here / "bin", "evil"), (tmp_path / "own", "good")):

@@ -525,10 +525,12 @@ def test_the_question_shows_where_links_in_code_lead(here, name):
     write(here, {SETTINGS: {}, "roles/crier/role.yaml": ROLE_YAML, "plugins/a.py": PLUGIN})
     (here / name).parent.mkdir(parents=True, exist_ok=True)
     (here / name).symlink_to(here.parent / "mine" / "more.py")
+    (here / "roles" / "crier" / "own").symlink_to("own")  # a circle, which leads nowhere
 
     shown = [want.does for want in review_folder().wants]
 
     assert f"{name} -> {here.parent / 'mine' / 'more.py'}, outside of the folder" in shown
+    assert not [does for does in shown if does.startswith("roles/crier/own ->")]
     assert trust_lines(trust(), "--trust") == ()
 
 

@@ -31,7 +31,7 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
     wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
-    real = (wanted / "session").resolve()
+    real = Path(os.path.realpath(wanted / "session"))
     refuse_link(settings, real)
     if not (why := _refused(real.parent)):
         return None, ""

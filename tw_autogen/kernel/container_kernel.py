@@ -26,6 +26,7 @@ from tw_autogen.kernel.launcher.seccomp import container_filter
 from tw_autogen.kernel.launcher.system_calls import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.named_folders import program_path
 from tw_autogen.safe_folder import SafeFolder
 
 _COMMAND_SECONDS = 20.0
@@ -210,12 +211,14 @@ class ContainerKernel(LiveKernel):
         return f"container of {self._image} by {Path(self._engine).name}, {process}, network {self._network}"
 
     def _open(self) -> KernelHandle:
-        if shutil.which(self._engine) is None:
+        found = shutil.which(self._engine, path=program_path())
+        if found is None:
             raise KernelStartError(
                 f"container engine {self._engine!r}: there is no such command; install docker or podman, or pass "
                 "engine=",
                 folder=self.folder,
             )
+        self._engine = found
         folders = KernelFolders(self.folder)
         mark = f".tw-{secrets.token_hex(8)}"
         with SafeFolder(self.folder) as folder:  # which stays the same one; the engine mounts what its path means then

@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.model import ChatModel
 from tw_autogen.named_folders import named_folder
+from tw_autogen.private_files import lies_in
 from tw_autogen.role.role import Role
 from tw_autogen.role.role_source import as_role, line_in, load_source
 from tw_autogen.setting_values import Setting, fit_setting
@@ -178,9 +179,9 @@ class RoleSpec:
             real = named_folder(path, distrusted=distrusted)
             of_folder = setting.file.parent.resolve() if setting.file and not setting.trusted else None
             held = [one for one in real.iterdir() if one.is_symlink()] if of_folder and real.is_dir() else []
-            if of_folder is not None and not all(one.resolve().is_relative_to(of_folder) for one in (real, *held)):
+            if of_folder and not all(lies_in(os.path.realpath(one), str(of_folder)) for one in (real, *held)):
                 raise ConfigError(f"{path} lies outside of {of_folder}; name it yourself, or {_TRUST_IT}")
-        except ConfigError as error:
+        except (ConfigError, OSError) as error:
             raise ConfigError(f"{self._key(key)} ({setting.origin}): {error}") from error
         here = distrusted is not None and Path(os.path.abspath(path)).is_relative_to(distrusted)
         if here or of_folder is not None or real.is_dir():  # a program keeps its name: it may go by that

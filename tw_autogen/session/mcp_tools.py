@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tw_autogen import plugin
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
-from tw_autogen.named_folders import named_file
+from tw_autogen.named_folders import named_file, program_path
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import make_private_folder
@@ -106,8 +106,7 @@ def _without_modules_of_here(server: McpServer) -> McpServer:
     Whatever the command is (`env`, `uv run`, `sh -c`): to other programs the variable means nothing. One that is known
     to run a script keeps its modules, since Python would not find what lies beside the script either.
     """
-    parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    safe = {"PATH": os.pathsep.join(filter(os.path.isabs, parts))}  # an empty part means the current folder
+    safe = {"PATH": program_path()}
     if not os.path.isabs(server.cwd) and not _runs_script(server.args):
         safe["PYTHONSAFEPATH"] = "1"
     return replace(server, env={**safe, **server.env})

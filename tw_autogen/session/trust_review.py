@@ -263,7 +263,7 @@ class Review:
     def _unshown_places(self) -> Iterator[tuple[str, str]]:
         """Yield where the examples, plugins and roles of a named folder lie, and links in those of one that isn't."""
         if self.settings.trust is Trust.none:  # what else it has of these is shown with the rest, if anything is
-            for folder in (self._plugin_folder, *self._roles.values()) if self._shows_code else ():
+            for folder in (self._plugin_folder, *self._roles.values(), *self._named_roles()) * self._shows_code:
                 yield from (("links", os.path.relpath(one, self.folder)) for one in links_below(folder))
             return
         for path in example_files(self.folder):
