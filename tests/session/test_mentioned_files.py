@@ -284,12 +284,15 @@ def written_log(folder):
     return shop
 
 
-def test_a_given_database_of_which_a_part_is_in_its_log_is_an_error_that_names_a_way(session, users):
+def test_a_given_database_of_which_a_part_is_in_its_log_is_an_error_that_names_a_way(session, users, tmp_path):
     with contextlib.closing(written_log(users)):
         with pytest.raises(
             ConfigError, match=r"shop\.db: what was written last is still in .*shop\.db-wal.*VACUUM INTO"
         ):
             session.ask("Sum of a?", files=[users / "shop.db"])
+        (tmp_path / "latest.db").symlink_to(users / "shop.db")
+        with pytest.raises(ConfigError, match=r"latest\.db: what was written last is still in"):
+            session.ask("Sum of a?", files=[tmp_path / "latest.db"])
         session.ask("I have renamed shop.db; what is 2 + 2?")
 
         assert list(session.folder.iterdir()) == []
