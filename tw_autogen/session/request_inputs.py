@@ -199,7 +199,7 @@ def place_inputs(
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             size = os.fstat(given.fileno()).st_size
-            if reason := unwritten_reason(given, path, partial(_beside, real, folder, distrusted)):
+            if reason := unwritten_reason(given, real, partial(_beside, real, folder, distrusted)):
                 raise ConfigError(reason)
         known = all(_name_below(path, one) is None for one in distrusted)
         here = _name_in(path, folder)
