@@ -10,7 +10,7 @@ from tw_autogen.cli.options import Options
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.errors import ConfigError
 from tw_autogen.private_files import cache_folder
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import held_folder, walk_links
 from tw_autogen.session import SessionSettings, refuse_link
 from tw_autogen.settings import Settings
 
@@ -31,7 +31,7 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
     wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
-    real = Path(os.path.realpath(wanted / "session"))
+    real = Path(walk_links(wanted / "session").target)
     refuse_link(settings, real)
     if not (why := _refused(real.parent)):
         return None, ""
