@@ -1,6 +1,7 @@
 """Sessions of a workspace have an age: they are listed, and old ones are removed, open ones and all else never."""
 
 import json
+import math
 import os
 import subprocess
 import time
@@ -204,12 +205,13 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
         with replay_server([plans("do"), codes("1"), plans("One.", to="User")]) as server:
             return CliRunner().invoke(main, ["--base-url", server.base_url, "-p", "q", *args], env=settings)
 
-    for_ever = ask("--set", "session.keep_days=0")
-    assert (for_ever.exit_code, old.exists()) == (0, True), for_ever.stderr
+    for days in ("0", "-1", "nan"):
+        for_ever = ask("--set", f"session.keep_days={days}")
+        assert (for_ever.exit_code, old.exists()) == (0, True), for_ever.stderr
     ran = ask()
 
     assert "removed 1 session older than 30 days (session.keep_days)\n" in ran.stderr
-    assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 3)
+    assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 5)
     assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
@@ -222,7 +224,7 @@ def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(sessio
 
     prune_sessions(workspace, 30.0, variables_days=7.0)
     assert [copy.exists() for copy in copies] == [True, True, True, False]
-    prune_sessions(workspace, 0.0, variables_days=7.0, variables_mb=1)
+    prune_sessions(workspace, math.inf, variables_days=7.0, variables_mb=1)
 
     assert [copy.exists() for copy in copies] == [True, False, False, False]
     assert all(folder.exists() for folder in folders)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -214,9 +215,7 @@ def _plugins_of(session: Session) -> set[str]:
 def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> None:
     """Remove the sessions of a workspace that are older than `session.keep_days`, and say so."""
     own = settings.read("session", SessionSettings)
-    days = own.keep_days
-    if not days and not own.variables_days:
-        return
+    days = own.keep_days if own.keep_days > 0 else math.inf
     removed, problems = prune_sessions(
         workspace, days, variables_days=own.variables_days, variables_mb=own.variables_mb
     )

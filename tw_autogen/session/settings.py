@@ -38,7 +38,7 @@ class SessionSettings:
         idle_seconds: After so long without a request the session closes itself; 0: never. Where it is not set, sessions
             of agents with groups and services close after an hour.
         keep_days: On the command line, sessions of the workspace in which nothing happened for so many days are removed
-            when one is opened; 0: they stay for ever.
+            when one is opened; 0 or less: they stay for ever.
         notebook_progress: In a notebook, show below the cell what a request does while it runs.
         profile_chars: How long the description of a request's files and data may be, with that of the user's folder.
         profile_folder: What a prompt says of the files in `user_folder`: `content`: names, sizes, and as far as

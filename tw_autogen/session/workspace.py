@@ -240,7 +240,7 @@ def prune_sessions(
 
     Args:
         workspace: Need not exist; see `past_sessions`.
-        days: Those stay in which something happened since so many days ago; 0 with `variables_days`: all.
+        days: Those stay in which something happened since so many days ago; infinite: all.
         dry_run: Remove nothing.
         variables_days: How long variables stay; 0: as long as the session.
         variables_mb: How large they may be together; 0: as large as they are.
@@ -260,7 +260,7 @@ def prune_sessions(
     kept_bytes = 0
     with opened:
         for one in _past_of(opened, sized=dry_run):
-            if one.is_open or one.days <= days or (days == 0 and variables_days):
+            if one.is_open or one.days <= days:
                 if not (one.is_open or dry_run):
                     kept_bytes += _variables_bytes(opened, one.id)
                     if (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
