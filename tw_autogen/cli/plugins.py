@@ -161,7 +161,7 @@ def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
     """Return the folder of a project's plugins, if there is one that counts."""
     if project is not None:
         return read_project(project, settings).plugin_folder
-    folder = (project or Path()) / settings.read("plugin", PluginSettings).folder
+    folder = Path(settings.read("plugin", PluginSettings).folder)
     return folder if folder.is_dir() else None
 
 

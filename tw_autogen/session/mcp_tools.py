@@ -77,7 +77,7 @@ def start_mcp_servers(
         return None
     said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
     if not from_folder and (distrusted is not None or not said):  # trust of a project says nothing of another folder
-        servers = tuple(_without_programs_of_here(_without_modules_of_here(one), undo) for one in servers)
+        servers = tuple(_without_programs_of_here(_with_safe_search_paths(one), undo) for one in servers)
     start = (naming_folder() or Path.cwd()) if folder is None else folder.resolve()
     servers = tuple(one.started_in(start) for one in servers)
     compare = None
@@ -100,7 +100,7 @@ def start_mcp_servers(
     return started
 
 
-def _without_modules_of_here(server: McpServer) -> McpServer:
+def _with_safe_search_paths(server: McpServer) -> McpServer:
     """Return a server that takes no program of the current folder by its name, and its Python no module, from 3.11 on.
 
     Whatever the command is (`env`, `uv run`, `sh -c`): to other programs the variable means nothing. One that is known
