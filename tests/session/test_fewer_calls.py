@@ -204,6 +204,19 @@ IMPLAUSIBLE = {
     "The mean is nan.": "nan",
     '{"mean": NaN}': "nan",
     "mean over 0 rows: 0.0": "no rows",
+    "MAE nan": "nan",
+    "R2 of the test inf": "nan",
+    " Year  Headcount Q4\n 2022           NaN\n 2023           NaN": "nan",
+    "city  a    b\nOslo  1  NaN\nRome  2  NaN": "nan",
+    "Gesamt: € nan": "nan",
+    "La moyenne est nan.": "nan",
+    "Kunde\nMüller GmbH    0.0\nÖlmühle Köln   0.0\nCafé Größe     0.0\nName: Betrag, dtype: float64": "0 in a",
+    "Empty DataFrame\nColumns: [a, b]\nIndex: []": "no rows",
+    "Series([], dtype: float64)": "no rows",
+    "[]": "no rows",
+    "Trefferquote: 140 %": "share",
+    "The conversion rate was 340.0 percent": "share",
+    "Correlation r = 1.7": "correlation",
     "0 rows were selected, the mean is 0.0": "no rows",
 }
 
@@ -230,6 +243,13 @@ def test_an_implausible_result_is_looked_at_before_it_goes_out(team, said, word)
         ("mean?", "The mean is 3. 0 rows were dropped, no rows had gaps."),
         ("show the head", "a    b\n0  1  NaN\n1  2  3.0"),
         ("who?", "It is Nan Zhang."),
+        ("sales?", "Oslo  3\nRome  NaN"),
+        ("table?", "       a    b\nOslo  1  0.0\nRome  2  NaN\nBern  3  0.0"),
+        ("gaps by column?", "missing values\na    0\nb    0\nc    0"),
+        ("which are above 3?", "None"),
+        ("correlation?", "The correlation is 0.93 (p = 0.01), of 12.5 million pairs."),
+        ("how do they differ?", "a  0\nb  0"),
+        ("inflation?", "The inflation rate was 120.5 percent."),
     ],
 )
 def test_plausible_results_go_out_at_once(team, request_, said):
