@@ -232,3 +232,31 @@ def test_a_folder_removed_by_somebody_else_is_there_again_after_a_restart(sessio
     kernel.restart()
     assert run(kernel, "open('found', 'w').write('x')", seconds=30).ok
     assert (folder / "found").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("absent.a\ndef f(y):\n    return plt.plot(y, kept)\nsns", "not defined: plt, sns."),
+        ("absent\nimport no_such_module, json\nlater = 1", "not installed: no_such_module."),
+        ("import no_such_module.part as part\npart.run(absent)", "not defined: absent."),
+        ("%time absent\nsns", "not defined: sns."),
+    ],
+)
+def test_a_missing_name_tells_what_else_the_cell_lacks(kernel, code, told):
+    assert kernel.execute(code, seconds=30).error.splitlines()[-1] == f"This cell lacks more; {told}"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "absent",
+        "from math import *\nabsent\nsin(sns)",
+        "try:\n    import no_such_module\nexcept ImportError:\n    pass\nabsent",
+        "class A:\n    one = 1\n    two = one\n    def me(self):\n        return __class__\nabsent",
+        "for i in range(2):\n    pass\n[j + i for j in absent]\nlambda k: k + i",
+        "1 / 0\nsns",
+    ],
+)
+def test_nothing_is_told_where_nothing_else_is_missing(kernel, code):
+    assert "lacks more" not in kernel.execute(code, seconds=30).error

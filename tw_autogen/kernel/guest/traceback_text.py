@@ -55,6 +55,10 @@ class Cells:
         while len(self._lines) > _MOST_CELLS:
             self._forget(self._lines.popitem(last=False)[0])
 
+    def text(self, number: int) -> str:
+        """Return a cell's code; empty if it is forgotten."""
+        return "\n".join(self._lines.get(number, ([], 0))[0])
+
     def find(self, file_name: str, line: int) -> tuple[int, int, str] | None:
         """Return cell number, line as written and its text; None if the file is no cell.
 
