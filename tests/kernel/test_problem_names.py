@@ -244,7 +244,14 @@ def test_a_folder_removed_by_somebody_else_is_there_again_after_a_restart(sessio
     ],
 )
 def test_a_missing_name_tells_what_else_the_cell_lacks(kernel, code, told):
-    assert kernel.execute(code, seconds=30).error.splitlines()[-1] == f"This cell lacks more; {told}"
+    last = kernel.execute(code, seconds=30).error.splitlines()[-1]
+    assert last.partition(" Installed are ")[0] == f"This cell lacks more; {told}"
+
+
+def test_where_a_library_is_missing_those_that_are_there_are_named(kernel):
+    last = kernel.execute("import no_such_module", seconds=30).error.splitlines()[-1]
+    assert last.startswith("Installed are numpy, pandas, ")
+    assert "no_such_module" not in last
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,15 @@ import symtable
 from collections.abc import Container, Iterator
 
 _MOST_NAMED = 8
+_USUAL = (
+    *("numpy", "pandas", "polars", "scipy", "sklearn", "statsmodels", "xgboost", "lightgbm", "torch"),
+    *("matplotlib", "seaborn", "plotly", "openpyxl"),
+)
 _IMPLIED = {"__file__", "__path__", "__class__", "__debug__", "__annotations__"}
 
 
 def also_missing(code: str, error: BaseException, known: Container[str]) -> str:
-    """Return one line; empty if nothing else is missing, or the error is none of a name or a module.
+    """Return one line, with the usual libraries that are there if one is not; empty if it has nothing to tell.
 
     Args:
         code: The cell's, as Python.
@@ -37,7 +41,9 @@ def also_missing(code: str, error: BaseException, known: Container[str]) -> str:
         for said, found in (("not defined", lacking), ("not installed", modules))
         if found
     ]
-    return f"This cell lacks more; {'; '.join(parts)}." if parts else ""
+    more = f"This cell lacks more; {'; '.join(parts)}." if parts else ""
+    there = [one for one in _USUAL if not _absent(one)] if isinstance(error, ModuleNotFoundError) or modules else []
+    return " ".join(filter(None, (more, f"Installed are {', '.join(there)}." if there else "")))
 
 
 def _unbound(code: str) -> Iterator[str]:
