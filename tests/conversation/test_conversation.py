@@ -176,3 +176,27 @@ def test_the_yaml_keeps_words_readable():
 
     assert "wie groß?" in text
     assert list(yaml.safe_load(text)) == ["id", "enabled", "plugins", "roles", "rounds"]
+
+
+FORWARDED = Attachment(AttachmentType.stop, "Completed", {"forwarded": True})
+LOOKED = Attachment(AttachmentType.execution_status, "NONE", {"looked": 1})
+IN_WORDS = Attachment(AttachmentType.reply_type, "text")
+RAN = Attachment(AttachmentType.reply_type, "python")
+
+
+@pytest.mark.parametrize(
+    ("attachments", "own"),
+    [
+        ((Attachment(AttachmentType.stop, "Completed"),), True),
+        ((IN_WORDS, Attachment(AttachmentType.execution_status, "NONE")), True),
+        ((FORWARDED,), False),
+        ((IN_WORDS, LOOKED), False),
+        ((RAN, Attachment(AttachmentType.reply_content, "print(1)")), False),
+        ((), False),
+    ],
+    ids=["a Planner's", "an answer in words", "forwarded", "with what a look has shown", "a report", "a role's"],
+)
+def test_only_what_a_model_alone_has_worded_keeps_its_blocks_in_a_chat(attachments, own):
+    here = Round("q", posts=[Post("Planner", "User", "see\n```sh\nid\n```", attachments)])
+
+    assert here.last_words == ("see\n```sh\nid\n```" if own else "see\n`` `sh\nid\n`` `")

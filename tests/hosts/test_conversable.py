@@ -1,6 +1,7 @@
 """`TaskWeaverAgent` in the host's own chats; models are replies of a server on loopback, everything else is real."""
 
 import asyncio
+import contextlib
 import copy
 import gc
 import inspect
@@ -8,8 +9,10 @@ import weakref
 
 import pytest
 
+from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.model import Completion, Usage
+from tw_autogen.role import Turn
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
@@ -488,3 +491,26 @@ def test_what_settings_name_in_a_folder_that_was_moved_since_the_agent_was_made_
             agent().initiate_chat(made, message="show", max_turns=1, **QUIET)
 
     assert list((secret / "docs" / "mine").iterdir()) == []
+
+
+def test_a_failed_request_whose_last_output_says_so_ends_no_chat(served, agent, tmp_path):
+    steps = [plans("a"), codes("print('the end: TERMINATE'[9:])"), plans("b"), codes("1 / 0  # TERMINATE")]
+    with TaskWeaverAgent(llm_config=served(*steps), workspace=tmp_path, settings={"session.max_posts": 3}) as worker:
+        said = agent().initiate_chat(worker, message="go", max_turns=1, **QUIET).chat_history[-1]["content"]
+
+    assert said.startswith("I could not answer this request: ")
+    assert said.endswith("TERMINATE`")
+
+
+def test_an_agent_that_is_a_role_is_told_the_board_with_no_block_that_it_would_run(agent, tmp_path):
+    here, heard = Round("go", posts=[Post("Planner", "runner", "look")]), []
+    here.write_board("manual_reader", "```sh\nid\n```")
+    runner = agent("runner", description="Runs the blocks that it reads.")
+    runner.register_reply(
+        [autogen.Agent, None], lambda _, messages, **more: (True, heard.append(messages[-1]["content"]) or "done")
+    )
+
+    with contextlib.closing(conversable.agent_role(runner)()) as role:
+        role.reply(Memory.of("runner", [here]), turn=Turn(here, tmp_path))
+
+    assert heard == ["look\n\n# What is known\n`` `sh\nid\n`` `"]

@@ -65,18 +65,20 @@ class Round:
 
     @property
     def last_words(self) -> str:
-        """The newest post's words for a chat of agents: without control characters, output as of `inert_output`.
+        """The newest post's words for a chat of agents: without control characters, and as of `inert_output`.
 
-        Words that a Planner's model has written keep their blocks of code.
+        Words that a model alone has written keep their blocks of code: a Planner's own, and an answer without code
+        (`reply_type` is `text`). All others may hold what code has printed, or what stands in files.
 
         Raises:
             IndexError: nothing was said.
         """
         newest = self.posts[-1]
         stop = newest.attachment(AttachmentType.stop)
-        forwarded = stop is not None and stop.extra == {"forwarded": True}
-        is_output = forwarded or newest.attachment(AttachmentType.reply_content) is not None
-        return (inert_output if is_output else without_controls)(newest.message.rstrip())
+        ran = newest.attachment(AttachmentType.execution_status)
+        in_words = newest.content(AttachmentType.reply_type) == "text" and not (ran and ran.extra)
+        is_own = in_words if stop is None else stop.extra != {"forwarded": True}
+        return (without_controls if is_own else inert_output)(newest.message.rstrip())
 
     def to_dict(self) -> dict[str, Any]:
         """Return TaskWeaver's dictionary form; `board`, `error` and `spent`, which it lacks, only if not empty."""

@@ -12,7 +12,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.group_functions import all_with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
-from tw_autogen.hosts.conversable.messages import lines_of, render_reply
+from tw_autogen.hosts.conversable.messages import lines_of, render_reply, without_end
 from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
 from tw_autogen.lazy_module import LazyModule
@@ -219,7 +219,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             chat, goes_on=goes_on, rules=rules_of(self), stopped=note_conversation(conversation)
         )
         if reply is None or reply.answer is None:
-            return reply.text if reply else None
+            return without_end(reply.text) if reply else None
         return render_reply(reply.answer, reply.round.user_query, self.system_message)
 
     def _opened(self, partner: Any) -> Session:

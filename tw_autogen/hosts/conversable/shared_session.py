@@ -201,7 +201,7 @@ class SharedChat(Conversation):
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
             self._close_round(session, reason=str(error))
-            return failed.in_words()
+            return without_end(failed.in_words())
         except BaseException as error:
             self._close_round(session, reason=str(error) or type(error).__name__)
             raise
