@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tw_autogen.cli import main
+from tw_autogen.cli import main, search_path
 from tw_autogen.cli.search_path import leave_out_current_folder
 from tw_autogen.cli.user_path import UserPath
 
@@ -54,6 +54,19 @@ def test_an_environment_in_the_current_folder_is_no_reason_to_import_from_there(
     leave_out_current_folder(str(tmp_path / below / "tw_autogen" / "cli" / "__init__.py"))
 
     assert (str(tmp_path) in sys.path) is stays
+    assert os.environ["PYTHONPATH"] == os.pathsep.join([*([str(tmp_path)] if stays else []), str(tmp_path / "lib")])
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(":/bin", "/bin"), ("/bin:.", "/bin"), ("bin:/bin::../x", "/bin"), (".", None)]
+)
+def test_no_program_comes_from_the_current_folder_whatever_the_path_says(monkeypatch, said, kept):
+    monkeypatch.setenv("PATH", said)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+    leave_out_current_folder(search_path.__file__)
+
+    assert os.environ.get("PATH") == kept
 
 
 @pytest.mark.parametrize("name", ["--mcp-config=m.csv", "--trust", "--set=kernel.sandbox=off", "-C."])

@@ -1,4 +1,7 @@
-"""`leave_out_current_folder`: no module comes from wherever the program is started, whatever PYTHONPATH says."""
+"""`leave_out_current_folder`: no module and no program comes from wherever this one is started.
+
+Whatever PYTHONPATH and PATH say.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ import sys
 def leave_out_current_folder(package: str) -> None:
     """Take out of `sys.path` what a part of PYTHONPATH that is no whole path put there, and say so.
 
+    Processes that are started from here don't get such parts either, nor those of PATH: a pager, a viewer or an editor
+    would come from there.
+
     `PYTHONPATH=$PYTHONPATH:/my/lib` has an empty part where the variable was not set before, which Python takes for the
     current folder: anybody's, where one works in what somebody else made. So is `src`.
 
@@ -16,9 +22,15 @@ def leave_out_current_folder(package: str) -> None:
         package: The file of the package `cli`; where that was found is not taken out.
     """
     said = os.environ.get("PYTHONPATH", "")
+    own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package))))
     relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []
     places = {os.path.realpath(one or os.curdir) for one in relative}
-    places.discard(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package)))))
+    for name, more in (("PATH", []), ("PYTHONPATH", [own] if own in places else [])):
+        if whole := [*more, *filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))]:
+            os.environ[name] = os.pathsep.join(whole)
+        else:
+            os.environ.pop(name, None)  # empty, it would mean the current folder
+    places.discard(own)
     if not places:
         return
     sys.path[:] = [one for one in sys.path if os.path.realpath(one) not in places]
