@@ -12,7 +12,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from tw_autogen.cli import main
+from tw_autogen.cli import main, session_opening
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.terminal import console
 from tw_autogen.cli.trust_prompt import ask_for_trust
@@ -92,6 +92,22 @@ def test_a_question_in_a_folder_that_is_not_trusted_runs_nothing_of_it_and_says_
     assert "becomes part of prompts: planner.instructions\n" in ran.stderr
     assert "Be brief." in server.requests[0]["messages"][0]["content"]
     assert list(here[1].iterdir()) == []
+
+
+def test_text_that_comes_into_a_settings_file_between_two_reads_of_it_is_shown(run, here, monkeypatch):
+    found = session_opening.fallback_workspace
+
+    def change(settings):
+        (here[0] / "tw_autogen.yaml").write_text("planner: {instructions: Be brief and blunt.}")
+        return found(settings)
+
+    (here[0] / "tw_autogen.yaml").write_text("session: {max_posts: 9}")
+    monkeypatch.setattr(session_opening, "fallback_workspace", change)
+    with replay_server([plans("It is 42.", to="User")]) as server:
+        ran = run("--base-url", server.base_url, "-p", "What is 6*7?")
+
+    assert "brief and blunt" in server.requests[0]["messages"][0]["content"]
+    assert "becomes part of prompts: planner.instructions\n" in ran.stderr
 
 
 def test_doctor_runs_nothing_of_it(run, here):

@@ -13,7 +13,7 @@ import click
 
 from tw_autogen.approval import Approve
 from tw_autogen.cli.options import Options
-from tw_autogen.cli.trust_prompt import read_settings_and_warn
+from tw_autogen.cli.trust_prompt import HOW
 from tw_autogen.cli.workspace_choice import fallback_workspace, workspace_of
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.errors import TwAutogenError
@@ -37,6 +37,7 @@ from tw_autogen.session import (
     read_project,
     read_settings,
     session_folder,
+    trust_lines,
 )
 from tw_autogen.settings import Settings
 
@@ -58,7 +59,7 @@ def open_session_for(
         SandboxError: no sandbox can stand around the code here.
         ModelError: the server that should say which model it has does not answer.
     """
-    settings = read_settings_and_warn(options, say)
+    settings = read_settings(options.keywords, project=options.project, trust=options.trust)
     workspace, elsewhere = (options.workspace, "") if options.workspace else fallback_workspace(settings)
     said = ""
     if options.attach:
@@ -73,6 +74,8 @@ def open_session_for(
             if settings.origin("session.profile_folder") == Settings.DEFAULT:
                 keywords = {**keywords, "session.profile_folder": "content"}
             settings = read_settings(keywords, project=options.project, trust=options.trust)
+    for line in trust_lines(settings, HOW):  # of what is used: the file may have changed since it was read first
+        say(line)
     resume = _session_to_resume(options, settings, workspace)
     project = project_of(options, settings)
     set_roles = settings.read("session", SessionSettings).roles
