@@ -262,6 +262,17 @@ def test_the_chats_cache_reaches_inner_calls(served, agent, tmp_path):  # C20
     assert len(served.requests) == 1
 
 
+def test_no_cache_of_the_current_folder_is_opened(served, agent, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    config = {**served(plans("Hello.", to="User"), plans("Hello again.", to="User")), "cache_seed": 42}
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path / "workspace") as worker:
+        for said in ("Hello.", "Hello again."):
+            assert agent().initiate_chat(worker, message="hello", max_turns=1, **QUIET).summary == said
+
+    assert not (tmp_path / ".cache").exists()
+    assert "cache_seed, which counts for no role" in caplog.text
+
+
 # What is said.
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from tw_autogen.errors import ConfigError
 
+_log = logging.getLogger(__name__)
 _STREAMING = frozenset({"stream", "stream_options", "parallel_tool_calls"})
 """Settings without effect on an answer's words; calls of roles go without them."""
+_CACHE = "cache_seed"
+"""Names a database of pickles in the current folder, whoever made that, or whose code writes there."""
 
 _REFUSED = frozenset({"tools", "functions", "function_call", "tool_choice", "response_format", "stop", "n"})
 """Settings of an agent's own talk, which would break what its roles say, or be without effect."""
@@ -45,10 +49,15 @@ def config_of_roles(llm_config: Any) -> dict[str, Any]:
     """Return an `llm_config` as the client of our roles takes it."""
     entries = _entries(llm_config)
     left_out = _STREAMING | _REFUSED
+    if any(one.get(_CACHE) is not None for one in entries):
+        _log.warning(
+            "llm_config has cache_seed, which counts for no role: it would be unpickled from the current folder. "
+            "Give a chat a cache of your own: `with Cache.disk(seed, folder) as cache`, initiate_chat(..., cache=cache)"
+        )
     kept, *listed = (
-        {key: value for key, value in one.items() if key not in left_out and value is not None} for one in entries
+        {key: value for key, value in one.items() if key not in left_out and key != _CACHE and value is not None}
+        for one in entries
     )
     if listed:
         kept["config_list"] = listed
-    kept.setdefault("cache_seed", None)  # the oldest lineage takes a missing one for "cache on disk"
-    return kept
+    return {**kept, _CACHE: None}  # the oldest lineage takes a missing one for "cache on disk"
