@@ -285,3 +285,36 @@ def test_a_value_that_is_almost_of_a_type_is_an_error(value, hint):
 def test_a_plain_value_is_checked_against_the_whole_type_not_a_part_of_it(value, hint):
     with pytest.raises(SettingsError, match="session.x: input should be"):
         fit_setting("session.x", Setting(value, "here"), hint)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("KERNEL_PYTHON", "./python"),
+        ("KERNEL_PYTHON", "bin/python"),
+        ("PLUGIN_MCP_SERVERS", "mcp.json"),
+        ("SESSION_ROLES", "planner, roles/evil"),
+        ("CODE_INTERPRETER_POLICY", "policy.yaml"),
+    ],
+)
+def test_the_environment_takes_nothing_that_runs_from_the_current_folder(variable, value):
+    name = f"TW_AUTOGEN_{variable}"
+    with pytest.raises(
+        SettingsError, match=f"^{name}: .* means whatever lies in the current folder; write a whole path"
+    ):
+        read_settings(environ={name: value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("KERNEL_PYTHON", "python3"),
+        ("KERNEL_PYTHON", "/usr/bin/python3"),
+        ("PLUGIN_MCP_SERVERS", '{"a": {"command": "/bin/true"}}'),
+        ("SESSION_ROLES", "planner,echo"),
+        ("CODE_INTERPRETER_POLICY", "strict"),
+        ("SESSION_WORKSPACE", "sessions"),
+    ],
+)
+def test_the_environment_sets_words_and_whole_paths(variable, value):
+    read_settings(environ={f"TW_AUTOGEN_{variable}": value})

@@ -51,6 +51,7 @@ from tw_autogen.setting_values import (
     naming_folder,
     path_from,
     real_path_of,
+    whole_path,
 )
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
@@ -77,8 +78,6 @@ VARIABLE_SUFFIX = "_env"
 _ALSO_PATHS = ("kernel.python", "plugin.folder", "session.roles")
 _OF_CURRENT_FOLDER = ("session.workspace", "session.role_folder", "session.user_folder")
 """Paths that the user's file may mean for whatever folder is the current one."""
-
-
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MOST_PROMPT_CHARS = 4000
 """Of a text for prompts in a folder that nobody trusts."""
@@ -400,7 +399,7 @@ class Settings:
             for one in dataclasses.fields(cls):
                 for name in reversed((_variable(f"{room}.{one.name}"), *one.metadata.get("env", ()))):
                     if environ.get(name):
-                        yield f"{room}.{one.name}", Setting(environ[name], name)
+                        yield (key := f"{room}.{one.name}"), whole_path(key, Setting(environ[name], name))
 
     def _refuse_unknown(self, environ: Mapping[str, str]) -> None:
         """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
