@@ -110,6 +110,15 @@ def test_text_that_comes_into_a_settings_file_between_two_reads_of_it_is_shown(r
     assert "becomes part of prompts: planner.instructions\n" in ran.stderr
 
 
+def test_with_quiet_the_texts_that_count_are_named_all_the_same(run, here):
+    with replay_server([plans("It is 42.", to="User")]) as server:
+        ran = run("--base-url", server.base_url, "--quiet", "-p", "What is 6*7?")
+
+    check_line(ran.stderr)
+    assert "becomes part of prompts: planner.instructions\n" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 2
+
+
 def test_doctor_runs_nothing_of_it(run, here):
     ran = run("doctor")
 

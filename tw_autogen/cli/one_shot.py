@@ -57,7 +57,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         handlers.append(EventLines(sys.stdout, head={"schema_version": _SCHEMA_VERSION}))
     try:
         approve = asker.approve if asker.somebody else None
-        with open_session_for(options, handlers, _nothing if quiet else show.say, approve) as session:
+        say = _nothing if quiet else show.say
+        with open_session_for(options, handlers, say, approve, warn=show.say) as session:
             resumed, once.lost = lines_of_resumed(session)
             for line in [] if quiet else resumed:
                 show.say(line)

@@ -43,7 +43,12 @@ from tw_autogen.settings import Settings
 
 
 def open_session_for(
-    options: Options, handlers: Sequence[Handler], say: Callable[[str], None], approve: Approve | None
+    options: Options,
+    handlers: Sequence[Handler],
+    say: Callable[[str], None],
+    approve: Approve | None,
+    *,
+    warn: Callable[[str], None] | None = None,
 ) -> Session:
     """Open a session whose code may read the current folder, and call the plugins of the project there.
 
@@ -53,6 +58,7 @@ def open_session_for(
         say: Called with a line about what code may read, and lines about what the project brings: what of it runs
             here, outside the sandbox, before it does.
         approve: Asked for packages, cells and plans, as the settings say; None: nobody is there.
+        warn: Called with lines about what of an untrusted folder counts and what doesn't; None: `say` is.
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins.
@@ -75,7 +81,7 @@ def open_session_for(
                 keywords = {**keywords, "session.profile_folder": "content"}
             settings = read_settings(keywords, project=options.project, trust=options.trust)
     for line in trust_lines(settings, HOW):  # of what is used: the file may have changed since it was read first
-        say(line)
+        (warn or say)(line)
     resume = _session_to_resume(options, settings, workspace)
     project = project_of(options, settings)
     set_roles = settings.read("session", SessionSettings).roles
