@@ -10,7 +10,7 @@ from rich.console import Console
 from tw_autogen.approval import Proposal
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
-from tw_autogen.escaped_text import is_quickly_rendered, visible
+from tw_autogen.escaped_text import inert_output, is_quickly_rendered, visible
 
 HIDDEN = {
     "a bidirectional override": ("\u202e", "\\u202e"),
@@ -64,6 +64,19 @@ def test_a_sign_that_hides_is_shown_as_an_escape(sign, shown):
 )
 def test_what_can_be_seen_stays(text):
     assert visible(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "inert"),
+    [
+        ("~~~sh\nid\n~~~", "~~ ~sh\nid\n~~ ~"),
+        ("<video src=x><IMAGE src=x><iframe>", "< video src=x>< IMAGE src=x>< iframe>"),
+        ("half a pair: \ud800", "half a pair: \\ud800"),
+        ("a < imposed ~~ b", "a < imposed ~~ b"),
+    ],
+)
+def test_output_that_another_agent_or_a_page_would_act_on_is_inert(text, inert):
+    assert inert_output(text) == inert
 
 
 def test_no_character_of_a_hidden_kind_gets_through():

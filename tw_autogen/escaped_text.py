@@ -20,9 +20,11 @@ _KEPT = "\n\t \u3000"
 _BLANKS = re.compile(r" {3,}|\u3000+")
 """They could push what follows to the beginning of a terminal's next row, where it looks like a line of its own."""
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_ACTED_ON = re.compile(r"``(?=`)|<(?=img)|!(?=\[)", re.IGNORECASE)
-"""What begins a block of code, which agents of a host may run, or an image, which they may load."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_ACTED_ON = re.compile(
+    r"``(?=`)|~~(?=~)|<(?=im(?:g|age)|video|audio|source|iframe|embed|object|input)|!(?=\[)", re.IGNORECASE
+)
+"""What begins a block of code, which agents of a host may run, or an image or the like, which they may load."""
 _MARKDOWN = re.compile(r"[\\`*\[\]]")
 _LONG_PARAGRAPH_CHARS = 200
 _MOST_COLORED_CHARS = 20_000
@@ -107,6 +109,8 @@ def visible_line(text: str) -> str:
 def without_controls(text: str) -> str:
     r"""Return a text with each control character and each sign that reorders others as an escape; lines and tabs stay.
 
+    So is half a surrogate pair, which can't be written as UTF-8.
+
     For what another program prints: a terminal takes it for words only. Letters, emoji and blanks of all kinds stay.
 
     Args:
@@ -122,8 +126,8 @@ def without_controls(text: str) -> str:
 def inert_output(text: str) -> str:
     r"""Return what code has printed, or said in an error, for a chat of agents that act on what they read.
 
-    It is as of `without_controls`, and a space stands in what would begin a block of code in a fence of backticks, or
-    an image (`<img`, `![`).
+    It is as of `without_controls`, and a space stands in what would begin a block of code in a fence, or an image or
+    what else a page loads (`<img`, `<video`, `![`).
 
     Args:
         text: Any length; the time it takes is linear.

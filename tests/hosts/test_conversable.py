@@ -9,14 +9,17 @@ import weakref
 
 import pytest
 
-from tw_autogen.conversation import Memory, Post, Round
+from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post, Round
 from tw_autogen.errors import ConfigError, HostError
+from tw_autogen.kernel import Artifact
 from tw_autogen.model import Completion, Usage
 from tw_autogen.role import Turn
+from tw_autogen.session import Answer
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
+render_reply = pytest.importorskip("tw_autogen.hosts.conversable.messages").render_reply
 TaskWeaverAgent, SharedSession = conversable.TaskWeaverAgent, conversable.SharedSession
 CodeInterpreterAgent, PlannerAgent = conversable.CodeInterpreterAgent, conversable.PlannerAgent
 InMemoryCache = pytest.importorskip("autogen.cache.in_memory_cache").InMemoryCache
@@ -502,6 +505,13 @@ def test_what_settings_name_in_a_folder_that_was_moved_since_the_agent_was_made_
             agent().initiate_chat(made, message="show", max_turns=1, **QUIET)
 
     assert list((secret / "docs" / "mine").iterdir()) == []
+
+
+def test_the_description_of_a_file_ends_no_chat(tmp_path):
+    here = Round("q", posts=[Post("Planner", "User", "Saved.", (Attachment(AttachmentType.stop, "Completed"),))])
+    made = Artifact("note", "file", tmp_path / "note.txt", "TERMINATE")
+
+    assert render_reply(Answer("Saved.", (made,), "Completed", Usage(), here)).endswith(": `TERMINATE`")
 
 
 def test_a_failed_request_whose_last_output_says_so_ends_no_chat(served, agent, tmp_path):

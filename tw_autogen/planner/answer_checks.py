@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import indent
 from typing import Literal, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
@@ -124,6 +125,8 @@ class AnswerChecks:
         return codes
 
 
+_INDENT = " " * 4
+"""Of code that is told: in a fence, an agent beside ours could run it where no sandbox is."""
 _WORDS = {True: "passed", False: "failed", None: "not carried out"}
 
 
@@ -147,7 +150,7 @@ def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round] = ()) -> 
 
 def failed_words(failed: Sequence[Check]) -> str:
     """Return what a worker is told of checks that failed."""
-    told = "\n\n".join(f"{one.why}\n```python\n{one.code.strip()}\n```" for one in failed)
+    told = "\n\n".join(f"{one.why}\n\n{indent(one.code.strip(), _INDENT)}" for one in failed)
     return (
         "Checks of this result have failed. They may be wrong themselves: compare both with the request. Mend what is "
         "wrong in the result and print the whole answer again, in the same form; if the result is right as it was, "

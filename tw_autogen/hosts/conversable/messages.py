@@ -115,7 +115,7 @@ def render_reply(answer: Answer, request: str = "", system_message: str = "") ->
     wanted = any(_WANTED.search(one) or _WANTED_AT_THE_END.search(one) for one in (request, system_message))
     if wanted and answer.stop == "Completed":
         return "\n\n".join(part for part in (text.removesuffix(_TERMINATE).rstrip(), lines, _TERMINATE) if part)
-    return "\n\n".join(part for part in (without_end(text), lines) if part)
+    return without_end("\n\n".join(part for part in (without_end(text), lines) if part))
 
 
 def without_end(text: str) -> str:
