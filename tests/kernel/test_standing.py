@@ -15,6 +15,7 @@ from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.kernel_process import LocalProcess
 from tw_autogen.kernel.pool import KernelPool
+from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.sandbox_levels import standing, words
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
@@ -229,6 +230,20 @@ for name in ("sitecustomize", "pandas", "ipykernel", "mine"):
         with LocalKernel(tmp_path / "session", settings=settings, pool=pool) as kernel:
             assert kernel.execute("import mine\nmine.where", seconds=60).result == repr(str(folder / "mine.py"))
     assert os.listdir(notes) == []
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_an_interpreter_that_makes_kernels_starts_without_a_word(tmp_path, installed):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    if installed:
+        (folder / "sitecustomize.py").write_text("print('installed')")
+    environment = isolated({"PATH": os.environ["PATH"]}, path=str(folder))
+
+    ran = subprocess.run([sys.executable, "-c", "print('ran')"], env=environment, capture_output=True, text=True)
+
+    assert ran.stderr == ""
+    assert ran.stdout == ("installed\nran\n" if installed else "ran\n")
 
 
 _CHANGES = """
