@@ -3,6 +3,7 @@
 import datetime
 import json
 import math
+import os
 import tracemalloc
 from unittest.mock import patch
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tw_autogen.errors import KernelError
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.kernel.guest import table_codec
 from tw_autogen.kernel.guest.arrow_columns import ArrowReader, is_compressed
@@ -174,6 +176,27 @@ def test_a_table_that_is_put_takes_memory_once_and_comes_back_as_it_was(tmp_path
 
         assert kernel.execute("float(table.iloc[0, 0])", seconds=30).result == "1.0"
     assert more < size / 4 or not copies_on_write()
+
+
+def test_a_table_that_cannot_be_written_is_an_error_that_names_the_folder_and_leaves_no_file(tmp_path):
+    resource = pytest.importorskip("resource")  # a limit of a file's size stands for a full disk
+    table, said = pd.DataFrame({"a": range(100_000)}), r"\.tw-exchange: .* can't be written .*; free some space there"
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with LocalKernel(tmp_path) as kernel:
+        kernel.put("table", table)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+        try:
+            with pytest.raises(KernelError, match=said) as put:
+                kernel.put("more", table)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+        code = "import resource as r\nr.setrlimit(r.RLIMIT_FSIZE, (10_000, r.getrlimit(r.RLIMIT_FSIZE)[1]))"
+        assert kernel.execute(code, seconds=30).ok
+        with pytest.raises(KernelError, match=said):
+            kernel.get("table")
+
+        assert put.value.folder == tmp_path
+        assert os.listdir(tmp_path / FOLDER) == []
 
 
 def test_a_table_that_came_can_be_changed(kernel):

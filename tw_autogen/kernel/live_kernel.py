@@ -182,6 +182,8 @@ class LiveKernel(Closing):
                 raise KernelError(f"the kernel gave no answer when asked for {name!r}", folder=self.folder)
             if answer.get("type") == "KeyError":
                 raise KeyError(name)
+            if answer.get("type") == "OSError":
+                raise KernelError(answer["error"], folder=self.folder)
             raise TypeError(answer["error"])
 
     def describe_files(

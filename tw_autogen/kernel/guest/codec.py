@@ -6,10 +6,12 @@ Never pickle: what a kernel sends is data to the host, and nothing in it can run
 from __future__ import annotations
 
 import binascii
+import contextlib
 import datetime
 import io
 import pathlib
 import re
+from collections.abc import Iterator
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
@@ -67,6 +69,10 @@ class Exchange(Protocol):
         """Remove a file that was read."""
         ...
 
+    def write_error(self, error: OSError) -> Exception:
+        """Return what is raised where a file can't be written."""
+        ...
+
 
 class Codec:
     """Packs and unpacks values.
@@ -99,10 +105,33 @@ class Codec:
 
     def leave(self, text: str) -> str:
         """Write a text into the exchange, for the other side to fetch; return the file's name."""
-        name, file = self.exchange.create(".json")
-        with file:
+        with self.new_file(".json") as (name, file):
             file.write(text.encode("utf-8"))
         return name
+
+    @contextlib.contextmanager
+    def new_file(self, suffix: str) -> Iterator[tuple[str, BinaryIO]]:
+        """Write a new file of the exchange, which is removed again if that fails.
+
+        Args:
+            suffix: The last part of its name.
+
+        Yields:
+            Its name, and the file, open for writing.
+
+        Raises:
+            Exception: it can't be written, as on a full disk; see `Exchange.write_error`.
+        """
+        name = ""
+        try:
+            name, file = self.exchange.create(suffix)
+            with file:
+                yield name, file
+        except OSError as error:
+            if name:
+                with contextlib.suppress(OSError):
+                    self.exchange.remove(name)
+            raise self.exchange.write_error(error) from error
 
     def find(self, name: str, *, limit_bytes: int = -1) -> str:
         """Read and remove a text that the other side left.
@@ -271,6 +300,10 @@ class _Nowhere:
 
     def remove(self, name: str) -> None:
         """Remove nothing."""
+
+    def write_error(self, error: OSError) -> Exception:
+        """Return the error itself."""
+        return error
 
 
 def untransferable_reason(value: Any) -> str:
