@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
 from .table_codec import pack_table, unpack_table
-from .time_zones import check_zone
+from .time_zones import check_zone, find_zone
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")
@@ -203,7 +203,8 @@ class Codec:
             items = bounds.time.build_set([self.unpack(one, bounds) for one in plain["items"]])
             return items if kind == "set" else frozenset(items)
         if kind in ("date", "time", "datetime"):
-            return getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))
+            when = getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))
+            return _in_zone(when, plain["zone"]) if plain.get("zone") and kind != "date" else when
         if kind == "timedelta":
             return _timedelta(**{key: plain[key] for key in _FIELDS[kind]})
         return self._unpack_known(kind, plain, bounds)
@@ -222,10 +223,12 @@ class Codec:
             return {TAG: "Timestamp", "iso": value.isoformat(), "zone": str(value.tz) if value.tz else None}
         if name == "pandas.Timedelta":
             return {TAG: "Timedelta", "iso": value.isoformat()}
-        if isinstance(value, datetime.datetime):
-            return {TAG: "datetime", "iso": value.isoformat()}
-        if isinstance(value, (datetime.date, datetime.time)):
-            return {TAG: "date" if isinstance(value, datetime.date) else "time", "iso": value.isoformat()}
+        if isinstance(value, (datetime.datetime, datetime.time)):
+            zone = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)  # of zoneinfo, of pytz
+            kind = "datetime" if isinstance(value, datetime.datetime) else "time"
+            return {TAG: kind, "iso": value.isoformat(), "zone": zone if type(zone) is str else None}
+        if isinstance(value, datetime.date):
+            return {TAG: "date", "iso": value.isoformat()}
         if isinstance(value, datetime.timedelta):
             return {TAG: "timedelta", "days": value.days, "seconds": value.seconds, "microseconds": value.microseconds}
         if name in ("pandas.DataFrame", "pandas.Series"):
@@ -276,6 +279,16 @@ class Codec:
         if kind == "Series" and table.shape[1] != 1:
             raise ValueError(f"a Series that crosses has {table.shape[1]} columns")
         return table.iloc[:, 0] if kind == "Series" else table
+
+
+def _in_zone(when: Any, name: object) -> Any:
+    """Return a datetime or time, which has an offset at most, in a zone of the IANA database.
+
+    Raises:
+        ValueError: there is no such zone here.
+    """
+    made = when.replace(tzinfo=find_zone(name))
+    return made if made.utcoffset() == when.utcoffset() else made.replace(fold=1)
 
 
 def _matching(pattern: re.Pattern[str], text: str) -> str:
