@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -65,6 +66,27 @@ def test_list_names_shipped_project_and_given_ones_with_where_they_run(run, tmp_
     text = run("plugins", "list", "-C", "project").stdout
     assert "asleep  project, kernel, not enabled" in text
     assert "- twice(x: int): Do it." in text
+
+
+_OPENED = """
+import sys
+opened = []
+sys.addaudithook(lambda event, about: opened.append(about[0]) if event == "open" else None)
+from tw_autogen.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(sum(str(one).endswith("twice.yaml") for one in opened), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_the_plugins_of_a_named_project_are_read_once(project, environ, command):
+    words = ["plugins", command, "-C", str(project.parent)]
+
+    done = subprocess.run([sys.executable, "-c", _OPENED, *words], env=environ, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, "1")
 
 
 def test_list_shows_what_cannot_be_used_and_why(run, project):

@@ -110,6 +110,20 @@ def test_new_and_changed_files_are_found_but_not_known_hidden_or_linked_ones(tmp
     ]
 
 
+def test_of_too_many_files_none_counts_as_new_that_may_have_been_there_before(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for place in (tmp_path, tmp_path / "sub"):
+        for number in range(1500):
+            (place / f"{number:04}.csv").touch()
+    before = snapshot(tmp_path)
+    for number in range(10):
+        (tmp_path / f"{number:04}.csv").unlink()
+    (tmp_path / "new.csv").touch()
+    (tmp_path / "sub" / "0001.csv").write_text("changed")
+
+    assert [one.name for one in new_files(before, snapshot(tmp_path), set())] == ["new.csv", "0001.csv"]
+
+
 def test_a_try_that_failed_is_told_by_its_error_and_not_by_the_hints_behind_it():
     work = TaskProgress(thought="Mended.", code="1", execution=Execution(True, "1"), failed=1)
     work.wrong.append("cell 1, line 2\n    pd.to_datetime(days)\nValueError: no such format. Try:\n    - another one")

@@ -178,7 +178,7 @@ def test_what_one_tool_returns_is_read_by_the_next_as_it_was(tools, tmp_path):
 
     assert called(executor, "held", table="zips.json") == '[["zip", "price"], [["01067", 1], ["09984", 2]]]'
     called(executor, "dear", table="zips.json")
-    assert called(executor, "held", table="dear.csv") == '[["zip", "price"], [[9984, 2]]]'
+    assert called(executor, "held", table="dear.csv") == '[["zip", "price"], [["09984", 2]]]'
 
 
 @pytest.mark.parametrize("name", ["nosuch.csv", "../series.csv", "/etc/hosts"])
@@ -363,6 +363,22 @@ def test_a_table_of_ordinary_size_is_read_whatever_its_form(tools, tmp_path, nam
     _, _, executor = tools([callable_plugin(count)], files=[tmp_path / name])
 
     assert called(executor, "count", table=name) == "3"
+
+
+@pytest.mark.parametrize("where", ["host", "kernel"])
+def test_a_csv_is_read_as_it_is_described_to_a_model(tools, tmp_path, where):
+    text = "Stadt;Wert;PLZ\nKöln;1,5;01234\nMünchen;2,5;02345\n"
+    (tmp_path / "orte.csv").write_bytes(text.encode("latin-1"))
+    (tmp_path / "held.py").write_text(
+        "import pandas as pd\nfrom tw_autogen.plugin import plugin\n\n\n"
+        f"@plugin(runs_in={where!r})\ndef held(table: pd.DataFrame) -> list:\n"
+        "    'List columns and rows.'\n    return [list(table.columns), table.values.tolist()]\n"
+    )
+
+    _, _, executor = tools([str(tmp_path / "held.py")], files=[tmp_path / "orte.csv"])
+
+    rows = [["Köln", 1.5, "01234"], ["München", 2.5, "02345"]]
+    assert json.loads(called(executor, "held", table="orte.csv")) == [["Stadt", "Wert", "PLZ"], rows]
 
 
 def test_the_home_folder_is_refused_before_anything_is_copied_there(tmp_path, monkeypatch):

@@ -630,6 +630,20 @@ def test_a_kernel_of_a_jupyter_server_is_attached_to_and_lives_on(server):
     assert [one["id"] for one in call(server, "GET", "kernels")] == [kernel_id]
 
 
+def test_a_kernel_that_its_server_has_ended_is_not_busy(server):
+    kernel_id, said = call(server, "POST", "kernels")["id"], []
+    target = f"{server}#{kernel_id}"
+    with AttachedKernel(target, token=TOKEN, settings=QUICK, busy_seconds=60, on_wait=said.append) as kernel:
+        assert kernel.execute("1 + 1", seconds=SECONDS).result == "2"
+        call(server, "DELETE", f"kernels/{kernel_id}")
+        began = time.monotonic()
+        with pytest.raises(KernelStartError, match=f"has no kernel {kernel_id}"):
+            kernel.execute("1 + 1", seconds=SECONDS)
+
+    assert time.monotonic() - began < 30
+    assert said == []
+
+
 @pytest.mark.parametrize(
     ("kernel_id", "token", "problem"),
     [("nothing", TOKEN, r"has no kernel nothing"), ("nothing", "wrong", r"refuses the token \(HTTP 403\)")],

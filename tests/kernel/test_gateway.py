@@ -223,6 +223,21 @@ def test_a_death_between_two_cells_is_told(kernel):
     assert kernel.execute("given", seconds=SECONDS).result == "7"
 
 
+def test_the_end_of_a_kernel_by_its_gateway_is_noticed_long_before_the_time_limit(url, tmp_path):
+    others = running(url)
+    with GatewayKernel(tmp_path, gateway_url=url, token=TOKEN, settings=QUICK) as kernel:
+        kernel.execute("1", seconds=SECONDS)
+        (ours,) = running(url) - others
+        headers = {"Authorization": f"token {TOKEN}"}
+        urllib.request.urlopen(urllib.request.Request(f"{url}/api/kernels/{ours}", method="DELETE", headers=headers))
+        began = time.monotonic()
+        ran = kernel.execute("1", seconds=120)
+
+        assert "its gateway no longer knows it" in ran.error
+        assert time.monotonic() - began < 40
+        assert kernel.execute("1 + 1", seconds=SECONDS).result == "2"
+
+
 def test_interrupt_from_another_thread_stops_the_cell(kernel):
     def stop(stream, text):
         threading.Thread(target=kernel.interrupt).start()

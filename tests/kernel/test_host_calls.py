@@ -111,6 +111,34 @@ def test_time_in_the_host_is_not_the_cells(kernel):  # C47
     assert ran.seconds < 2.0
 
 
+@pytest.mark.parametrize("calls", ["hold()", "while True: quick()"])
+def test_calls_of_another_thread_hold_up_the_cells_clock_only_as_long_as_its_limit(kernel, gate, calls):
+    kernel.serve("hold", lambda: gate.wait(SECONDS))
+    kernel.serve("quick", lambda: time.sleep(0.1))
+    code = f"""
+import threading
+def work():
+    {calls}
+threading.Thread(target=work, daemon=True).start()
+while True:
+    pass
+"""
+    started = time.monotonic()
+    ran = kernel.execute(code, seconds=1.0)
+
+    assert ran.error.startswith("Stopped after 1 s, its time limit")
+    assert 1.0 < time.monotonic() - started < 10.0
+
+
+def test_time_of_calls_in_a_pool_of_threads_is_not_the_cells(kernel):
+    kernel.serve("think", lambda: time.sleep(1.2))
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor() as pool:\n    pool.submit(think)"
+    )
+
+    assert kernel.execute(code, seconds=1.0).ok
+
+
 def test_an_interrupt_stops_a_cell_that_waits_for_the_host(kernel):
     began, gate = threading.Event(), threading.Event()
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,9 +13,10 @@ import pytest
 
 from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
-from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox_levels
 from tw_autogen.kernel.kernel_process import LocalProcess
 from tw_autogen.kernel.pool import KernelPool
+from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.sandbox_levels import standing, words
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
@@ -113,6 +115,35 @@ def test_a_process_that_the_user_starts_is_said_to_have_no_wall_of_ours():
         assert "sandbox='off'" not in before + kernel.where
         for said in (before, kernel.where):
             assert said.endswith("no sandbox of ours: the process was started by the `start` that was given")
+
+
+PASSING = ["unshare: Cannot allocate memory", "[Errno 11] Resource temporarily unavailable"]
+
+
+@pytest.mark.parametrize("why", PASSING)
+def test_a_sandbox_that_fails_for_the_moment_is_tried_again_and_no_weaker_one_is_taken(monkeypatch, why):
+    monkeypatch.setattr(sandbox_levels, "_failed", {})
+    levels = sandbox_levels.levels_to_try(KernelSettings())
+    strongest = next(levels)
+    sandbox_levels.failed(strongest, why)
+
+    assert next(sandbox_levels.levels_to_try(KernelSettings())) == strongest
+    said = rf"{strongest}: this sandbox can't be set up at the moment \({re.escape(why)}"
+    for _ in range(3):
+        assert next(levels) == strongest
+        sandbox_levels.failed(strongest, why)
+    with pytest.raises(SandboxError, match=said):
+        next(levels)
+
+
+def test_a_sandbox_that_the_system_forbids_gives_way_to_the_next_one(monkeypatch):
+    monkeypatch.setattr(sandbox_levels, "_failed", {})
+    levels = sandbox_levels.levels_to_try(KernelSettings())
+    strongest = next(levels)
+    sandbox_levels.failed(strongest, "unshare: Operation not permitted")
+
+    assert next(levels) != strongest
+    assert next(sandbox_levels.levels_to_try(KernelSettings())) != strongest
 
 
 def test_it_is_tried_once():
@@ -229,6 +260,20 @@ for name in ("sitecustomize", "pandas", "ipykernel", "mine"):
         with LocalKernel(tmp_path / "session", settings=settings, pool=pool) as kernel:
             assert kernel.execute("import mine\nmine.where", seconds=60).result == repr(str(folder / "mine.py"))
     assert os.listdir(notes) == []
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_an_interpreter_that_makes_kernels_starts_without_a_word(tmp_path, installed):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    if installed:
+        (folder / "sitecustomize.py").write_text("print('installed')")
+    environment = isolated({"PATH": os.environ["PATH"]}, path=str(folder))
+
+    ran = subprocess.run([sys.executable, "-c", "print('ran')"], env=environment, capture_output=True, text=True)
+
+    assert ran.stderr == ""
+    assert ran.stdout == ("installed\nran\n" if installed else "ran\n")
 
 
 _CHANGES = """

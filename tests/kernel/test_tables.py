@@ -3,17 +3,22 @@
 import datetime
 import json
 import math
+import os
+import tracemalloc
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tw_autogen.errors import KernelError
+from tw_autogen.kernel import LocalKernel
 from tw_autogen.kernel.guest import table_codec
 from tw_autogen.kernel.guest.arrow_columns import ArrowReader, is_compressed
 from tw_autogen.kernel.guest.bounds import Budget
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.exchange_folder import FOLDER, InsideExchange
+from tw_autogen.kernel.guest.object_snapshot import copies_on_write
 
 try:
     import pyarrow as pa
@@ -153,6 +158,45 @@ def test_a_frequency_is_not_set_on_an_index_that_takes_none(codec):
         packed = codec.pack(pd.DataFrame({"a": [1]}, index=pd.period_range("2024", periods=1)))
 
     assert codec.unpack(packed).index.tolist() == [pd.Period("2024-01-01")]
+
+
+def test_a_table_that_is_put_takes_memory_once_and_comes_back_as_it_was(tmp_path):
+    table = pd.DataFrame(np.ones((1_000_000, 4)))
+    size = int(table.memory_usage(index=False).sum())
+    with LocalKernel(tmp_path) as kernel:
+        kernel.put("warm", table[:1])
+        tracemalloc.start()
+        try:
+            kernel.put("table", table)
+            more = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        table.iloc[0, 0] = 7.0
+        kernel.restart()
+
+        assert kernel.execute("float(table.iloc[0, 0])", seconds=30).result == "1.0"
+    assert more < size / 4 or not copies_on_write()
+
+
+def test_a_table_that_cannot_be_written_is_an_error_that_names_the_folder_and_leaves_no_file(tmp_path):
+    resource = pytest.importorskip("resource")  # a limit of a file's size stands for a full disk
+    table, said = pd.DataFrame({"a": range(100_000)}), r"\.tw-exchange: .* can't be written .*; free some space there"
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with LocalKernel(tmp_path) as kernel:
+        kernel.put("table", table)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+        try:
+            with pytest.raises(KernelError, match=said) as put:
+                kernel.put("more", table)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+        code = "import resource as r\nr.setrlimit(r.RLIMIT_FSIZE, (10_000, r.getrlimit(r.RLIMIT_FSIZE)[1]))"
+        assert kernel.execute(code, seconds=30).ok
+        with pytest.raises(KernelError, match=said):
+            kernel.get("table")
+
+        assert put.value.folder == tmp_path
+        assert os.listdir(tmp_path / FOLDER) == []
 
 
 def test_a_table_that_came_can_be_changed(kernel):

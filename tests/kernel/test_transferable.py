@@ -5,6 +5,7 @@ import threading
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -69,6 +70,26 @@ def test_values_beyond_json_come_back_as_they_went(kernel, value):
 
     back = kernel.get("value")
     assert (back, type(back)) == (value, type(value))
+
+
+ZONE = ZoneInfo("Europe/Brussels")
+ZONED = {
+    "winter": datetime.datetime(2024, 1, 1, 12, tzinfo=ZONE),
+    "the first of two": datetime.datetime(2024, 10, 27, 2, 30, tzinfo=ZONE),
+    "the second of two": datetime.datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZONE),
+    "in the gap": datetime.datetime(2024, 3, 31, 2, 30, tzinfo=ZONE),
+    "a time of the day": datetime.time(12, 30, tzinfo=ZONE),
+    "an offset": datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+}
+
+
+@pytest.mark.parametrize("value", ZONED.values(), ids=ZONED)
+def test_a_time_in_a_zone_stays_in_it(kernel, value):
+    kernel.put("value", [value])
+
+    (back,) = kernel.get("value")
+    assert repr(back) == repr(value)
+    assert kernel.execute("value[0].tzinfo, value[0].fold", seconds=30).result == repr((value.tzinfo, value.fold))
 
 
 class Colour(str, Enum):
@@ -148,6 +169,8 @@ ZEROS = "A" * 32
         ("ndarray", {}, "dtype"),
         ("bytes", {"base64": 3}, "base64"),
         ("bytes", {"base64": "A"}, "base64|padding|characters"),
+        ("datetime", {"iso": "2024-01-01T00:00:00", "zone": "../etc/passwd"}, "no time zone that crosses"),
+        ("datetime", {"iso": "2024-01-01T00:00:00", "zone": 3}, "no time zone that crosses"),
         ("Decimal", {"text": "x"}, "no decimal"),
         ("Decimal", {}, "'text'.*expected str, got NoneType"),
         ("shelf", {}, "marked 'shelf'"),

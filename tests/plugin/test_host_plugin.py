@@ -76,6 +76,26 @@ def test_a_module_beside_it_can_be_imported(host, tmp_path):
     assert host(f"{source}@register_plugin\ndef f(a, b=2):\n    return beside_for_this_test.WORD\n")(0) == "neighbour"
 
 
+@pytest.mark.parametrize("mark", ["plugin", "register_plugin"])
+def test_what_lies_beside_a_plugin_is_imported_again_once_it_is_edited(host, tmp_path, mark):
+    source = (
+        f"import edited_here.rates as rates\nfrom tw_autogen.plugin import {mark}\n@{mark}\ndef f(a, b=2):\n    'd'\n"
+        "    from edited_later import WORD\n    return rates.VAT, WORD\n"
+    )
+    (tmp_path / "source" / "edited_here").mkdir()
+    vat, word = tmp_path / "source" / "edited_here" / "rates.py", tmp_path / "source" / "edited_later.py"
+    vat.write_text("VAT = 7\n")
+    word.write_text("WORD = 'old'\n")
+    first = host(source)
+    assert first(0) == (7, "old")
+    assert host(source)(0) == (7, "old")
+
+    word.write_text("WORD = 'new'\n")
+    assert host(source)(0) == (7, "new")
+    vat.write_text("VAT = 8\n")
+    assert host(source)(0) == (8, "new")
+
+
 @pytest.mark.parametrize("on_path", [False, True], ids=["host", "kernel"])
 def test_modules_of_one_name_beside_plugins_of_two_folders_are_two(tmp_path, monkeypatch, on_path):
     source = (

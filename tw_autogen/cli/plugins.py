@@ -39,7 +39,7 @@ from tw_autogen.plugin import (
 )
 from tw_autogen.recall import read_conversation
 from tw_autogen.safe_folder import private_folder
-from tw_autogen.session import example_files, is_project, read_project, read_settings
+from tw_autogen.session import Project, example_files, is_project, read_settings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
@@ -160,7 +160,7 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
 def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
     """Return the folder of a project's plugins, if there is one that counts."""
     if project is not None:
-        return read_project(project, settings).plugin_folder
+        return Project.place_of_plugins(project, settings)
     folder = Path(settings.read("plugin", PluginSettings).folder)
     return folder if folder.is_dir() else None
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import logging
 import threading
 import time
@@ -39,7 +38,22 @@ _KINDS: Mapping[str, str] = {
 }  # fmt: skip
 _MOST_FILES = 2000
 _MOST_ENTRIES = 20_000
-Snapshot = Mapping[Path, tuple[int, int]]
+
+
+class Snapshot(dict[Path, tuple[int, int]]):
+    """When each file below a folder was last written, and its size, in the order in which a walk finds them."""
+
+    end: Path | None = None
+    """Where the walk was ended, because there are too many files; None: all of them are here."""
+
+    def knows(self, path: Path) -> bool:
+        """Return whether a file would be here if it had been there."""
+        return self.end is None or path in self or _walk_order(path) < _walk_order(self.end)
+
+
+def _walk_order(path: Path) -> list[tuple[bool, str]]:
+    """Return what orders paths as `SafeFolder.walk` does: what lies in a folder comes before what lies deeper."""
+    return [*((True, one) for one in path.parts[:-1]), (False, path.name)]
 
 
 @dataclass(eq=False)
@@ -215,27 +229,32 @@ def snapshot(folder: Path) -> Snapshot:
 
     Hidden ones, links, and names that are no UTF-8 are left out.
     """
-    found: dict[Path, tuple[int, int]] = {}
+    found = Snapshot()
     gone_or_closed = contextlib.suppress(FileNotFoundError, PermissionError)  # by code
     with gone_or_closed, SafeFolder(folder) as opened:
         entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
-        for one in itertools.islice(entries, _MOST_ENTRIES):
+        for number, one in enumerate(entries):
+            if number == _MOST_ENTRIES or len(found) > _MOST_FILES:  # not worth the time of every cell
+                found.end = folder / one.name
+                break
             if one.is_file and not one.name.rpartition("/")[2].startswith(".") and is_unicode(one.name):
                 found[folder / one.name] = (one.info.st_mtime_ns, one.info.st_size)
-                if len(found) > _MOST_FILES:  # somebody else's tree: not worth the time of every cell
-                    break
     return found
 
 
 def new_files(before: Snapshot, after: Snapshot, known: Collection[Path]) -> tuple[Artifact, ...]:
     """Return the files that are new or changed, as artifacts, in order of their names.
 
+    Of too many files, those are left out of which it is not known whether they were there before.
+
     Args:
         before: Taken before the cell.
         after: Taken behind it.
         known: Files that are artifacts already.
     """
-    changed = [path for path, stamp in after.items() if before.get(path) != stamp and path not in known]
+    changed = [
+        path for path, stamp in after.items() if before.get(path) != stamp and before.knows(path) and path not in known
+    ]
     return tuple(
         Artifact(path.name, _KINDS.get(path.suffix.lower(), "file"), path, size_words(after[path][1]))
         for path in changed

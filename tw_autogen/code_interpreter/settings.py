@@ -26,7 +26,8 @@ class CodeInterpreterSettings:
         tries: How often an unreadable reply is asked for again, counted for each reply by itself.
         max_tries: How often code is written again after findings, and, counted apart, after failures.
         model_seconds: How long one reply of the model may take, its tries included; None: each try `model.seconds`.
-        cell_seconds: How long one cell may run, without the time spent in host calls.
+        cell_seconds: How long one cell may run, without the time spent in host calls; of calls in other threads than
+            the cell's own, as much time again at most is left out.
         report_chars: How much of the result, of what was printed, and of an error is reported, each. Longer output is
             cut print by print, and is whole in the kernel's variable `last_output`.
         answer_chars: Of an answer that code has printed and that is longer than this, chats and prompts get the

@@ -373,6 +373,12 @@ class ServerAttachedProcess(GatewayProcess, AttachedProcess):
         """Return why the host has left it."""
         return self._ended or self._lost
 
+    def is_there(self) -> bool:
+        """Return whether its server has it; one that it has ended comes back no more."""
+        if self.alive() and self.dead():
+            self.lose("its server has ended it")
+        return self.alive()
+
     def end(self) -> str:
         """Leave it, running; return why."""
         self._ended = self._ended or self._lost or _UNRESPONSIVE

@@ -337,6 +337,8 @@ class AttachedKernel(LiveKernel):
                     says = False
                     words = f"is busy with a cell of yours; waiting {seconds:g} s for its end at most"
                     if not self._process.is_there():
+                        if not self._process.alive():
+                            continue  # its server has said so
                         if not self._met:
                             raise KernelStartError(f"{self.target}: {_NOBODY}", folder=self.folder)
                         words = f"has ended, or is restarted; waiting {min(seconds, _GONE_SECONDS):g} s for it"

@@ -9,7 +9,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from tw_autogen.kernel.guest.exchange_folder import FOLDER
+from tw_autogen.errors import KernelError
+from tw_autogen.kernel.guest.exchange_folder import FOLDER, write_problem
 from tw_autogen.safe_folder import SafeFolder
 
 
@@ -43,6 +44,10 @@ class HostExchange:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.remove(f"{FOLDER}/{name}")
+
+    def write_error(self, error: OSError) -> Exception:
+        """Return what is raised where a file can't be written: it names the folder."""
+        return KernelError(write_problem(self._folder / FOLDER, error), folder=self._folder)
 
     def close(self) -> None:
         """Remove the hidden folder; of a link in its place, the link."""

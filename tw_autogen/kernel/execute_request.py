@@ -87,7 +87,8 @@ class ExecuteRequest:
         connection: Where its messages come from.
         process: What is interrupted and killed.
         send: Sends it; returns its id.
-        seconds: Its time limit, without the time of host calls.
+        seconds: Its time limit, without the time of host calls; calls of other threads than its own, beside which it
+            may go on, hold its clock up for so long together at most.
         grace_seconds: From an interrupt until the kill.
         ends_unresponsive: Kill also after an interrupt of another thread's; otherwise the time limit stays, and `kill`.
         output_chars: How much of each stream is kept.
@@ -127,6 +128,7 @@ class ExecuteRequest:
         self._began = time.monotonic()
         self._seconds = seconds
         self._deadline = self._began + seconds
+        self._beside_left = seconds
         self._kill_at = float("inf")
         self._nudge_at = float("inf")
         self._give_up_at = self._drained_by = float("inf")
@@ -228,18 +230,24 @@ class ExecuteRequest:
         return time.monotonic() > self._give_up_at
 
     def _milliseconds(self) -> int | None:
-        cell = float("inf") if self._calls.waiting else self._deadline
         say_at = self._say_at if self._unsaid else float("inf")
-        next_at = min(cell, self._calls.deadline, self._kill_at, self._nudge_at, self._give_up_at, say_at)
+        next_at = min(
+            self._cell_deadline(), self._calls.deadline, self._kill_at, self._nudge_at, self._give_up_at, say_at
+        )
         if self._process.death is None:
             next_at = min(next_at, time.monotonic() + _LOOK_SECONDS)
         return None if next_at == float("inf") else int(max(0.0, next_at - time.monotonic()) * 1000) + 1
+
+    def _cell_deadline(self) -> float:
+        """Return when the cell is to be stopped if the host call that it waits for now goes on."""
+        held = self._beside_left if self._calls.waiting_beside else float("inf") if self._calls.waiting else 0.0
+        return self._deadline + held
 
     def _watch_clock(self) -> None:
         now = time.monotonic()
         if self._answered() or self._idle:
             return
-        if now >= self._deadline and not self._calls.waiting:
+        if now >= self._cell_deadline():
             self._stop(f"after {round(self._seconds, 2):g} s, its time limit")
         elif now >= self._kill_at:
             self.outcome.killed = True
@@ -324,12 +332,16 @@ class ExecuteRequest:
 
     def _serve(self, *, asked: bool) -> None:
         message = self._connection.receive("stdin") if asked else None
-        before, answer = self._calls.spent_seconds, None
+        before, beside, answer = self._calls.spent_seconds, self._calls.waiting_beside, None
         if message is not None and message["msg_type"] == "input_request":
             prompt = str(message["content"].get("prompt", ""))
             answer = self._calls.ask(prompt[len(MARK) :]) if prompt.startswith(MARK) else "\x04"  # nobody sits here
         answer = answer or self._calls.take()
-        self._deadline += self._calls.spent_seconds - before
+        held = self._calls.spent_seconds - before
+        if beside:
+            held = min(held, self._beside_left)
+            self._beside_left -= held
+        self._deadline += held
         if answer is not None:
             self._connection.answer_input(answer)
 

@@ -332,6 +332,7 @@ class WebsocketWire:
         self._rest = threading.Event()
         self._asked: dict[str, Any] = {}
         self._unheard: tuple[str, dict[str, Any]] = ("", {})
+        self._unanswered = ""
         try:
             self._line = self._connect(open_seconds)
         except BaseException as error:
@@ -423,6 +424,7 @@ class WebsocketWire:
             return number
         if kind == "execute_request":
             self._unheard = (number, {**message, "content": content, "buffers": []})
+            self._unanswered = number
         self._outbox.append(text)
         self._orders.wake()
         return number
@@ -510,7 +512,7 @@ class WebsocketWire:
                     quiet = 0
                 elif not ready:
                     quiet += 1
-                    if quiet > 2:
+                    if quiet > 2 or self._unanswered and self._process.dead():  # then the line may stay open
                         raise TimeoutError("no sound from the gateway")
                     self._line.ping()
                 while self._outbox:  # behind the reading, which notices a line that is closed
@@ -528,6 +530,8 @@ class WebsocketWire:
             return
         if message["parent_header"].get("msg_id") == self._unheard[0]:
             self._unheard = ("", {})
+        if message["channel"] == "shell" and message["parent_header"].get("msg_id") == self._unanswered:
+            self._unanswered = ""
         self._answered = self._answered or message["parent_header"].get("session") == self._session
         state = str(message["content"].get("execution_state")) if message["msg_type"] == "status" else ""
         size = len(data) + bounded_json.estimate_bytes(data) + _MESSAGE_BYTES
@@ -548,7 +552,7 @@ class WebsocketWire:
         pause = threading.Event()
         while not self._closed and self._process.alive():
             try:
-                if not self._process.exists():
+                if self._process.dead():
                     self._process.lose("its gateway no longer knows it")
                     return False
                 self._line = self._connect()

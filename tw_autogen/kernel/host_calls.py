@@ -297,6 +297,11 @@ class HostCalls:
         return self._waiting is not None
 
     @property
+    def waiting_beside(self) -> bool:
+        """Whether another thread than the cell's own waits for the host now."""
+        return self._waiting is not None and self._waiting.beside
+
+    @property
     def deadline(self) -> float:
         """When `take` is to be asked at the latest, on the clock of `time.monotonic`."""
         return min((job.deadline for job in self._running), default=float("inf"))

@@ -246,6 +246,9 @@ class Kernel(Protocol):
         Args:
             name: The variable's name.
             value: Its value.
+
+        Raises:
+            KernelError: a table can't be written into the kernel's folder, as on a full disk.
         """
         ...
 
@@ -255,6 +258,7 @@ class Kernel(Protocol):
         Raises:
             KeyError: there is none of that name.
             TypeError: it is of a type that doesn't cross.
+            KernelError: a table can't be written into the kernel's folder, as on a full disk.
         """
         ...
 

@@ -20,6 +20,7 @@ from tw_autogen.kernel.client import KernelClient, KernelHandle, most_message_by
 from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
 from tw_autogen.kernel.execution_results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
+from tw_autogen.kernel.guest.object_snapshot import copies_on_write
 from tw_autogen.kernel.host_calls import HostFunctions
 from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.kernel_process import check_open_files
@@ -163,7 +164,7 @@ class LiveKernel(Closing):
         with self._alone():
             live = self._resumed(self._ready())
             packed = self._put(live, name, value)
-            self._values[name] = copy.deepcopy(value)  # what the host does to its own concerns no later process
+            self._values[name] = _unchanging(value)
             self._recovery.note_put(name, packed)
 
     def get(self, name: str) -> Any:
@@ -181,6 +182,8 @@ class LiveKernel(Closing):
                 raise KernelError(f"the kernel gave no answer when asked for {name!r}", folder=self.folder)
             if answer.get("type") == "KeyError":
                 raise KeyError(name)
+            if answer.get("type") == "OSError":
+                raise KernelError(answer["error"], folder=self.folder)
             raise TypeError(answer["error"])
 
     def describe_files(
@@ -550,3 +553,11 @@ class LiveKernel(Closing):
     def _take_variables(self, report: dict[str, Any]) -> None:
         if isinstance(report.get("variables"), list):
             self._variables = tuple(Variable(*row) for row in rows(report, "variables", 3))
+
+
+def _unchanging(value: Any) -> Any:
+    """Return a copy of what was put: what the host does to its own concerns no later process.
+
+    A table takes no memory a second time until the host changes it, where pandas copies on write.
+    """
+    return value.copy(deep=False) if is_table(value) and copies_on_write() else copy.deepcopy(value)

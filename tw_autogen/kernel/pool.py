@@ -398,8 +398,8 @@ class KernelPool(Closing):
                 self._back_off()
                 self._fill(warm, settings)
         except SandboxFailed as error:
-            if warm is not None:
-                failed(warm.level, str(error))
+            if warm is not None and not failed(warm.level, str(error)):
+                self._failed[key] = time.monotonic()  # `prepare` waits before it tries again
             self._drop(key)
             self.prepare(settings)
         except (KernelError, OSError):  # kernels are then started one by one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,11 @@ _REMEDIES = {
 _ELSEWHERE = "Linux, for one in WSL or in a container (`ContainerKernel`)"
 _PROGRAMS = {BUBBLEWRAP: "bwrap", SEATBELT: PROGRAM}
 
+_PASSING = tuple(map(os.strerror, (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)))
+"""What the system says where it lacks memory, processes or open files for the moment."""
+_PAUSES_SECONDS = (0.1, 0.4, 1.0)
+"""How long is waited before a level that failed so is tried again."""
+
 _failed: dict[str, str] = {}
 _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
@@ -63,11 +70,14 @@ _lock = threading.Lock()
 def levels_to_try(settings: KernelSettings) -> Iterator[str]:
     """Yield the levels to try, the strongest first; ends with an error if none is left.
 
+    A level that fails for the moment only is yielded again, and none below it.
+
     Args:
         settings: `sandbox` says which.
 
     Raises:
-        SandboxError: no wall can stand here, and nobody has said that code may run without one.
+        SandboxError: no wall can stand here, and nobody has said that code may run without one; or the strongest that
+            may stand can't at the moment.
     """
     if settings.sandbox == OFF:
         yield OFF
@@ -78,9 +88,12 @@ def levels_to_try(settings: KernelSettings) -> Iterator[str]:
     reasons = {}
     for level in wanted:
         reasons[level] = f"not on {system}" if level not in here else _hindrance(level)
-        if not reasons[level]:
+        pauses = iter(_PAUSES_SECONDS)
+        while not reasons[level]:
             yield level
             reasons[level] = _hindrance(level)
+            if not reasons[level]:
+                _pause(level, pauses)
     said = "; ".join(f"{level}: {why}" for level, why in reasons.items()) or f"none of ours on {system}"
     raise SandboxError(
         f"no sandbox can stand here ({said}), so no code is run. {SandboxError.REMEDY} "
@@ -89,24 +102,50 @@ def levels_to_try(settings: KernelSettings) -> Iterator[str]:
     )
 
 
+def _pause(level: str, pauses: Iterator[float]) -> None:
+    """Wait before a level that has failed for the moment is tried again.
+
+    Args:
+        level: The sandbox level.
+        pauses: How long, each time.
+
+    Raises:
+        SandboxError: it was tried often enough.
+    """
+    seconds = next(pauses, None)
+    if seconds is None:
+        raise SandboxError(
+            f"{level}: this sandbox can't be set up at the moment ({_failed.get(level)}), and no weaker one is taken "
+            f"for it, so no code is run. {SandboxError.REMEDY} more memory, or fewer other processes. "
+            "Then try again, or name a weaker one in kernel.sandbox"
+        )
+    time.sleep(seconds)
+
+
 def _hindrance(level: str) -> str:
     """Return why a level of this system can't stand; empty: it can, or it has not been tried.
 
-    That a program is missing is not remembered: it may be installed meanwhile.
+    That a program is missing is not remembered: it may be installed meanwhile. Nor is what passes.
     """
     program = _PROGRAMS.get(level)
     missing = program is not None and shutil.which(program) is None
-    return _failed.get(level) or (f"no program {program}" if missing else "")
+    why = _failed.get(level, "")
+    return why if why and not _passes(why) else f"no program {program}" if missing else ""
 
 
-def failed(level: str, why: str) -> None:
-    """Remember that a level can't stand on this machine.
+def _passes(why: str) -> bool:
+    return any(one in why for one in _PASSING)
+
+
+def failed(level: str, why: str) -> bool:
+    """Remember that a level can't stand on this machine; return whether that is so for good.
 
     Args:
         level: The sandbox level.
         why: The reason, in words.
     """
     _failed[level] = why
+    return not _passes(why)
 
 
 STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` that was given"

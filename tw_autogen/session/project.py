@@ -64,6 +64,20 @@ class Project:
     notes: tuple[str, ...] = ()
     roles: Mapping[str, Path] = field(default_factory=dict)
 
+    @staticmethod
+    def place_of_plugins(folder: Path | str, settings: Settings) -> Path | None:
+        """Return where the plugins of a project that the user has named lie; nothing of them is read.
+
+        Args:
+            folder: Of the project.
+            settings: Read for that project.
+
+        Returns:
+            Their folder; None if there is none, or if it is a link out of a project that is not trusted.
+        """
+        place, out = _plugin_place(project_folder(folder).resolve(), settings, by_name=settings.trust is not Trust.full)
+        return place if place.is_dir() and not out else None
+
     @property
     def found(self) -> str:
         """Describe in a line which plugins a session has from here; empty if none."""
@@ -148,14 +162,18 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
         return _read_project(folder, settings, named=named)
 
 
+def _plugin_place(folder: Path, settings: Settings, *, by_name: bool) -> tuple[Path, str]:
+    """Return where a project's plugins lie, and where that leads if it is out of a folder that is only named."""
+    place = folder / settings.read("plugin", PluginSettings).folder
+    return place, _leads_out(folder, place) if by_name else ""
+
+
 def _read_project(folder: Path, settings: Settings, *, named: bool) -> Project:
     brings_code = named or settings.trust is Trust.full
-    options = settings.read("plugin", PluginSettings)
-    place = folder / options.folder
     python = settings.read("kernel", KernelSettings).python
     by_name = named and settings.trust is not Trust.full
-    out = _leads_out(folder, place) if by_name else ""
-    load = brings_code and options.load and not out
+    place, out = _plugin_place(folder, settings, by_name=by_name)
+    load = brings_code and settings.read("plugin", PluginSettings).load and not out
     plugins, left_out, notes = project_plugins(place, python) if load else ([], [], [])
     left_out += [_OUT.format(place, out, folder)] if out else []
     examples: list[Path] = []

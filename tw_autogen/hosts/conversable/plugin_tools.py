@@ -26,7 +26,7 @@ from tw_autogen.hosts.agent_files import table_csv, table_words
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.hosts.worker_threads import on_thread
-from tw_autogen.kernel import Artifact
+from tw_autogen.kernel import Artifact, FileDescriber
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import distrusted_now
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
@@ -39,6 +39,8 @@ else:
     pd = LazyModule("pandas")
 
 _GLANCE_SECONDS = 0.1
+_READING = "to be read with "
+"""How the line of a description begins that ends with a call."""
 _LONG_CHARS = 200
 _MOST_CELLS = 10_000_000
 _MOST_COLUMNS = 10_000
@@ -47,13 +49,19 @@ _MOST_VALUES = 20_000_000
 
 
 def _read_csv(file: BinaryIO) -> Any:
-    """Read a CSV file.
+    """Read a CSV file whose values have commas between them, in UTF-8.
 
     Raises:
         ValueError: pandas can't read it, a field is longer than `csv.field_size_limit` (128 kB, unless the host has
             set another), a record has too many fields, the file has too many, or short records stand for many cells.
     """
-    text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    _check_csv(file)
+    file.seek(0)
+    return pd.read_csv(file)
+
+
+def _check_csv(file: BinaryIO) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
     rows = fields = widest = 0
     try:
         for record in csv.reader(text):  # records, not lines: a field in quotes may have line breaks
@@ -67,8 +75,6 @@ def _read_csv(file: BinaryIO) -> Any:
         raise ValueError(str(error)) from error
     finally:
         text.detach()
-    file.seek(0)
-    return pd.read_csv(file)
 
 
 def _read_json(file: BinaryIO) -> Any:
@@ -248,10 +254,10 @@ class PluginTools(Closing):
         try:
             given = check_arguments(spec, arguments)
             tables = {one.name for one in spec.parameters if is_table(one) and isinstance(given.get(one.name), str)}
-            given = {key: self._table(value) if key in tables else value for key, value in given.items()}
             with self._turn(stopped):
                 if stopped.is_set():  # while it waited for its turn
                     return f"{name} was not called"
+                given = {key: self._table(value) if key in tables else value for key, value in given.items()}
                 self._made.clear()
                 value = self._in_host(name, given) if name in self._host else self._in_kernel(spec, given)
                 return inert_output(self._told(name, value))
@@ -301,7 +307,27 @@ class PluginTools(Closing):
                 raise ValueError(
                     f"{name!r}: larger than the {limit_bytes >> 20} MB that a tool takes; hand over a part"
                 )
+            if reader is _read_csv and (call := self._reading_call(inner)):
+                _check_csv(file)
+                return self._read_in_kernel(call)
             return reader(file)
+
+    def _reading_call(self, name: str) -> str:
+        """Return the call that reads a CSV file as it is described to models; empty where `read_csv(name)` does."""
+        if not isinstance(self._kernel, FileDescriber):
+            return ""
+        (found,) = self._kernel.describe_files([(name, name)], seconds=self._seconds)["files"]
+        lines = [one for one in found["lines"] if one.startswith(_READING)]
+        return lines[0].removeprefix(_READING) if len(lines) == 1 else ""
+
+    def _read_in_kernel(self, call: str) -> Any:
+        ran = self._kernel.execute(f"import pandas as pd\n_table = {call}", seconds=self._seconds)
+        if not ran.ok:
+            raise ValueError(ran.error)
+        try:
+            return self._kernel.get("_table")
+        finally:
+            self._kernel.execute("del _table", seconds=self._seconds)
 
     def _in_host(self, name: str, given: Mapping[str, Any]) -> Any:
         done = threaded(lambda: self._host[name](**given), name=f"plugin {name}")

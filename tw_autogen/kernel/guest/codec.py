@@ -6,16 +6,18 @@ Never pickle: what a kernel sends is data to the host, and nothing in it can run
 from __future__ import annotations
 
 import binascii
+import contextlib
 import datetime
 import io
 import pathlib
 import re
+from collections.abc import Iterator
 from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
 from .table_codec import pack_table, unpack_table
-from .time_zones import check_zone
+from .time_zones import check_zone, find_zone
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")
@@ -67,6 +69,10 @@ class Exchange(Protocol):
         """Remove a file that was read."""
         ...
 
+    def write_error(self, error: OSError) -> Exception:
+        """Return what is raised where a file can't be written."""
+        ...
+
 
 class Codec:
     """Packs and unpacks values.
@@ -99,10 +105,33 @@ class Codec:
 
     def leave(self, text: str) -> str:
         """Write a text into the exchange, for the other side to fetch; return the file's name."""
-        name, file = self.exchange.create(".json")
-        with file:
+        with self.new_file(".json") as (name, file):
             file.write(text.encode("utf-8"))
         return name
+
+    @contextlib.contextmanager
+    def new_file(self, suffix: str) -> Iterator[tuple[str, BinaryIO]]:
+        """Write a new file of the exchange, which is removed again if that fails.
+
+        Args:
+            suffix: The last part of its name.
+
+        Yields:
+            Its name, and the file, open for writing.
+
+        Raises:
+            Exception: it can't be written, as on a full disk; see `Exchange.write_error`.
+        """
+        name = ""
+        try:
+            name, file = self.exchange.create(suffix)
+            with file:
+                yield name, file
+        except OSError as error:
+            if name:
+                with contextlib.suppress(OSError):
+                    self.exchange.remove(name)
+            raise self.exchange.write_error(error) from error
 
     def find(self, name: str, *, limit_bytes: int = -1) -> str:
         """Read and remove a text that the other side left.
@@ -174,7 +203,8 @@ class Codec:
             items = bounds.time.build_set([self.unpack(one, bounds) for one in plain["items"]])
             return items if kind == "set" else frozenset(items)
         if kind in ("date", "time", "datetime"):
-            return getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))
+            when = getattr(datetime, kind).fromisoformat(_matching(_STAMP, plain["iso"]))
+            return _in_zone(when, plain["zone"]) if plain.get("zone") and kind != "date" else when
         if kind == "timedelta":
             return _timedelta(**{key: plain[key] for key in _FIELDS[kind]})
         return self._unpack_known(kind, plain, bounds)
@@ -193,10 +223,12 @@ class Codec:
             return {TAG: "Timestamp", "iso": value.isoformat(), "zone": str(value.tz) if value.tz else None}
         if name == "pandas.Timedelta":
             return {TAG: "Timedelta", "iso": value.isoformat()}
-        if isinstance(value, datetime.datetime):
-            return {TAG: "datetime", "iso": value.isoformat()}
-        if isinstance(value, (datetime.date, datetime.time)):
-            return {TAG: "date" if isinstance(value, datetime.date) else "time", "iso": value.isoformat()}
+        if isinstance(value, (datetime.datetime, datetime.time)):
+            zone = getattr(value.tzinfo, "key", None) or getattr(value.tzinfo, "zone", None)  # of zoneinfo, of pytz
+            kind = "datetime" if isinstance(value, datetime.datetime) else "time"
+            return {TAG: kind, "iso": value.isoformat(), "zone": zone if type(zone) is str else None}
+        if isinstance(value, datetime.date):
+            return {TAG: "date", "iso": value.isoformat()}
         if isinstance(value, datetime.timedelta):
             return {TAG: "timedelta", "days": value.days, "seconds": value.seconds, "microseconds": value.microseconds}
         if name in ("pandas.DataFrame", "pandas.Series"):
@@ -249,6 +281,16 @@ class Codec:
         return table.iloc[:, 0] if kind == "Series" else table
 
 
+def _in_zone(when: Any, name: object) -> Any:
+    """Return a datetime or time, which has an offset at most, in a zone of the IANA database.
+
+    Raises:
+        ValueError: there is no such zone here.
+    """
+    made = when.replace(tzinfo=find_zone(name))
+    return made if made.utcoffset() == when.utcoffset() else made.replace(fold=1)
+
+
 def _matching(pattern: re.Pattern[str], text: str) -> str:
     if not pattern.fullmatch(text):
         raise ValueError(f"no time that crosses: {shown(text)}")
@@ -271,6 +313,10 @@ class _Nowhere:
 
     def remove(self, name: str) -> None:
         """Remove nothing."""
+
+    def write_error(self, error: OSError) -> Exception:
+        """Return the error itself."""
+        return error
 
 
 def untransferable_reason(value: Any) -> str:

@@ -22,6 +22,17 @@ def make_folder(path: Path) -> bool:
     return True
 
 
+def write_problem(folder: Path, error: OSError) -> str:
+    """Return in words why a file of the folder can't be written, and what to do.
+
+    Args:
+        folder: The hidden one.
+        error: What writing it raised.
+    """
+    why = f"what crosses between kernel and host can't be written ({error.strerror or error})"
+    return f"{folder}: {why}; free some space there, or keep the session in another folder"
+
+
 class InsideExchange:
     """Writes and reads tables below the kernel's folder."""
 
@@ -42,3 +53,7 @@ class InsideExchange:
     def remove(self, name: str) -> None:
         """Remove a file that was read."""
         (self._folder / name).unlink(missing_ok=True)
+
+    def write_error(self, error: OSError) -> Exception:
+        """Return what is raised where a file can't be written: it names the folder."""
+        return OSError(error.errno, write_problem(self._folder, error))

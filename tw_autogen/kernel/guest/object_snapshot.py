@@ -119,10 +119,15 @@ def _numpy_random(value: Any) -> Contents:
     return Contents(copy=copy, size=5000)
 
 
+def copies_on_write() -> bool:
+    """Return whether tables of the pandas that is imported share columns until one is written to."""
+    pandas: Any = sys.modules["pandas"]
+    return int(pandas.__version__.partition(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
+
+
 def _table(value: Any) -> Contents:
     """Share a table's columns until one is written to, where pandas copies on write; copy them elsewhere."""
-    pandas: Any = sys.modules["pandas"]
-    lazy = int(pandas.__version__.partition(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
+    lazy = copies_on_write()
     series = value.ndim == 1
     held: list[Any] = []
     for place in range(1 if series else value.shape[1]):

@@ -10,6 +10,7 @@ import os
 import pkgutil
 import sys
 import threading
+import time
 import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,10 @@ _OPTIONS = "_tw_options"
 _files: dict[tuple[str, str], types.ModuleType] = {}  # files of `@plugin` functions that this process has run
 _loading = threading.RLock()
 _folders: dict[str, Mapping[str, Any]] = {}  # folders of plugins: what their modules see as builtins
+_loads: dict[str, tuple[frozenset[str], float]] = {}  # the same: modules that were there before, time of the last load
+_APART = "tw_beside_"
+_CLOCK_SECONDS = 0.05
+"""How much older than this process's clock the time of a file may be."""
 
 
 class Plugin:
@@ -177,7 +182,8 @@ def load_plugin(
         source: Python text.
         ctx: Handed to a class; a registered function runs without one.
         settings: Handed to a class as `config`.
-        path: The file that the source came from; the caller sees to it that modules beside it can be imported.
+        path: The file that the source came from; the caller sees to it that modules beside it can be imported. Those
+            are imported again if one of them was edited since the last load.
 
     Returns:
         A function of that name, with the docstring of the plugin.
@@ -187,6 +193,8 @@ def load_plugin(
     """
     install_names()
     with _loading:
+        if path is not None:
+            _forget_edited(os.path.dirname(path))
         module = _files.get((path or "", source)) or _run(name, source, path)
         if path is not None and _functions(module):
             _files[path, source] = module
@@ -274,6 +282,33 @@ def _run(name: str, source: str, path: str | None) -> types.ModuleType:
     return module
 
 
+def _forget_edited(folder: str) -> None:
+    """Forget what plugins of a folder have imported beside them, if a file of it was changed since the last load."""
+    before, last = _loads.get(folder, (frozenset(sys.modules), time.time()))
+    _loads[folder] = before, time.time()
+    files = {name: file for name in {*sys.modules} - before if (file := _file_beside(name, folder))}
+    if any(_changed_at(file) > last - _CLOCK_SECONDS for file in files.values()):
+        for name in files:
+            sys.modules.pop(name, None)
+        for path, source in [one for one in _files if os.path.dirname(one[0]) == folder]:
+            del _files[path, source]
+
+
+def _file_beside(name: str, folder: str) -> str:
+    """Return a module's file if it lies in a folder, and was imported from there; empty if not."""
+    file, root = getattr(sys.modules.get(name), "__file__", None) or "", name.partition(".")[0]
+    inside = file[len(folder) + 1 :] if file.startswith(f"{folder}{os.sep}") else ""
+    return file if inside.startswith((f"{root}.", f"{root}{os.sep}")) or inside and root.startswith(_APART) else ""
+
+
+def _changed_at(file: str) -> float:
+    try:
+        about = os.stat(file)
+    except OSError:  # it is gone
+        return float("inf")
+    return max(about.st_mtime, about.st_ctime)
+
+
 def _builtins_for(folder: str) -> Mapping[str, Any]:
     """Return the builtins of a folder's plugins; their imports are resolved apart if another folder has such names."""
     if folder not in _folders:
@@ -284,10 +319,13 @@ def _builtins_for(folder: str) -> Mapping[str, Any]:
 
 
 class _ImportsApart:
-    """Imports what lies beside a plugin under names of its own: another folder's plugins have imported such names."""
+    """Imports what lies beside a plugin under names of its own: another folder's plugins have imported such names.
+
+    No finder of `sys.meta_path` can do that: what `sys.modules` has under a name is looked for no more.
+    """
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._space = folder, f"tw_beside_{len(_folders)}"
+        self._folder, self._space = folder, f"{_APART}{len(_folders)}"
         sys.modules[self._space] = types.ModuleType(self._space, f"What lies in {folder}.")
         sys.modules[self._space].__path__ = [folder]
         self.builtins: Mapping[str, Any] = {**vars(builtins), "__import__": self._import}

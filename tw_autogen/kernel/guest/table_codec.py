@@ -115,8 +115,7 @@ def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
         "attrs": _packed_attrs(table, codec),
     }
     text = dumps(header).encode("ascii")
-    name, file = codec.exchange.create(".table")
-    with file:
+    with codec.new_file(".table") as (name, file):
         file.write(_LENGTHS.pack(len(text), sum(one.nbytes for one in raw)) + text)
         for one in raw:
             file.write(one.view("u1").data)

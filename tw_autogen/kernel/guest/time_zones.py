@@ -1,4 +1,4 @@
-"""`check_zone`: which names of time zones cross between a kernel and its host."""
+"""`check_zone` and `find_zone`: which names of time zones cross between a kernel and its host."""
 
 from __future__ import annotations
 
@@ -20,14 +20,23 @@ def check_zone(name: object) -> str:
     Raises:
         ValueError: it is no name of the IANA database, and no offset.
     """
-    if isinstance(name, str):
-        if _OFFSET.fullmatch(name):
-            return name
-        if _ZONE.fullmatch(name):
-            try:
-                zoneinfo.ZoneInfo(name)
-            except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
-                pass
-            else:
-                return name
+    if isinstance(name, str) and _OFFSET.fullmatch(name):
+        return name
+    return find_zone(name).key
+
+
+def find_zone(name: object) -> zoneinfo.ZoneInfo:
+    """Return the time zone of the IANA database that has a name.
+
+    Args:
+        name: Sent by the other side, so it may be anything.
+
+    Raises:
+        ValueError: it is no name of the IANA database.
+    """
+    if isinstance(name, str) and _ZONE.fullmatch(name):
+        try:
+            return zoneinfo.ZoneInfo(name)
+        except (OSError, ValueError, zoneinfo.ZoneInfoNotFoundError):
+            pass
     raise ValueError(f"no time zone that crosses: {shown(name)}; use an IANA name, or an offset such as UTC+02:00")

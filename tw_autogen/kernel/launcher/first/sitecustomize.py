@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from importlib.machinery import PathFinder
 
 PATH = "TW_PYTHONPATH"
 """The environment variable that carries PYTHONPATH here; PYTHONPATH itself names this file's folder."""
@@ -35,6 +36,6 @@ def _begin() -> None:
 
 if __name__ == "sitecustomize":
     _begin()
-    del sys.modules["sitecustomize"]
-    if importlib.util.find_spec("sitecustomize") is not None:  # the one that is installed
+    if PathFinder.find_spec("sitecustomize") is not None:  # the one that is installed
+        del sys.modules["sitecustomize"]  # else this one stays, or the import of it fails
         importlib.import_module("sitecustomize")
