@@ -15,6 +15,7 @@ from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox_levels
 from tw_autogen.kernel.kernel_process import LocalProcess
+from tw_autogen.kernel.launcher.first import sitecustomize
 from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.sandbox_levels import standing, words
@@ -359,3 +360,17 @@ def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monk
         kernel.execute("6 * 7", seconds=60)
     # the pool of this process may be trying there too
     assert until(lambda: not list(deep.rglob("connection.json")))
+
+
+@pytest.mark.parametrize(
+    ("entry", "held"),
+    [
+        ("/usr/lib/python3/dist-packages", True),
+        ("/home/me/.venv/lib/python3.12/site-packages", True),
+        (f"{sys.base_prefix}/lib/python3", True),
+        ("/home/me/data-packages", False),
+        ("/home/me/site-packages/mine", False),
+    ],
+)
+def test_only_folders_that_installers_write_count_as_installed(entry, held):
+    assert sitecustomize.installed(entry) is held

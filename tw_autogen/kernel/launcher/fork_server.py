@@ -266,7 +266,7 @@ def _interpreter_paths(written: Sequence[str], seen: dict[str, int] | None = Non
 
 def kept_folders() -> list[str]:
     """Return the folders that processes outside a sandbox run programs and import from, without links."""
-    installed = [entry for entry in whole_path() if entry.endswith("-packages")]
+    installed = [entry for entry in whole_path() if os.path.basename(entry) in ("site-packages", "dist-packages")]
     own, packages = (sys.prefix, sys.base_prefix), _own_package_folders()
     found = environment_paths(installed, os.path.expanduser("~"), own, packages=packages)
     return [one for one in found if os.path.isdir(one) and os.path.realpath(one) == one]

@@ -17,7 +17,7 @@ PATH = "TW_PYTHONPATH"
 def installed(entry: str) -> bool:
     """Return whether an entry of sys.path holds the standard library or installed packages."""
     library = [os.path.join(prefix, "lib") for prefix in (sys.base_prefix, sys.base_exec_prefix)]
-    return entry.endswith("-packages") or entry.startswith(tuple(library))
+    return os.path.basename(entry) in ("site-packages", "dist-packages") or entry.startswith(tuple(library))
 
 
 def _begin() -> None:
