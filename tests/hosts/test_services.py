@@ -1,6 +1,7 @@
 """Services around agents: remote calls, traces, logs, test doubles; and what must be installed."""
 
 import asyncio
+import importlib
 import os
 import re
 import subprocess
@@ -163,3 +164,15 @@ def test_a_missing_host_is_one_clear_error(pyautogen, message):
 
     assert message in str(error)
     assert error.command == 'pip install "tw-autogen[autogen]"'
+
+
+@pytest.mark.parametrize("name", ["a2a_server", "ag_ui_stream"])
+def test_a_service_without_its_packages_is_an_error_that_names_the_extra(served, tmp_path, monkeypatch, name):
+    for module in ("autogen.a2a", "autogen.ag_ui"):
+        monkeypatch.setitem(sys.modules, module, None)
+    serve = getattr(importlib.import_module("tw_autogen.hosts.conversable"), name)
+
+    with TaskWeaverAgent(llm_config=served(), workspace=tmp_path) as worker, pytest.raises(HostError) as error:
+        serve(worker)
+
+    assert error.value.command == 'pip install "tw-autogen[service]"'

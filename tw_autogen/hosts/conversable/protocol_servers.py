@@ -8,8 +8,10 @@ import importlib
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
+from tw_autogen.errors import HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES
 
+_INSTALL = 'pip install "tw-autogen[service]"'
 _MOST_CLIENTS = 1000
 """So many clients' context variables are kept, of those that asked last."""
 
@@ -59,6 +61,19 @@ def _by_client(agent: Any) -> Callable[[Hashable], _Served]:
     return lambda key: _Served(agent, key, variables(key))
 
 
+def _import(name: str) -> Any:
+    """Import what the extra `service` brings, or what is made of it.
+
+    Raises:
+        HostError: it is not there.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        first = str(error).partition("\n")[0]
+        raise HostError(f"a service needs packages that are missing ({first})", command=_INSTALL) from None
+
+
 def a2a_server(agent: Any, **how: Any) -> Any:
     """Return the host's `A2aAgentServer` for an agent of ours; requests of one context id share a kernel.
 
@@ -68,6 +83,7 @@ def a2a_server(agent: Any, **how: Any) -> Any:
 
     Raises:
         ConfigError: code of one client could read another's session.
+        HostError: packages are missing.
 
     The key is the context id together with the name of the user that the server has authenticated. The host's own
     server works too, but hands no id over: there each request has a fresh kernel and knows what was said. Clients that
@@ -75,7 +91,8 @@ def a2a_server(agent: Any, **how: Any) -> Any:
     """
     agent.check_clients_apart()
     served = _by_client(agent)
-    host, executor = importlib.import_module("autogen.a2a"), importlib.import_module("autogen.a2a.agent_executor")
+    host, executor = _import("autogen.a2a"), _import("autogen.a2a.agent_executor")
+    _import("sse_starlette")  # or the host asks for it where the server is built, by a name of its own
 
     class Executor(executor.AutogenAgentExecutor):  # type: ignore[misc, name-defined]  # the host is untyped here
         async def execute(self, context: Any, event_queue: Any) -> None:
@@ -118,12 +135,13 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
 
     Raises:
         ConfigError: code of one client could read another's session.
+        HostError: packages are missing.
 
     Whoever serves it decides who may use a thread id, as with anything that is kept by one.
     """
     agent.check_clients_apart()
     served = _by_client(agent)
-    host = importlib.import_module("autogen.ag_ui")
+    host = _import("autogen.ag_ui")
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
         def dispatch(self, incoming: Any, **more: Any) -> Any:
