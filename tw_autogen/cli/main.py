@@ -89,7 +89,9 @@ def _require_current_folder() -> None:
     try:
         os.getcwd()
     except OSError as error:
-        raise ConfigError(f"the current folder is gone ({error.strerror}); change to one that is there: cd DIR") from None
+        raise ConfigError(
+            f"the current folder is gone ({error.strerror}); change to one that is there: cd DIR"
+        ) from None
 
 
 def _refuse_file_names(typed: Sequence[str]) -> None:

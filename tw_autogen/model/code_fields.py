@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tw_autogen.errors import Unreadable
-from tw_autogen.python_source import is_python
+from tw_autogen.python_source import PYTHON_LANGUAGE, is_python
 
 CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
 """What models call the field that holds Python."""
@@ -18,7 +18,7 @@ _UNSURE = (
 )
 _NAMES = "|".join(CODE_FIELDS)
 _FIELD = re.compile(
-    rf"""["'](?:{_NAMES})["'][ \t]*:\s*(?P<mark>```(?:python|py)?[ \t]*\n|\"{{3}}|'{{3}}|["'`]|(?=\S))"""
+    rf"""["'](?:{_NAMES})["'][ \t]*:\s*(?P<mark>```(?:{PYTHON_LANGUAGE})?[ \t]*\n|\"{{3}}|'{{3}}|["'`]|(?=\S))"""
 )
 _PLAIN = re.compile(r"(?:null|None|true|false|-?\d[\d.eE+-]*)\s*(?=[,}]|\Z)")
 _FOLLOWS = re.compile(r"""\s*(?:,\s*["']\w{1,40}["']\s*:|,\s*\}|\}|,\s*\Z|\Z)""")
