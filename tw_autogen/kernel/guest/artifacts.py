@@ -207,7 +207,7 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
         name: A name that nothing there has yet.
         kind: One of `KINDS`.
         value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
-            (the index is left out, as TaskWeaver does), any JSON value for `json`, a `Path` to copy for `file`.
+            (the index is left out, as TaskWeaver does), any JSON value for `json` (NaN and infinities become null), a `Path` to copy for `file`.
         max_bytes: A longer file is removed again.
 
     Raises:
@@ -248,6 +248,24 @@ class _Text:
         return len(text)
 
 
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON that every program reads: NaN and infinities, for which JSON has no numbers, are null.
+
+    Args:
+        value: What JSON has no form for becomes a string.
+        indent: As `json.dumps` has it.
+
+    Example:
+        >>> json_text({"mean": float("nan"), "rows": 3})
+        '{"mean": null, "rows": 3}'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str, allow_nan=False)
+    except ValueError:
+        finite = json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
+        return json.dumps(finite, ensure_ascii=False, indent=indent)
+
+
 def preview(kind: str, value: Any) -> str:
     """Describe in a line what an artifact holds; empty where its name says enough.
 
@@ -277,7 +295,7 @@ def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
     if kind == "df" and callable(getattr(value, "to_csv", None)):
         return lambda file: write_table(value, file, index=False)
     if kind == "json":
-        text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
+        text = json_text(value, indent=1)
         return lambda file: file.write(text.encode("utf-8", "replace"))
     if kind == "file" and isinstance(value, os.PathLike):
         return lambda file: _copy(value, file)
