@@ -10,6 +10,8 @@ FILES = "files"
 """The folder in which its code works."""
 COPIES = "copies.json"
 """The file that says of which files those in `FILES` are copies."""
+LONGEST_NAME_BYTES = 255
+"""What file systems take."""
 _FIRST = b'"event": "SessionOpened"'
 _MOST_BYTES = 300
 

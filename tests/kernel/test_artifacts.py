@@ -151,7 +151,7 @@ def test_a_table_that_can_not_be_written_costs_only_its_file(kernel):
 
 
 def test_names_are_made_safe_and_never_lead_elsewhere(kernel):
-    names = ["../../x.txt", "/etc/x.txt", "a b\n.txt", ".hidden", "con.txt", "\ud800.txt", "x" * 300 + ".txt", ""]
+    names = ["../../x.txt", "/etc/x.txt", "a b\n.txt", ".hidden", "con.txt", "\ud800.txt", "x" * 300 + ".txt", "データ" * 40 + ".txt", ""]
     made = run(kernel, f"{_BRIDGE}for name in {names!r}: ctx.add_artifact('n', name, 'txt', 'text')").artifacts
 
     assert len(made) == len(names)
@@ -159,6 +159,7 @@ def test_names_are_made_safe_and_never_lead_elsewhere(kernel):
         assert one.path.parent == kernel.folder
         assert not one.path.name.startswith(".")
         assert len(one.path.name) <= 100
+        assert len(os.fsencode(one.path.name)) <= 200
         assert one.path.read_text(encoding="utf-8") == "text"
 
 

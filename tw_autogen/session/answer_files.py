@@ -23,6 +23,7 @@ from tw_autogen.safe_folder import (
     held_folder,
     is_protected,
 )
+from tw_autogen.session_layout import LONGEST_NAME_BYTES
 from tw_autogen.trusted_files import loads_code_of
 
 _Stamp = tuple[int, ...]
@@ -362,8 +363,11 @@ def _numbered(name: str, number: int) -> str:
     """Return `name (2).png` for the second of a name; of `a.csv.gz` both suffixes stay together."""
     if number == 1:
         return name
-    stem, suffix, packed = split_suffix(name)
-    return f"{stem} ({number}){suffix}{packed}"
+    stem, *suffixes = split_suffix(name)
+    end = f" ({number}){''.join(suffixes)}"
+    while stem and len(os.fsencode(stem + end)) > LONGEST_NAME_BYTES:
+        stem = stem[:-1]
+    return stem + end
 
 
 _GONE: _Stamp = (0, -1)

@@ -19,7 +19,8 @@ _SUFFIXES = {
     "chart": ".png", "image": ".png", "df": ".csv", "txt": ".txt", "svg": ".svg", "html": ".html", "json": ".json",
 }  # fmt: skip
 _PREVIEW_CHARS = 100
-_NAME_CHARS = 100
+_NAME_CHARS, _NAME_BYTES = 100, 200
+"""Of a file's name: file systems take 255 bytes, and a number may be added."""
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 
@@ -66,7 +67,7 @@ class Bounded:
 
 
 def safe_name(file_name: str, kind: str) -> str:
-    """Return a plain file name: no folders, no control or shell characters, not hidden, not endless.
+    """Return a plain file name: no folders, no control or shell characters, not hidden, not too long for a file system.
 
     Args:
         file_name: As the plugin or the code wrote it, such as `../a b.csv`.
@@ -82,7 +83,9 @@ def safe_name(file_name: str, kind: str) -> str:
     stem, suffix = os.path.splitext(re.sub(r"[^\w.\-]+", "_", last).lstrip("._"))
     if _RESERVED.match(stem):  # devices on Windows, whatever their suffix
         stem = f"{stem.split('.')[0]}_"
-    return f"{stem[: _NAME_CHARS - len(suffix[:20])] or kind}{suffix[:20] or _SUFFIXES.get(kind, '')}"
+    suffix = suffix[:20]
+    short = stem[: _NAME_CHARS - len(suffix)].encode()[: _NAME_BYTES - len(suffix.encode())].decode(errors="ignore")
+    return f"{short or kind}{suffix or _SUFFIXES.get(kind, '')}"
 
 
 class ArtifactFolder(Protocol):
