@@ -92,12 +92,8 @@ def _place_of(path: Path, writable: Iterable[Path]) -> Path:
         path: Of a folder, which may be missing.
         writable: Folders that untrusted code may write to: links below are left as they are.
     """
-    name, base = "", Path()
     above = named_folder(path.parent, distrusted=())
-    for one in writable:
-        with contextlib.suppress(OSError), SafeFolder(one) as folder:
-            if len(found := folder.name_of(path)) > len(name):
-                name, base = found, one
+    name, base = SafeFolder.outermost(path, writable)
     return base / name if name else above / path.name
 
 
