@@ -210,7 +210,8 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
         name: A name that nothing there has yet.
         kind: One of `KINDS`.
         value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
-            (the index is left out, as TaskWeaver does), any JSON value for `json` (NaN and infinities become null), a `Path` to copy for `file`.
+            (the index is left out, as TaskWeaver does), any JSON value for `json` (NaN and infinities become null), a
+            `Path` to copy for `file`.
         max_bytes: A longer file is removed again.
 
     Raises:
