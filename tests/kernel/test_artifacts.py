@@ -151,7 +151,17 @@ def test_a_table_that_can_not_be_written_costs_only_its_file(kernel):
 
 
 def test_names_are_made_safe_and_never_lead_elsewhere(kernel):
-    names = ["../../x.txt", "/etc/x.txt", "a b\n.txt", ".hidden", "con.txt", "\ud800.txt", "x" * 300 + ".txt", "データ" * 40 + ".txt", ""]
+    names = [
+        "../../x.txt",
+        "/etc/x.txt",
+        "a b\n.txt",
+        ".hidden",
+        "con.txt",
+        "\ud800.txt",
+        "x" * 300 + ".txt",
+        "データ" * 40 + ".txt",
+        "",
+    ]
     made = run(kernel, f"{_BRIDGE}for name in {names!r}: ctx.add_artifact('n', name, 'txt', 'text')").artifacts
 
     assert len(made) == len(names)
