@@ -65,6 +65,31 @@ def test_a_number_is_found_where_it_comes_from(text, expected):
     assert kinds(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("平均は25.4219で、最大は980件です。", [("25.4219", "printed"), ("980", "printed")]),
+        ("売上は4711円です。", [("4711", "not found")]),
+        ("平均值为42.7，共３行", [("42.7", "not found"), ("3", "not found")]),
+        ("比率は42.4％", [("42.4%", "rounded")]),
+        ("约123.5万行", [("123.5万", "rounded")]),
+        ("123万4567行と5億行", [("123万4567", "printed"), ("5億", "not found")]),
+        ("1.2兆円, 3亿元", [("1.2兆", "not found"), ("3亿", "not found")]),
+        ("매출은 980원, 총 4711만", [("980", "printed"), ("4711만", "not found")]),
+        ("上限75、店舗12", [("75", "given"), ("12", "given")]),
+        ("2024年5月17日の第3章、上位5、12月と1位", []),
+        ("売上2024.csvと図17.png", []),
+    ],
+)
+def test_numbers_next_to_chinese_japanese_and_korean_words_are_seen(text, expected):
+    assert kinds(text) == expected
+
+
+def test_a_direct_answer_in_japanese_is_founded_on_what_was_shown():
+    assert unfounded_numbers("売上は1億2000万円、店舗は40件", ["120000000 yen"]) == ["40"]
+    assert unfounded_numbers("売上は120,000,000円", ["売上：1億2000万円"]) == []
+
+
 def test_rows_of_a_table_that_was_shown_and_a_stated_sum_are_sources():
     data = [Round("Add them", posts=[Post("User", "Planner", "a.csv:\n1,412\n2,388\n3,455\n4,501")])]
 

@@ -8,6 +8,7 @@ shown as it stands, or the answer states the arithmetic by which it follows from
 from __future__ import annotations
 
 import bisect
+import heapq
 import itertools
 import math
 import re
@@ -36,6 +37,27 @@ _SCALES = {
     **dict.fromkeys(("m", "million", "millions", "mio", "millionen"), 1e6),
     **dict.fromkeys(("bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
 }
+_LARGE_UNITS = {
+    **dict.fromkeys("千천", 1e3),
+    **dict.fromkeys("万萬만", 1e4),
+    **dict.fromkeys("億亿억", 1e8),
+    **dict.fromkeys("兆조", 1e12),
+}
+_LARGE_UNIT = f"[{''.join(_LARGE_UNITS)}]"
+_PART = rf"(?P<part>\d{{1,15}}(?:,\d{{3}}){{0,5}}(?:\.\d{{1,15}})?)(?P<units>{_LARGE_UNIT}{{1,3}})"
+_LARGE_PART = re.compile(_PART)
+_LARGE = re.compile(rf"(?<![\w.])(?:{re.sub('[?]P<[a-z]+>', '?:', _PART)}){{1,4}}(?:\d{{1,4}}(?![\d.,]))?")
+"""A number such as `1億2000万` or `3.5万`."""
+_EAST_ASIAN = re.compile(
+    rf"(?!{_LARGE_UNIT})[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+)
+"""Letters of words that stand next to numbers without a blank."""
+_FULL_WIDTH = str.maketrans("０１２３４５６７８９％", "0123456789%")
+_EAST_ASIAN_LABELS = re.compile(
+    r"(?<!\d)(?:19|20)\d\d年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|(?<![\d.])\d{1,2}月(?:\d{1,2}[日号])?"
+    r"|(?:第|上位|最初の|最後の|前|后)\d{1,4}(?![\d.,])|(?<![\d.])\d{1,4}[番位]"
+)
+"""Dates and ordinals."""
 _UNITS = "|".join(["percent", *_SCALES])
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _MARKS = rf"""
@@ -85,7 +107,10 @@ _STATED = re.compile(r" ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}|[^+\n]{0,60}(\
 """What stands between two numbers that an answer computes with."""
 _PRODUCTS, _QUOTIENTS = ("*", "×"), ("/", "÷", "of")
 _ROWS_OR_MISSING = re.compile(r"(?<![\w.,])(\d{1,12}|\d{1,3}(?:,\d{3}){1,3}) (rows|missing)\b")
-_ABOUT = re.compile(r"(?:about|around|roughly|nearly|almost|over|some|approximately|than|~|≈)\s?[$€£]?$", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"(?:about|around|roughly|nearly|almost|over|some|approximately|than|~|≈|約|约|およそ|ほぼ|약)\s?[$€£¥]?$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -164,7 +189,7 @@ def number_sources(text: str, rounds: Sequence[Round]) -> tuple[NumberSource, ..
     def look(one: _Written) -> NumberSource | None:
         return printed.find(one, text, "printed") or given.find(one, text, "given") or _counted(one, items)
 
-    numbers = [*_grouped(_without(_NO_QUANTITY, text), look)]
+    numbers = [*_grouped(_without(_NO_QUANTITY, _readable(_without(_EAST_ASIAN_LABELS, text))), look)]
     found = {one.start: source for one in numbers if (source := look(one))}
     _add_pairs(text, numbers, found, rounds)
     _add_stated(text, numbers, found, given.shares())
@@ -187,7 +212,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         []
     """
     answer = answer[:_MOST_ANSWER_CHARS]
-    told = _without(_NO_NUMBER, answer)
+    told = _without(_NO_NUMBER, _readable(answer))
     if next(_numbers(told), None) is None:
         return []
     index = _Index((("", text) for text in reversed(shown)), words=True)
@@ -199,7 +224,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
 
 def values_in(text: str) -> list[float]:
     """Return the values of the numbers of a text, without signs; a comma separates thousands or decimals."""
-    return [one.value for one in _numbers(text)]
+    return [one.value for one in _numbers(_readable(text))]
 
 
 def _add_stated(
@@ -288,7 +313,7 @@ def _add_pairs(text: str, numbers: Sequence[_Written], found: dict[int, NumberSo
 
 def _requested(query: str) -> list[_Written]:
     """Return numbers of a request, small ones in words too."""
-    query = query[:_MOST_ANSWER_CHARS]
+    query = _readable(query[:_MOST_ANSWER_CHARS])
     numbers = sorted(itertools.chain(_numbers(query), _in_words(query)), key=lambda one: one.start)
     return numbers[:_MOST_OPERANDS]
 
@@ -302,7 +327,9 @@ def _last_told(rounds: Sequence[Round]) -> list[_Written]:
     """Return numbers of the last of a few earlier answers that has some."""
     for here in reversed(rounds[-_MOST_OPERANDS:]):
         told = here.posts[-1].message if here.posts and here.posts[-1].send_to == _USER else ""
-        if numbers := [*itertools.islice(_numbers(_without(_NO_QUANTITY, told[:_MOST_ANSWER_CHARS])), _MOST_OPERANDS)]:
+        if numbers := [
+            *itertools.islice(_numbers(_without(_NO_QUANTITY, _readable(told[:_MOST_ANSWER_CHARS]))), _MOST_OPERANDS)
+        ]:
             return numbers
     return []
 
@@ -347,7 +374,8 @@ class _Index:
                 break
             kept, room = text[:room], room - len(text)
             place = (where, kept)
-            found += [*_numbers(kept, place), *_cells(kept, place), *(one for one, _ in _dotted(kept, place))]
+            plain = _readable(kept)
+            found += [*_numbers(plain, place), *_cells(plain, place), *(one for one, _ in _dotted(plain, place))]
             found += _in_words(kept, place) if words else ()
             self._texts.append(kept)
         self._sorted = sorted(found, key=lambda one: one.value)
@@ -424,7 +452,31 @@ def _in_words(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written
         yield _Written(str(value), found.start(), value, 0.5, where=where)
 
 
+def _readable(text: str) -> str:
+    """Return a text of the same length whose numbers stand apart from Chinese, Japanese and Korean words."""
+    return text if text.isascii() else _EAST_ASIAN.sub("\u3001", text.translate(_FULL_WIDTH))
+
+
+def _large(found: re.Match[str], where: tuple[str, str]) -> _Written:
+    """Return a number of parts with units, such as `1億2000万`, as one."""
+    value, scale, last, end = 0.0, 1.0, "", 0
+    for part in _LARGE_PART.finditer(found[0]):
+        last, end = part["part"].replace(",", ""), part.end()
+        scale = math.prod(_LARGE_UNITS[unit] for unit in part["units"])
+        value += float(last) * scale
+    if rest := found[0][end:]:
+        value, last, scale = value + float(rest), rest, 1.0
+    return _Written(found[0], found.start(), value, _half_of(last) * scale, scale=scale, where=where)
+
+
 def _numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
+    """Yield the numbers of a text, in order; those with units of ten thousands are one each."""
+    large = [_large(found, where) for found in _LARGE.finditer(text)] if not text.isascii() else []
+    others = _plain_numbers(_LARGE.sub(lambda found: "_" * len(found[0]), text) if large else text, where)
+    yield from heapq.merge(large, others, key=lambda one: one.start)
+
+
+def _plain_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
     """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another such comma, numbers."""
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()

@@ -9,6 +9,8 @@ import threading
 import warnings
 from collections.abc import Iterator
 
+PYTHON_LANGUAGE = r"(?:i?python(?:\d(?:\.\d{1,2}){0,2})?|py\d?|jupyter|tool_code)(?![\w.])"
+"""What a block of Python is called on its fence, as a pattern to be searched for without case: `python3.11`, `py3`."""
 _QUIET = threading.RLock()
 
 _MOST_SQUARED_NODES = 100_000_000

@@ -10,6 +10,10 @@ FILES = "files"
 """The folder in which its code works."""
 COPIES = "copies.json"
 """The file that says of which files those in `FILES` are copies."""
+LONGEST_NAME_BYTES = 255
+"""What file systems take."""
+CELLS = ".checkpoint/cells.jsonl"
+"""The file in `FILES` that says which cells have run, so that they can be run again."""
 _FIRST = b'"event": "SessionOpened"'
 _MOST_BYTES = 300
 

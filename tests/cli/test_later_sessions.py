@@ -102,6 +102,19 @@ def test_what_did_not_come_back_is_said_by_name_and_cells_are_run_again_where_as
     assert words in ran.stderr
 
 
+def test_where_no_cells_were_kept_nothing_is_advised_that_runs_none(run):
+    off = ("--set", "kernel.checkpoint_seconds=0")
+    run("-p", "keep five", *off, replies=[plans("keep", then="User"), codes("five = 5\nprint(five)")])
+
+    ran = run("-c", "-p", "is it there?", *off, replies=[plans("Well.", to="User")])
+
+    lost = (
+        "variables that did not come back: five; no cells were kept that could be run again (kernel.checkpoint_seconds)"
+    )
+    assert lost in ran.stderr
+    assert "--rerun" not in ran.stderr
+
+
 def test_a_chat_that_was_killed_in_a_request_is_gone_on_with(chat, command, environ, asked, tmp_path):  # noqa: F811
     replies = [
         plans("wait"),

@@ -69,6 +69,18 @@ def test_no_program_comes_from_the_current_folder_whatever_the_path_says(monkeyp
     assert os.environ.get("PATH") == kept
 
 
+@pytest.mark.parametrize("args", [["-p", "hi"], ["-C", "/", "-p", "hi"], ["demo"], ["sessions", "list"], ["doctor"]])
+def test_a_current_folder_that_was_removed_is_said_in_one_line(command, environ, tmp_path, args):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {shlex.quote(str(gone))} && rmdir {shlex.quote(str(gone))} && exec {shlex.join([*command, *args])}"
+
+    ran = subprocess.run(["sh", "-c", script], env=environ, capture_output=True, text=True, timeout=60)
+
+    said = "tw-autogen: the current folder is gone (No such file or directory); change to one that is there: cd DIR\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", said)
+
+
 @pytest.mark.parametrize("name", ["--mcp-config=m.csv", "--trust", "--set=kernel.sandbox=off", "-C."])
 @pytest.mark.parametrize("words", [["hi", "*"], ["-p", "hi", "*"], ["*"], ["chat", "*"]])
 def test_the_name_of_a_file_is_no_option(run, tmp_path, monkeypatch, name, words):

@@ -344,6 +344,28 @@ def test_terminating_signals_end_like_ctrl_c_with_the_json_and_nothing_left_behi
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.parametrize(("options", "until"), [([], "begun"), (["--quiet"], "begun"), ([], "SessionOpened")])
+def test_lines_of_json_whose_reader_leaves_end_the_round_and_its_kernel(command, environ, tmp_path, options, until):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    script = [plans("loop"), codes("import time\nwhile True: print('begun', flush=True); time.sleep(0.1)")]
+    with replay_server(script) as server:
+        process = subprocess.Popen(
+            [*command, "--base-url", server.base_url, "-p", "loop", "--output-format", "stream-json", *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, text=True,
+            env={**environ, "TMPDIR": str(temporary)},
+        )  # fmt: skip
+        for line in process.stdout:
+            if json.loads(line)["event"] == "SessionOpened" == until or json.loads(line).get("text") == "begun\n":
+                break
+        with process:
+            process.stdout.close()
+            said = process.stderr.read()
+
+    assert (process.returncode, "a handler failed" in said, list(temporary.iterdir())) == (1, False, []), said
+    assert said == "" if options else "standard output is read by no program any more" in said
+
+
 @pytest.mark.parametrize(
     ("closed", "code", "stdout", "said"),
     [

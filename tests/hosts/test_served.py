@@ -39,6 +39,14 @@ async def say(stream, thread, text):
     return "".join([event async for event in stream.dispatch(asked)])
 
 
+class Recalls(Counts):
+    """Answers with the words of all requests that it knows."""
+
+    def reply(self, memory, **kwargs):
+        words = "; ".join(one.user_query for one in memory.rounds)
+        return Post(self.name, memory.last_post.send_from, f"[{words}] {memory.last_post.message}")
+
+
 @pytest.fixture
 def worker(tmp_path):
     with conversable.TaskWeaverAgent(
@@ -166,3 +174,23 @@ def test_runs_of_one_ag_ui_thread_share_a_session_and_others_do_not(worker):
     said = [asyncio.run(say(stream, one, "count")) for one in ("ann", "bob", "ann")]
 
     assert ["number 1" in said[0], "number 1" in said[1], "number 2" in said[2]] == [True] * 3
+
+
+def test_a_client_that_comes_back_after_many_others_is_known_and_its_model_told_that_variables_are_gone(tmp_path):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    with conversable.TaskWeaverAgent(
+        model=ScriptedModel([]),
+        llm_config=False,
+        roles=[lambda: Recalls()],
+        workspace=tmp_path,
+        settings={"session.most_open": 2},
+    ) as agent:
+        stream = conversable.ag_ui_stream(agent)
+
+        said = [asyncio.run(say(stream, one, f"I am {one}.")) for one in ("ann", "bob", "cid", "dan", "ann")]
+
+        assert agent.open_sessions == 2
+        assert "[I am dan.]" in said[3]
+        assert "[I am ann.; I am ann." in said[4]
+        assert "variables of earlier requests are gone" in said[4]

@@ -13,6 +13,7 @@ from tw_autogen.safe_folder import SafeFolder
 _PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 _JPEG = "/9j/4AAQSkZJRgABAQAAAQABAAD/wAARCAACAAMDASIAAhEBAxEB/9k="
 _SHOW = "from IPython.display import display\ndisplay({}, raw=True)"
+_BRIDGE = "import sys\nctx = sys.modules['tw_guest'].bridge_of_this_kernel.session.ctx\n"
 _FIGURE = {"data": [{"type": "bar", "y": [1, 2]}, {"y": [3]}], "layout": {"title": {"text": "Sales"}}}
 _CHART = {"title": {"text": "Sales"}, "layer": [{"mark": "line"}, {"mark": {"type": "point"}}]}
 
@@ -79,6 +80,19 @@ CHARTS = {  # as these packages have it, which need not be installed
 }
 
 
+def test_numbers_that_json_does_not_have_are_null(kernel):
+    run(kernel, f"{_BRIDGE}value = {{'a': float('nan'), 'b': [float('inf'), -float('inf'), 1.5, 'NaN'], 'c': object}}")
+    shown = _SHOW.format("{'application/json': value}")
+    made = run(kernel, f"{shown}\nctx.add_artifact('own', 'own.json', 'json', value)").artifacts
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    wanted = {"a": None, "b": [None, None, 1.5, "NaN"], "c": "<class 'object'>"}
+    texts = [one.path.read_text(encoding="utf-8") for one in made]
+    assert [json.loads(text, parse_constant=refuse) for text in texts] == [wanted, wanted]
+
+
 def test_charts_that_want_scripts_of_a_page_are_kept_otherwise_or_named(kernel):
     for name, source in CHARTS.items():
         (kernel.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -137,15 +151,25 @@ def test_a_table_that_can_not_be_written_costs_only_its_file(kernel):
 
 
 def test_names_are_made_safe_and_never_lead_elsewhere(kernel):
-    bridge = "import sys\nctx = sys.modules['tw_guest'].bridge_of_this_kernel.session.ctx\n"
-    names = ["../../x.txt", "/etc/x.txt", "a b\n.txt", ".hidden", "con.txt", "\ud800.txt", "x" * 300 + ".txt", ""]
-    made = run(kernel, f"{bridge}for name in {names!r}: ctx.add_artifact('n', name, 'txt', 'text')").artifacts
+    names = [
+        "../../x.txt",
+        "/etc/x.txt",
+        "a b\n.txt",
+        ".hidden",
+        "con.txt",
+        "\ud800.txt",
+        "x" * 300 + ".txt",
+        "データ" * 40 + ".txt",
+        "",
+    ]
+    made = run(kernel, f"{_BRIDGE}for name in {names!r}: ctx.add_artifact('n', name, 'txt', 'text')").artifacts
 
     assert len(made) == len(names)
     for one in made:
         assert one.path.parent == kernel.folder
         assert not one.path.name.startswith(".")
         assert len(one.path.name) <= 100
+        assert len(os.fsencode(one.path.name)) <= 200
         assert one.path.read_text(encoding="utf-8") == "text"
 
 

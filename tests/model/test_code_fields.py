@@ -52,6 +52,15 @@ def test_code_whose_quotes_are_not_escaped_is_whole_or_an_error(name, mark, last
     assert not problem or "```python block" in problem or "breaks off" in problem
 
 
+@pytest.mark.parametrize("mark", ['"', '"""', "```python\n"])
+def test_words_in_triple_quotes_before_and_after_code_are_read(mark):
+    text = sloppy(PROGRAMS["quotes"], mark, last=False).replace('"m, and so on"', '"""The "m",\n{so: on}"""')
+
+    read = read_object(text)
+
+    assert (read["code"], read["message"]) == (PROGRAMS["quotes"], 'The "m",\n{so: on}')
+
+
 @pytest.mark.parametrize("mark", ['"', '"""', "'''", "```python\n"])
 @pytest.mark.parametrize("name", ["quotes", "quotes before commas", "a dict", "a comment", "braces"])
 def test_what_models_write_most_is_read_whole(name, mark):

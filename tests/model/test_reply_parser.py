@@ -45,6 +45,14 @@ def test_a_very_deep_reply_is_unreadable_rather_than_a_crash():
 CODE = {
     "thought and code": ("I add.\n```python\n1 + 1\n```", "I add.", "1 + 1"),
     "py": ("```py\nx = 1\n```", "", "x = 1"),
+    "a version": ("```python3.11\nx = 1\n```", "", "x = 1"),
+    "a version on one line": ("```python3 1 + 1```", "", "1 + 1"),
+    "a block in a string of Python 3.11": (
+        "```Python3.11\nx = '''\n```python3.11\n1\n```\n'''\n```",
+        "",
+        "x = '''\n```python3.11\n1\n```\n'''",
+    ),
+    "another language": ("```pyx\nx = 1\n```", "```pyx\nx = 1\n```", None),
     "capitals": ("```Python\nx = 1\n```", "", "x = 1"),
     "more after the language": ('```python title="a.py"\nx = 1\n```', "", "x = 1"),
     "braces round the language": ("```{python}\nx = 1\n```", "", "x = 1"),

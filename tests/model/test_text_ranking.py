@@ -344,6 +344,11 @@ def test_many_texts_are_asked_for_some_at_a_time():
         (Reply(body={"data": None}), "are not 2 embeddings"),
         (refused(401, "no such key"), r"Set `embedding\.api_key`"),
         (refused(404, "nothing here"), r"A `embedding\.base_url` usually ends in /v1"),
+        (
+            refused(400, "input exceeds the maximum context length"),
+            r"the embedding server refused the texts \(400\): .* Check that '.*' \(`embedding\.name`\) is a model for",
+        ),
+        (refused(413, "too large"), r"the embedding server refused the texts \(413\)"),
         (refused(503, "loading"), r"the server failed \(503\) 2 times"),
     ],
 )
@@ -367,6 +372,19 @@ def test_vectors_that_are_none_are_refused(vectors, message):
 
     with pytest.raises(ModelError, match=f"^letters 1: .*{message}"):
         EmbeddingRanker(Odd()).prepare(["a", "b"])
+
+
+def test_half_a_surrogate_pair_is_asked_for_as_a_question_mark():
+    embedded = []
+
+    class Strict(Letters):
+        def embed(self, texts, *, query=False):
+            embedded.extend(one.encode("utf-8").decode() for one in texts)
+            return super().embed(texts, query=query)
+
+    EmbeddingRanker(Strict()).rank("sales\udcff", ["a\ud800", "b"])
+
+    assert sorted(embedded) == ["a?", "b", "sales?"]
 
 
 def test_a_query_of_another_length_is_an_error():

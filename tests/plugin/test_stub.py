@@ -81,6 +81,8 @@ def test_the_docstring_of_a_stub_says_what_the_description_says():
     [
         ("Pull data. Only when asked.", "Pull data."),
         ("Pull v1.2 data, e.g. sales\nof a shop. Ask first!", "Pull v1.2 data, e.g. sales of a shop."),
+        ("Pull tables, e.g. Excel files, or A vs. Bonds. Ask first.", "Pull tables, e.g. Excel files, or A vs. Bonds."),
+        ("Lädt Tabellen, z. B. Excel, für Dr. Meier. Frag vorher.", "Lädt Tabellen, z. B. Excel, für Dr. Meier."),
         ("Pull data", "Pull data"),
     ],
 )

@@ -250,6 +250,13 @@ def test_nothing_is_written_over_and_the_mode_is_that_of_any_new_file(made, targ
     assert stat.S_IMODE(paths[0].stat().st_mode) == 0o644
 
 
+def test_a_second_copy_of_a_long_name_is_shortened_by_bytes(made, target):
+    name = f"{'データ' * 27}デ.csv.gz"  # 253 of 255 bytes
+    (first,), (second,) = (answer(made(name)).save_files(target) for _ in range(2))
+
+    assert (first.name, second.name) == (name, f"{'データ' * 27} (2).csv.gz")
+
+
 def test_no_link_is_followed_on_either_side(made, target, tmp_path):
     secret = tmp_path / "secret.csv"
     secret.write_text("secret", encoding="utf-8")

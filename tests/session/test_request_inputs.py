@@ -27,6 +27,10 @@ from tw_autogen.testing import FakeKernel, ScriptedModel, plans
         (["/a.csv", "/south/a.csv"], ["a.csv", "south_a.csv"]),
         (["/d/north/a.csv", "/d/south/a.csv", "/d/north_a.csv"], ["d_north_a.csv", "south_a.csv", "north_a.csv"]),
         (["/d/one/../a.csv", "/d/two/a.csv"], ["d_a.csv", "two_a.csv"]),
+        (
+            [f"/北{'年' * 30}/{'月' * 60}.csv", f"/{'南' * 4}/{'月' * 60}.csv"],
+            [f"{'年' * 23}_{'月' * 60}.csv", f"{'南' * 4}_{'月' * 60}.csv"],
+        ),
     ],
 )
 def test_files_of_one_name_get_their_folders_names_in_front(paths, names):

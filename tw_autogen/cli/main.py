@@ -14,7 +14,7 @@ from tw_autogen.cli.exit_codes import Exit, exit_of_error
 from tw_autogen.cli.options import ASK_OPTIONS
 from tw_autogen.cli.signals import Terminated, terminating_signals_raise
 from tw_autogen.cli.standard_streams import escape_what_libraries_say, prepare_streams, words_of_os_error
-from tw_autogen.errors import TwAutogenError
+from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.lazy_module import LazyModule, without_collector
 
@@ -50,6 +50,7 @@ class ErrorReportingGroup(click.Group):
         try:
             prepare_streams()
             escape_what_libraries_say()
+            _require_current_folder()
             _refuse_file_names(ctx.meta.get(_TYPED, []))
             with terminating_signals_raise():
                 return super().invoke(ctx)
@@ -77,6 +78,20 @@ class ErrorReportingGroup(click.Group):
         except KeyboardInterrupt:
             click.echo("tw-autogen: stopped", err=True)
             ctx.exit(Exit.interrupted)
+
+
+def _require_current_folder() -> None:
+    """Refuse to start where relative paths mean nothing.
+
+    Raises:
+        ConfigError: the current folder was removed, or can't be looked up.
+    """
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the current folder is gone ({error.strerror}); change to one that is there: cd DIR"
+        ) from None
 
 
 def _refuse_file_names(typed: Sequence[str]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.escaped_text import visible
-from tw_autogen.events import EventLines, Handler
+from tw_autogen.events import Event, EventLines, Handler
 from tw_autogen.session import Saved, Session, answer_markdown
 
 _SCHEMA_VERSION = 1
@@ -32,6 +33,7 @@ _SCHEMA_VERSION = 1
 _RESULT = "Result"
 """The last line's `event`: the object of `--output-format json`."""
 STREAM = "stream-json"
+_UNREAD = "standard output is read by no program any more"
 
 
 def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: str, quiet: bool) -> Exit:
@@ -42,19 +44,24 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         files: What it is about.
         options: What the shared options said.
         form: `text`; `json`: write one JSON object in place of the answer's text, also where there is no answer;
-            `stream-json`: write a line of JSON for each event as it happens, and the object as the last line.
+            `stream-json`: write a line of JSON for each event as it happens, and the object as the last line; if its
+            reader leaves, the round is stopped.
         quiet: Write nothing to standard error but errors.
 
     Returns:
         With what to end the program.
+
+    Raises:
+        BrokenPipeError: the reader of standard output has left.
     """
     screen = stdout_console(color=not options.no_color)
     console = stderr_console(color=not options.no_color)
     show = EventPrinter(console, answer=False)
     once, asker = _Once(show.tally), ApprovalPrompt(console, show)
     handlers: list[Handler] = [show.tally if quiet else show]
+    lines = _StreamedLines()
     if form == STREAM:
-        handlers.append(EventLines(sys.stdout, head={"schema_version": _SCHEMA_VERSION}))
+        handlers.append(lines)
     try:
         approve = asker.approve if asker.somebody else None
         say = _nothing if quiet else show.say
@@ -62,7 +69,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
             resumed, once.lost = lines_of_resumed(session)
             for line in [] if quiet else resumed:
                 show.say(line)
-            once.ask(session, prompt, files, asker, options)
+            once.ask(session, prompt, files, asker, options, lines)
             show.stop()
             show.saved(once.saved, quiet=quiet)
             for warning in [] if quiet else [*once.lost, *once.warnings]:
@@ -75,7 +82,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
         )
         of_round = error.round.id if isinstance(error, RoundError) else ""
-        if quiet or not of_round:  # else the end of the round has said it
+        if (quiet and not lines.broken) or not of_round:  # else the end of the round has said it
             words = str(error).removeprefix(f"{of_round}: ")
             console.print(f"tw-autogen: {visible(words)}", soft_wrap=True)
         if not quiet and any(cell["ok"] for cell in show.tally.cells):
@@ -118,6 +125,30 @@ def _nothing(words: str) -> None:
     """Print nothing."""
 
 
+class _StreamedLines:
+    """Writes events to standard output, and stops the round if its reader has left (`| head -1`)."""
+
+    def __init__(self) -> None:
+        self.broken = False
+        self.stop: Callable[[], None] | None = None
+        """Called once, on a thread of its own; None while there is no round."""
+        self._write = EventLines(sys.stdout, head={"schema_version": _SCHEMA_VERSION})
+
+    def __call__(self, event: Event) -> None:
+        try:
+            self._write(event)
+        except BrokenPipeError:
+            self.broken = True
+            if self.stop is not None:
+                threading.Thread(target=self.stop, name="stop-unread", daemon=True).start()
+                self.stop = None
+
+    @property
+    def reason(self) -> str:
+        """Why the round ends, as a clause; empty while the lines are read."""
+        return _UNREAD if self.broken else ""
+
+
 class _Once:
     """What came of one question."""
 
@@ -135,16 +166,23 @@ class _Once:
         self._is_shown = False
 
     def ask(
-        self, session: Session, prompt: str, files: Sequence[Path], asker: ApprovalPrompt, options: Options
+        self,
+        session: Session,
+        prompt: str,
+        files: Sequence[Path],
+        asker: ApprovalPrompt,
+        options: Options,
+        lines: _StreamedLines,
     ) -> None:
         self.session_id = session.id
         landing = copy_files_of_answers(session, options)
 
         def stop() -> None:
             asker.stop()
-            session.interrupt(reason=signals.reason)
+            session.interrupt(reason=signals.reason or lines.reason)
 
         with StopSignals(stop) as signals:
+            lines.stop = stop
             try:
                 answer = session.ask(prompt, files)
             finally:

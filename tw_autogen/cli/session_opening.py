@@ -208,10 +208,9 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     if back:
         said.append(f"variables: {visible_line(', '.join(back))}")
     if lost:
-        warnings.append(
-            f"variables that did not come back: {visible_line(', '.join(lost))}"
-            + f"; tw-autogen --resume {earlier.id} --rerun runs the cells again that made them" * (not back)
-        )
+        how = f"tw-autogen --resume {earlier.id} --rerun runs the cells again that made them"
+        how = how if earlier.keeps_cells else "no cells were kept that could be run again (kernel.checkpoint_seconds)"
+        warnings.append(f"variables that did not come back: {visible_line(', '.join(lost))}" + f"; {how}" * (not back))
     if gone := [name for name in earlier.plugins if name not in _plugins_of(session)]:
         warnings.append(f"the session had plugins that are not here now: {', '.join(gone)}; --plugins brings them")
     return said, warnings

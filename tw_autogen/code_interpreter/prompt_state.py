@@ -13,9 +13,10 @@ from tw_autogen.code_interpreter.shown_plugins import Shown
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import CodeReply, read_code
+from tw_autogen.python_source import PYTHON_LANGUAGE
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, add_examples
 
-_PYTHON_FENCE = re.compile(r"^([ \t]*```)[ \t]*(?:python|py)\b", re.I | re.M)
+_PYTHON_FENCE = re.compile(rf"^([ \t]*```)[ \t]*{PYTHON_LANGUAGE}", re.I | re.M)
 _ROLE_NAME = "{ROLE_NAME}"
 
 

@@ -15,6 +15,8 @@ from tw_autogen.settings import Settings
 
 Kept = TypeVar("Kept", bound=Conversation)
 _IDLE_SECONDS = 3600.0
+_MOST_KNOWN = 1000
+"""So many conversations of services are known, of those that were used last; most of them have no open session."""
 
 
 def idle_seconds(read: Settings, *, endless: bool) -> float:
@@ -34,7 +36,7 @@ class Conversations(Generic[Kept]):
     Args:
         new: Makes the conversation with a partner; None stands for a service.
         most_open: How many sessions stay open; the session that was unused for longest is closed for a new one, unless
-            a request is under way in it.
+            a request is under way in it. What was said in it is known to the next one of its conversation.
 
     Partners are held weakly, so that an agent that nobody holds can be collected. A service's conversation is found by
     a key that its host vouches for, or by the unguessable one of its last answer; never by what was said.
@@ -144,7 +146,7 @@ class Conversations(Generic[Kept]):
                 del self._used[at]
             others = [one for one in self._open() if one is not used]
             surplus = [one for one in others if not one.busy][: max(0, len(others) + 1 - self._most_open)]
-            forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - self._most_open)]
+            forgotten = [self._services.popitem(last=False)[1] for _ in range(len(self._services) - _MOST_KNOWN)]
         close_all([*surplus, *(one for one in forgotten if not one.busy)])
 
 

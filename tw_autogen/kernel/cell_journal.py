@@ -17,8 +17,8 @@ from tw_autogen.kernel.guest.checkpoint import FOLDER, seal_anew
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.owner_marks import LineSeals, folder_key, unsealed
 from tw_autogen.safe_folder import SafeFolder
+from tw_autogen.session_layout import CELLS as _FILE
 
-_FILE = f"{FOLDER}/cells.jsonl"
 _COPY = f"{FOLDER}/variables"
 _OLD = f"{FOLDER}.old"
 _CELLS, _VARIABLES = "cells", "variables"

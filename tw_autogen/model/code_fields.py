@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from tw_autogen.errors import Unreadable
-from tw_autogen.python_source import is_python
+from tw_autogen.python_source import PYTHON_LANGUAGE, is_python
 
 CODE_FIELDS = ("code", "python_code", "python", "source_code", "script")
 """What models call the field that holds Python."""
@@ -18,13 +18,14 @@ _UNSURE = (
 )
 _NAMES = "|".join(CODE_FIELDS)
 _FIELD = re.compile(
-    rf"""["'](?:{_NAMES})["'][ \t]*:\s*(?P<mark>```(?:python|py)?[ \t]*\n|\"{{3}}|'{{3}}|["'`]|(?=\S))"""
+    rf"""["'](?:{_NAMES})["'][ \t]*:\s*(?P<mark>```(?:{PYTHON_LANGUAGE})?[ \t]*\n|\"{{3}}|'{{3}}|["'`]|(?=\S))"""
 )
 _PLAIN = re.compile(r"(?:null|None|true|false|-?\d[\d.eE+-]*)\s*(?=[,}]|\Z)")
 _FOLLOWS = re.compile(r"""\s*(?:,\s*["']\w{1,40}["']\s*:|,\s*\}|\}|,\s*\Z|\Z)""")
 """What stands behind the last mark of a field."""
 _ESCAPE = re.compile(r"""\\(?:u([0-9a-fA-F]{4})|(["'\\/bfnrt]))""")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_TRIPLE_OR_QUOTE = re.compile(r""":\s*(?P<triple>\"{3}|'{3})|\\.|\"""", re.S)
 _COMMA = re.compile(r",\s*\}")
 _MOST_ENDS = 30
 _MOST_BLANKS = 100
@@ -38,14 +39,15 @@ def mend_code_field(text: str, begin: int) -> str:
 
     Quotes that are not escaped, triple quotes, backticks, and a fenced block in the place of a string are read. An end
     of the code counts if the code before it is Python, and the object without it is JSON, at most with a comma too many
-    or without its last brace. A string whose quotes are escaped counts by itself if it is Python.
+    or without its last brace. A string whose quotes are escaped counts by itself if it is Python. Other values in
+    triple quotes become JSON strings, too.
 
     Args:
         text: The reply.
         begin: Where the object begins.
 
     Returns:
-        The text; unchanged if the object has no such field, or one without code.
+        The text; without a field for code, or with one without code, only triple quotes are changed.
 
     Raises:
         Unreadable: there is no such end, or more than one, so that code might be cut off.
@@ -55,8 +57,12 @@ def mend_code_field(text: str, begin: int) -> str:
         {"code": "print(\"a\")", "then": null}
     """
     found = next((one for one in _FIELD.finditer(text, begin) if _is_key(text, one.start())), None)
-    if found is None or _PLAIN.match(text, found.end()):
-        return text
+    if found is None:
+        return f"{text[:begin]}{_without_triple_quotes(text[begin:])}"
+    text = f"{text[:begin]}{(head := _without_triple_quotes(text[begin : found.start()]))}{text[found.start() :]}"
+    found = _FIELD.match(text, begin + len(head)) or found
+    if _PLAIN.match(text, found.end()):
+        return f"{text[: found.end()]}{_without_triple_quotes(text[found.end() :])}"
     at, mark = found.start("mark"), found["mark"].strip()
     if not mark:  # a list or an object of lines, or code without any mark
         return _with_lines(text, at)
@@ -69,7 +75,26 @@ def mend_code_field(text: str, begin: int) -> str:
     if len(python) != 1:
         raise Unreadable(_UNSURE)
     code, end = python.popitem()
-    return f"{text[:at]}{json.dumps(code, ensure_ascii=False)}{text[end:]}"
+    return f"{text[:at]}{json.dumps(code, ensure_ascii=False)}{_without_triple_quotes(text[end:])}"
+
+
+def _without_triple_quotes(text: str) -> str:
+    """Return a part of an object with JSON strings in place of values in triple quotes, as Python has them."""
+    parts, at, quoted, copied = list[str](), 0, False, 0
+    while found := _TRIPLE_OR_QUOTE.search(text, at):
+        mark = found["triple"]
+        if not mark:
+            quoted ^= found[0] == '"'
+            at = found.end()
+        elif quoted:
+            at = found.start("triple")
+        elif (end := next(_closing_marks(text, mark, found.end()), -1)) < 0:
+            break
+        else:
+            value = json.dumps(_unescaped(text[found.end() : end]), ensure_ascii=False)
+            parts.append(f"{text[copied : found.start('triple')]}{value}")
+            at = copied = end + len(mark)
+    return "".join([*parts, text[copied:]])
 
 
 def _is_key(text: str, at: int) -> bool:
@@ -92,7 +117,7 @@ def _ends(text: str, begin: int, found: re.Match[str]) -> Iterator[tuple[int, st
     head = f'{text[begin : found.start("mark")]}""'
     for last in islice(_closing_marks(text, mark, found.end()), _MOST_ENDS):
         end = last + len(mark)
-        if _is_object(f"{head}{text[end:]}"):
+        if _is_object(f"{head}{_without_triple_quotes(text[end:])}"):
             code = text[found.end() : last].rstrip()
             yield end, _decoded(code, verbatim=len(mark) > 1 or mark == "`" or "\n" in code)
 

@@ -6,9 +6,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
+from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ModelError
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.embedding_cache import VectorCache
+from tw_autogen.model.error_messages import EMBEDDING
 from tw_autogen.model.text_ranking import Ranked, best_first
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ class EmbeddingRanker:
         matrix = self._matrix(tuple(texts))
         wanted = self._queries.get(query)
         if wanted is None:
-            wanted = _unit(self._embedder.embed([query], query=True), self._embedder.name)
+            wanted = _unit(self._embedder.embed(replace_half_pairs([query]), query=True), self._embedder.name)
             _keep(self._queries, query, wanted)
         if wanted.shape[1] != matrix.shape[1] and self._cache:  # the model was exchanged under the same name
             matrix = self._matrix(tuple(texts), anew=True)
@@ -124,7 +126,7 @@ class EmbeddingRanker:
         found = self._cache.get(model, texts) if self._cache and not anew else {}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
-            made = _unit(self._embedder.embed([text or " " for text in missing]), model)
+            made = _unit(self._embedder.embed(replace_half_pairs([text or " " for text in missing])), model)
             fresh = {text: row.tobytes() for text, row in zip(missing, made, strict=True)}
             if self._cache:
                 self._cache.put(model, fresh, anew=anew)
@@ -195,7 +197,7 @@ class OpenAIEmbedder:
     """
 
     def __init__(self, settings: ModelSettings) -> None:
-        self._model = OpenAIModel(settings, section="embedding")
+        self._model = OpenAIModel(settings, section=EMBEDDING)
 
     @property
     def name(self) -> str:

@@ -14,6 +14,8 @@ from tw_autogen.model.http_client import LONGEST_WAIT_SECONDS, ServerRefusal, is
 from tw_autogen.model.openai_response import AnswerError
 from tw_autogen.secret_masking import LEAST_CHARS
 
+EMBEDDING = "embedding"
+"""The section of settings of models for embeddings."""
 _LIMIT_CHARS = 400
 _MAX_NAMES = 20
 _TOO_LONG = re.compile(
@@ -98,6 +100,9 @@ def describe_failure(
     kind = ModelError
     if status is None:
         said = _no_answer(error, words, tries, section)
+    elif section == EMBEDDING and status in (400, 413, 422) and not _names_no_model(code, words):
+        said = f"the embedding server refused the texts ({status}): {words}. Check that {name!r} (`{section}.name`) is "
+        said += f"a model for embeddings there (`{section}.base_url`), and takes texts of their length"
     elif isinstance(error, ServerRefusal) and is_length_refusal(error):
         kind = PromptTooLong
         said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
@@ -106,7 +111,7 @@ def describe_failure(
         said = f"the key was refused ({status}): {words}. Check `{section}.api_key` (OPENAI_API_KEY)"
         if not key:
             said = f"a key is wanted there ({status}): {words}. Set `{section}.api_key` (OPENAI_API_KEY)"
-    elif status == 404 or (status in (400, 422) and (code == "model_not_found" or _NO_MODEL.search(words))):
+    elif status == 404 or (status in (400, 422) and _names_no_model(code, words)):
         said = _not_found(status, words, name, models, section)
     elif status == 429 and is_out_of_quota(f"{code} {words}"):
         said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
@@ -119,6 +124,10 @@ def describe_failure(
     else:
         said = f"{REFUSED} ({status}): {words}"
     return kind(f"{url}: {said}", tries=tries)
+
+
+def _names_no_model(code: str, words: str) -> bool:
+    return code == "model_not_found" or _NO_MODEL.search(words) is not None
 
 
 def _no_answer(error: Exception, words: str, tries: int, section: str) -> str:

@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from tw_autogen.python_source import PYTHON_LANGUAGE
+
 Kind = Literal["text", "python", "untagged", "other"]
 
-_PYTHON = frozenset({"python", "python3", "py", "py3", "ipython", "ipython3", "jupyter", "tool_code"})
+_PYTHON = re.compile(PYTHON_LANGUAGE, re.I)
 _TILDES = re.compile(r"~{3,}")
 _LEAST_MARKS = 3
-_ONE_LINE = re.compile(r"^\s*```[ \t]*(?:python|py)[ \t](?P<code>[^`]+)```\s*$", re.I)
+_ONE_LINE = re.compile(rf"^\s*```[ \t]*{PYTHON_LANGUAGE}[ \t](?P<code>[^`]+)```\s*$", re.I)
 
 
 @dataclass(frozen=True)
@@ -108,4 +110,4 @@ def _kind(info: str) -> Kind:
     language = re.split(r"[\s,:;{]", info.strip("{}.").lower(), maxsplit=1)[0]
     if not info:
         return "untagged"
-    return "python" if language in _PYTHON else "other"
+    return "python" if _PYTHON.fullmatch(language) else "other"

@@ -17,6 +17,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
 from tw_autogen.model.fenced_blocks import Block, split_blocks
 from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
+from tw_autogen.python_source import PYTHON_LANGUAGE
 
 if TYPE_CHECKING:
     import json_repair
@@ -46,7 +47,7 @@ _SPOKEN = ("thought", "thoughts", "reasoning", "explanation", "analysis")
 _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _BEFORE_OBJECT = re.compile(r"(?:^|>|:)\s*\Z", re.M)
 """What stands before an object that is a reply or the arguments of a call; any other may be a dict in code."""
-_PYTHON_FENCE = re.compile(r"^[ \t]*```[ \t]*(?:python|py)\d?[ \t]*$", re.I | re.M)
+_PYTHON_FENCE = re.compile(rf"^[ \t]*```[ \t]*{PYTHON_LANGUAGE}[ \t]*$", re.I | re.M)
 _CLOSING_FENCE = re.compile(r"^[ \t]*```[ \t]*$", re.M)
 _THOUGHT_CODE_OR_OBJECT = re.compile(
     rf"^[ \t]*<(?P<thought>{_THOUGHTS})>|(?P<code>{_PYTHON_FENCE.pattern})|{_OBJECT.pattern}", re.I | re.M
@@ -69,7 +70,8 @@ _READS_PER_CHAR = 40
 
 
 _BEHIND = re.compile(
-    r"\}[ \t]*\n(?:[^\n`{}\"]{0,200}\n){0,3}(?P<block>[ \t]*```[ \t]*(?:python|py)[ \t]*\n.*)", re.I | re.S
+    r"\}[ \t]*\n(?:[^\n`{}\"]{0,200}\n){0,3}(?P<block>[ \t]*```[ \t]*" + PYTHON_LANGUAGE + r"[ \t]*\n.*)",
+    re.I | re.S,
 )
 """A fenced block behind an object, with few words between them."""
 

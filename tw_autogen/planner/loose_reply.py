@@ -8,6 +8,7 @@ from typing import Any
 
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import read_code, read_object
+from tw_autogen.python_source import PYTHON_LANGUAGE
 
 _LONG_NAME = 8
 _ALIASES = {
@@ -19,7 +20,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "input", "function")
 _RECEIVER, _CODE = {"sendto", "to", "recipient", "receiver"}, {"code", "python", "pythoncode"}
 _CALLED = {"name", "type", "id", "tool", "recipient", *_ARGUMENTS}
 _MARKED = re.compile(
-    r"^[ \t]*(?:```|~~~)[ \t]*(?:python|py)\b|<\|python_tag\|>"
+    rf"^[ \t]*(?:```|~~~)[ \t]*{PYTHON_LANGUAGE}|<\|python_tag\|>"
     r"|^[ \t]*<(?:tool_call|function_call|code|python|execute)\b",
     re.I | re.M,
 )

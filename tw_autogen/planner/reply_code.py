@@ -12,9 +12,9 @@ from typing import Any
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import read_code
 from tw_autogen.planner.loose_reply import folded
-from tw_autogen.python_source import is_python, parsed_cell
+from tw_autogen.python_source import PYTHON_LANGUAGE, is_python, parsed_cell
 
-_BLOCK = re.compile(r"^[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\{?(?:python|py)\d?\b[^\n`]{0,80}$", re.I | re.M)
+_BLOCK = re.compile(rf"^[ \t]{{0,20}}(?:```|~~~)[ \t]{{0,9}}\{{?{PYTHON_LANGUAGE}[^\n`]{{0,80}}$", re.I | re.M)
 _FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\n?", re.I)
 _OPEN_FENCE = re.compile(r"(?:```|~~~)[ \t]{0,9}(?:json\w{0,2})?\s{0,9}\Z", re.I)
 _TEXTS = ("code", "source", "content", "python", "text", "value", "body")

@@ -15,7 +15,10 @@ from tw_autogen.python_source import expression_of
 if TYPE_CHECKING:
     from tw_autogen.plugin.spec import Parameter, PluginSpec
 
-_SENTENCE = re.compile(r".*?[.!?](?=\s+[A-Z`\"]|$)")
+_SHORT = ("approx", "bzw", "ca", "cf", "Dr", "Fig", "incl", "inkl", "Mr", "Mrs", "No", "Nr", "Prof", "St", "vgl", "vs")
+"""Words that a dot shortens; so it does a single letter (`e.g.`, `z. B.`)."""
+_SHORTENED = "".join(rf"(?<!\b{one})" for one in (r"\w", *_SHORT))
+_SENTENCE = re.compile(rf".*?(?:[!?]|{_SHORTENED}\.)(?=\s+[A-Z`\"]|$)")
 _TYPES = {
     "string": "str",
     "text": "str",

@@ -34,16 +34,12 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
         return SafeFolder(full)
     if not kept and not is_of_code(full):
         _refuse_link_of_code(full)
-    name, base = "", Path(kept or (full.anchor if is_of_code(full) else os.getcwd()))
-    for one in (base,) if kept or is_of_code(full) else (base, *map(Path, below), *KERNEL_FOLDERS):
-        try:
-            with SafeFolder(one) as folder:
-                found = folder.name_of(full)
-        except OSError:
-            continue
-        if len(found) > len(name):
-            name, base = found, one
-    if not name:
+    base = Path(kept or (full.anchor if is_of_code(full) else os.getcwd()))
+    folders = (base,) if kept or is_of_code(full) else (base, *map(Path, below), *KERNEL_FOLDERS)
+    name, found = SafeFolder.outermost(full, folders)
+    if name:
+        base = found
+    else:
         if full == base or full == full.parent:
             return SafeFolder(full)
         base = Path(full.anchor)

@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -140,6 +140,22 @@ class SafeFolder(Closing):
                 if os.path.samestat(above.stat(), os.stat(self._at)):
                     return full.relative_to(above).as_posix()
         return ""
+
+    @staticmethod
+    def outermost(path: Path | str, folders: Iterable[Path]) -> tuple[str, Path]:
+        """Return the name of a path in the outermost of those folders that it lies in, and that folder; else two empty.
+
+        Args:
+            path: Absolute.
+            folders: Any number: those that it can't lie in are not opened.
+        """
+        name, base = "", Path()
+        around = {*map(_identity, Path(path).parents)} - {None}
+        for one in (each for each in folders if _identity(each) in around or kept_path(each)):
+            with contextlib.suppress(OSError), SafeFolder(one) as folder:
+                if len(found := folder.name_of(path)) > len(name):
+                    name, base = found, one
+        return name, base
 
     def open_folder(self, name: str) -> SafeFolder:
         """Open a directory below this one; the caller closes it.
@@ -575,3 +591,10 @@ def _is_own_folder(about: os.stat_result) -> bool:
 
 def _too_large(name: str, limit_bytes: int | None) -> OSError:
     return OSError(errno.EFBIG, f"larger than {limit_bytes} bytes", name)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino
+    return None

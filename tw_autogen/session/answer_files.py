@@ -23,6 +23,7 @@ from tw_autogen.safe_folder import (
     held_folder,
     is_protected,
 )
+from tw_autogen.session_layout import LONGEST_NAME_BYTES
 from tw_autogen.trusted_files import loads_code_of
 
 _Stamp = tuple[int, ...]
@@ -91,12 +92,8 @@ def _place_of(path: Path, writable: Iterable[Path]) -> Path:
         path: Of a folder, which may be missing.
         writable: Folders that untrusted code may write to: links below are left as they are.
     """
-    name, base = "", Path()
     above = named_folder(path.parent, distrusted=())
-    for one in writable:
-        with contextlib.suppress(OSError), SafeFolder(one) as folder:
-            if len(found := folder.name_of(path)) > len(name):
-                name, base = found, one
+    name, base = SafeFolder.outermost(path, writable)
     return base / name if name else above / path.name
 
 
@@ -362,8 +359,11 @@ def _numbered(name: str, number: int) -> str:
     """Return `name (2).png` for the second of a name; of `a.csv.gz` both suffixes stay together."""
     if number == 1:
         return name
-    stem, suffix, packed = split_suffix(name)
-    return f"{stem} ({number}){suffix}{packed}"
+    stem, *suffixes = split_suffix(name)
+    end = f" ({number}){''.join(suffixes)}"
+    while stem and len(os.fsencode(stem + end)) > LONGEST_NAME_BYTES:
+        stem = stem[:-1]
+    return stem + end
 
 
 _GONE: _Stamp = (0, -1)

@@ -20,7 +20,7 @@ from tw_autogen.session.event_journal import (
     rounds_of,
     whole_lines,
 )
-from tw_autogen.session_layout import FILES, JOURNAL
+from tw_autogen.session_layout import CELLS, FILES, JOURNAL
 
 _MARK = "made_here"
 _PURPOSE = "session"
@@ -37,6 +37,7 @@ class EarlierSession:
         variables: Names of those that the last cell left.
         plugins: Names of those that it had.
         roles: Names of those who answered.
+        keeps_cells: Whether there is a journal of its cells, by which they can be run again.
         events: What happened. Where this user has not written all of it, it names no file outside of the session's
             folder: what stands there leads the host to none.
     """
@@ -47,6 +48,7 @@ class EarlierSession:
     variables: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    keeps_cells: bool = False
     events: Sequence[Event] = field(default=(), repr=False)
 
     @classmethod
@@ -68,6 +70,7 @@ class EarlierSession:
                         raise ConfigError(f"{folder.name} is open in another process; close it there first")
                 data = whole_lines(opened.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
                 own = is_own_session(opened, data)
+                keeps_cells = opened.has_file(f"{FILES}/{CELLS}")
         except FileNotFoundError:
             raise ConfigError(f"{folder}: there is no session (no {JOURNAL})") from None
         except OSError as error:
@@ -91,6 +94,7 @@ class EarlierSession:
             tuple(line.partition(":")[0] for line in last.variables) if last else (),
             tuple(opened_as.plugins) if opened_as else (),
             tuple(opened_as.roles) if opened_as else (),
+            keeps_cells,
             events,
         )
 

@@ -16,7 +16,7 @@ from typing import BinaryIO
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session_layout import COPIES
+from tw_autogen.session_layout import COPIES, LONGEST_NAME_BYTES
 
 _SQLITE = b"SQLite format 3\0"
 _RECORD_BYTES = 4_000_000
@@ -73,6 +73,8 @@ def _pair(plain: Sequence[int]) -> Stamp:
 def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingProxyType({})) -> list[str]:
     """Return the names of files in the working folder: their own, with those of their folders in front where needed.
 
+    What is too long for a file's name is cut in front.
+
     Args:
         paths: Each once.
         copies: Those that are there, by name; none is replaced by another file's.
@@ -88,7 +90,7 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
     parts = [Path(one).parts[1:] for one in full]
     depths = [1] * len(paths)
     while True:
-        names = ["_".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
+        names = [_end_of("_".join(one[-depth:])) for one, depth in zip(parts, depths, strict=True)]
         holders = {name: {copies[name].source} if name in copies else set() for name in names}
         for one, name in zip(full, names, strict=True):
             holders[name].add(one)
@@ -106,6 +108,12 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
         deepest = max(depths[at] for at in longer)
         for at in longer:
             depths[at] += depths[at] == deepest
+
+
+def _end_of(name: str) -> str:
+    while len(os.fsencode(name)) > LONGEST_NAME_BYTES:
+        name = name[1:]
+    return name
 
 
 def unwritten_reason(file: BinaryIO, path: Path, beside: Callable[[str], BinaryIO | None]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import ChatModel, Completion, ModelRequest, RequestModel
 from tw_autogen.named_folders import distrusted_now
+from tw_autogen.python_source import PYTHON_LANGUAGE
 from tw_autogen.role import Turn
 from tw_autogen.session import (
     FilesWanted,
@@ -37,7 +39,7 @@ _coding: Any = import_autogen().coding
 _POLICY_KEYS = tuple(
     f"code_interpreter.{key}" for key in ("policy", "plugin_only", "allowed_modules", "blocked_functions")
 )
-_PYTHON = ("", "python", "py", "python3", "ipython")
+_PYTHON = re.compile(PYTHON_LANGUAGE, re.I)
 
 
 class KernelCodeExecutor(Closing):
@@ -131,7 +133,7 @@ class KernelCodeExecutor(Closing):
         here = Round("code blocks")
         turn = Turn(here, self.work_dir, emit=self._emit, variables=self._variables, held_by=self._held_by)
         for block in code_blocks:
-            if block.language.lower() not in _PYTHON:
+            if block.language and not _PYTHON.fullmatch(block.language):
                 said.append(f"{block.language} is not run here; write Python")
                 exit_code = 1
                 break

@@ -19,7 +19,8 @@ _SUFFIXES = {
     "chart": ".png", "image": ".png", "df": ".csv", "txt": ".txt", "svg": ".svg", "html": ".html", "json": ".json",
 }  # fmt: skip
 _PREVIEW_CHARS = 100
-_NAME_CHARS = 100
+_NAME_CHARS, _NAME_BYTES = 100, 200
+"""Of a file's name: file systems take 255 bytes, and a number may be added."""
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 
@@ -66,7 +67,7 @@ class Bounded:
 
 
 def safe_name(file_name: str, kind: str) -> str:
-    """Return a plain file name: no folders, no control or shell characters, not hidden, not endless.
+    """Return a plain file name: no folders, no control or shell characters, not hidden, not too long for a file system.
 
     Args:
         file_name: As the plugin or the code wrote it, such as `../a b.csv`.
@@ -82,7 +83,9 @@ def safe_name(file_name: str, kind: str) -> str:
     stem, suffix = os.path.splitext(re.sub(r"[^\w.\-]+", "_", last).lstrip("._"))
     if _RESERVED.match(stem):  # devices on Windows, whatever their suffix
         stem = f"{stem.split('.')[0]}_"
-    return f"{stem[: _NAME_CHARS - len(suffix[:20])] or kind}{suffix[:20] or _SUFFIXES.get(kind, '')}"
+    suffix = suffix[:20]
+    short = stem[: _NAME_CHARS - len(suffix)].encode()[: _NAME_BYTES - len(suffix.encode())].decode(errors="ignore")
+    return f"{short or kind}{suffix or _SUFFIXES.get(kind, '')}"
 
 
 class ArtifactFolder(Protocol):
@@ -207,7 +210,8 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
         name: A name that nothing there has yet.
         kind: One of `KINDS`.
         value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
-            (the index is left out, as TaskWeaver does), any JSON value for `json`, a `Path` to copy for `file`.
+            (the index is left out, as TaskWeaver does), any JSON value for `json` (NaN and infinities become null), a
+            `Path` to copy for `file`.
         max_bytes: A longer file is removed again.
 
     Raises:
@@ -248,6 +252,24 @@ class _Text:
         return len(text)
 
 
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON that every program reads: NaN and infinities, for which JSON has no numbers, are null.
+
+    Args:
+        value: What JSON has no form for becomes a string.
+        indent: As `json.dumps` has it.
+
+    Example:
+        >>> json_text({"mean": float("nan"), "rows": 3})
+        '{"mean": null, "rows": 3}'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=str, allow_nan=False)
+    except ValueError:
+        finite = json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
+        return json.dumps(finite, ensure_ascii=False, indent=indent)
+
+
 def preview(kind: str, value: Any) -> str:
     """Describe in a line what an artifact holds; empty where its name says enough.
 
@@ -277,7 +299,7 @@ def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
     if kind == "df" and callable(getattr(value, "to_csv", None)):
         return lambda file: write_table(value, file, index=False)
     if kind == "json":
-        text = json.dumps(value, ensure_ascii=False, indent=1, default=str)
+        text = json_text(value, indent=1)
         return lambda file: file.write(text.encode("utf-8", "replace"))
     if kind == "file" and isinstance(value, os.PathLike):
         return lambda file: _copy(value, file)

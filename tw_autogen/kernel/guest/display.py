@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, BinaryIO, cast
 
-from .artifacts import Bounded, TooLarge, TooMany, preview, write_table
+from .artifacts import Bounded, TooLarge, TooMany, json_text, preview, write_table
 from .output_capture import clip
 from .plugin_context import ArtifactType, PluginContext
 from .traceback_text import code_lines
@@ -392,5 +392,5 @@ def _body(value: Any, mime: str) -> bytes:
         return value
     if mime.startswith("image/") and mime != "image/svg+xml":
         return base64.b64decode(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else json_text(value)
     return text.encode("utf-8", "replace")
