@@ -286,3 +286,20 @@ def test_a_bare_form_has_no_sentence_around_it(request_, answer, fits, wrong):
 
     assert form.fits(answer) is fits
     assert bool(form.problems(answer)) is wrong
+
+
+@pytest.mark.parametrize(
+    ("printed", "answer"),
+    [
+        ("north    297\nsouth     12\nName: units, dtype: int64", "north    297\nsouth     12"),
+        ("2020-01-01    1\nFreq: D, Name: x, dtype: int64\nThe mean is 1.", "2020-01-01    1\nThe mean is 1."),
+        ("0    1\ndtype: datetime64[ns, UTC]", "0    1"),
+        (
+            "0    1\n      ..\n99   99\nLength: 100, dtype: int64",
+            "0    1\n      ..\n99   99\nLength: 100, dtype: int64",
+        ),
+        ("The dtype: int64", "The dtype: int64"),
+    ],
+)
+def test_what_pandas_prints_below_a_series_is_no_part_of_an_answer(printed, answer):
+    assert AnswerForm.read("What is it by region?").shaped(printed) == answer

@@ -23,6 +23,7 @@ _GOES_ON = frozenset({
 _WORD_CHARS = 40
 _WORD_BEFORE = re.compile(r"([^\W\d_]{1,40})[ \t]{1,9}\Z")
 _WORD_AFTER = re.compile(r"[ \t]{1,9}([^\W\d_]{1,40})")
+_BELOW_SERIES = re.compile(r"\n(?:Freq: [^,\n]{1,20}, )?(?:Name: [^\n]{0,100}, )?dtype: [\w\[\], ]{1,40}(?=\n|\Z)")
 _UNBRACKETED = (
     r"(?<![\w@])[*`]{{0,2}}@{name}[*`]{{0,2}}"
     r"(?:\((?P<round>[^()\n]+)\)|\{{(?P<curly>[^{{}}\n]+)\}}|[ \t]?[:=][*`]{{0,2}}[ \t]?(?P<after>{value}))"
@@ -170,6 +171,8 @@ class AnswerForm:
     def shaped(self, answer: str) -> str:
         """Return an answer with `@name: value`, `@name = value` and `@name(value)` as `@name[value]`.
 
+        What pandas prints below a Series, its name and type, is left out.
+
         A name whose brackets stand in the answer already is left alone, and so is all else, unless the request wants
         the form and nothing else: then words around it are taken off.
 
@@ -177,6 +180,7 @@ class AnswerForm:
             >>> AnswerForm.read("Answer as @r[value].").shaped("@r: 0.31 (Pearson)")
             '@r[0.31] (Pearson)'
         """
+        answer = _BELOW_SERIES.sub("", answer)
         given = {one["name"] for one in _NAMED.finditer(answer)}
         for name in dict.fromkeys(name for name, _ in self.named if name not in given):
             pattern = _UNBRACKETED.format(name=re.escape(name), value=f"{_NUMBER}|{_REST}")
