@@ -6,7 +6,7 @@ Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local
 
 import os
 
-from autogen import ConversableAgent, LLMConfig
+from autogen import ConversableAgent
 from pydantic import BaseModel
 
 from tw_autogen import TaskWeaverAgent, agent_plugin
@@ -26,7 +26,7 @@ class Opinion(BaseModel):
 
 
 def main() -> None:
-    llm_config = LLMConfig({"model": os.environ.get("OPENAI_MODEL", "gpt-4o")})
+    llm_config = {"config_list": [{"model": os.environ.get("OPENAI_MODEL", "gpt-4o")}]}
     reader = ConversableAgent(
         "reader",
         system_message="You judge one product review.",

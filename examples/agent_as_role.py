@@ -7,7 +7,7 @@ Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local
 import os
 from pathlib import Path
 
-from autogen import ConversableAgent, LLMConfig
+from autogen import ConversableAgent
 
 from tw_autogen import TaskWeaverAgent, agent_role
 
@@ -15,7 +15,7 @@ SALES = Path(__file__).with_name("sales.csv")
 
 
 def main() -> None:
-    llm_config = LLMConfig({"model": os.environ.get("OPENAI_MODEL", "gpt-4o")})
+    llm_config = {"config_list": [{"model": os.environ.get("OPENAI_MODEL", "gpt-4o")}]}
     writer = ConversableAgent(
         "writer",
         system_message="You write one friendly paragraph for a newsletter from the numbers you are given.",

@@ -8,7 +8,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from autogen import ConversableAgent, LLMConfig
+from autogen import ConversableAgent
 
 from tw_autogen import TaskWeaverAgent
 
@@ -17,7 +17,7 @@ QUESTIONS = {"ann": "Which region sold most units in all?", "bob": "In which mon
 
 
 async def main() -> None:
-    llm_config = LLMConfig({"model": os.environ.get("OPENAI_MODEL", "gpt-4o")})
+    llm_config = {"config_list": [{"model": os.environ.get("OPENAI_MODEL", "gpt-4o")}]}
 
     with TaskWeaverAgent("analyst", llm_config=llm_config, files=[SALES], silent=True) as analyst:
 

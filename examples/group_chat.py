@@ -7,7 +7,7 @@ Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local
 import os
 from pathlib import Path
 
-from autogen import ConversableAgent, GroupChat, GroupChatManager, LLMConfig
+from autogen import ConversableAgent, GroupChat, GroupChatManager
 
 from tw_autogen import CodeInterpreterAgent, PlannerAgent, SharedSession, route_by_post
 
@@ -15,7 +15,7 @@ SALES = Path(__file__).with_name("sales.csv")
 
 
 def main() -> None:
-    llm_config = LLMConfig({"model": os.environ.get("OPENAI_MODEL", "gpt-4o")})
+    llm_config = {"config_list": [{"model": os.environ.get("OPENAI_MODEL", "gpt-4o")}]}
 
     with SharedSession(files=[SALES]) as shared:
         planner = PlannerAgent(llm_config=llm_config, session=shared)

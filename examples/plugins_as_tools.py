@@ -7,7 +7,7 @@ Needs `pip install "tw-autogen[autogen]"` and a model: `OPENAI_API_KEY`; a local
 import os
 from pathlib import Path
 
-from autogen import ConversableAgent, LLMConfig
+from autogen import ConversableAgent
 
 from tw_autogen import KernelCodeExecutor, register_plugins
 
@@ -15,7 +15,7 @@ SALES = Path(__file__).with_name("sales.csv")
 
 
 def main() -> None:
-    llm_config = LLMConfig({"model": os.environ.get("OPENAI_MODEL", "gpt-4o")})
+    llm_config = {"config_list": [{"model": os.environ.get("OPENAI_MODEL", "gpt-4o")}]}
     assistant = ConversableAgent(
         "assistant",
         system_message="Use the tools. Files lie in the working folder. End your last message with TERMINATE.",

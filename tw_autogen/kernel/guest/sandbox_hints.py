@@ -191,7 +191,8 @@ class Hints:
         short = isinstance(error, MemoryError) or number == errno.ENOMEM
         short = short or (_is_thread(error) and _taken() + (threading.stack_size() or _STACK) > wall["memory_mb"] << 20)
         if wall["memory_mb"] and short:
-            return f"The sandbox allows {wall['memory_mb']} MB of memory; kernel.memory_mb sets how much."
+            allowed = f"The sandbox allows {wall['memory_mb']} MB of memory; kernel.memory_mb sets how much."
+            return f"{allowed} Of a large file read only columns that matter, or one part after the other."
         if wall["processes"] and _is_fork(error):
             return f"The sandbox allows {wall['processes']} processes and threads; kernel.processes sets how many."
         if wall["file_mb"] and (number == errno.EFBIG or (isinstance(error, OSError) and _TOO_LARGE.search(text))):
