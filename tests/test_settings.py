@@ -295,6 +295,7 @@ def test_a_plain_value_is_checked_against_the_whole_type_not_a_part_of_it(value,
         ("PLUGIN_MCP_SERVERS", "mcp.json"),
         ("SESSION_ROLES", "planner, roles/evil"),
         ("CODE_INTERPRETER_POLICY", "policy.yaml"),
+        ("EMBEDDING_FOLDER", "models"),
     ],
 )
 def test_the_environment_takes_nothing_that_runs_from_the_current_folder(variable, value):
@@ -303,6 +304,14 @@ def test_the_environment_takes_nothing_that_runs_from_the_current_folder(variabl
         SettingsError, match=f"^{name}: .* means whatever lies in the current folder; write a whole path"
     ):
         read_settings(environ={name: value})
+
+
+def test_the_environment_takes_no_program_of_a_role_from_the_current_folder():
+    name = "TW_AUTOGEN_ROLE_WEB_EXPLORER_EXECUTABLE"
+    settings = Settings(ROOMS, environ={name: "bin/chrome"})
+
+    with pytest.raises(SettingsError, match=f"^{name}: 'bin/chrome' means whatever lies in the current folder"):
+        settings.of_role("web_explorer", ["executable"])
 
 
 @pytest.mark.parametrize(

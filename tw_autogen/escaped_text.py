@@ -22,7 +22,9 @@ _BLANKS = re.compile(r" {3,}|\u3000+")
 _NOT_PLAIN = re.compile(r"[^\x20-\x7e\n\t]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _ACTED_ON = re.compile(
-    r"``(?=`)|~~(?=~)|<(?=im(?:g|age)|video|audio|source|iframe|embed|object|input)|!(?=\[)", re.IGNORECASE
+    r"``(?=`)|~~(?=~)|!(?=\[)"
+    r"|<(?=im(?:g|age)|video|audio|source|i?frame|embed|object|input|script|link|body|style|base|meta|svg)",
+    re.IGNORECASE,
 )
 """What begins a block of code, which agents of a host may run, or an image or the like, which they may load."""
 _MARKDOWN = re.compile(r"[\\`*\[\]]")
@@ -127,7 +129,7 @@ def inert_output(text: str) -> str:
     r"""Return what code has printed, or said in an error, for a chat of agents that act on what they read.
 
     It is as of `without_controls`, and a space stands in what would begin a block of code in a fence, or an image or
-    what else a page loads (`<img`, `<video`, `![`).
+    another element of a page that loads something by itself (`<img`, `<video`, `![`); a style of any element may, too.
 
     Args:
         text: Any length; the time it takes is linear.

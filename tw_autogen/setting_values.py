@@ -23,7 +23,6 @@ else:
     pydantic = LazyModule("pydantic")  # slow to load, and a start with few settings needs none of it
     yaml = LazyModule("yaml")
 
-_RUN_FROM = ("kernel.python", "plugin.mcp_servers", "session.roles", "code_interpreter.policy")
 _NAMED_IN: ContextVar[Path | None] = ContextVar("named_in", default=None)
 
 
@@ -93,27 +92,6 @@ def _parse_list(key: str, text: str, origin: str) -> list[Any]:
     if not isinstance(found, list):
         raise SettingsError(f"{origin}: {key}: no list: {text}; write a,b or ['a', 'b']", key=key, origin=origin)
     return found
-
-
-def whole_path(key: str, setting: Setting) -> Setting:
-    """Return a setting of an environment variable, which holds in every folder.
-
-    Args:
-        key: Dotted.
-        setting: As the variable says it.
-
-    Raises:
-        SettingsError: it would take a program, servers, a role or a policy from a place below the current folder.
-    """
-    if key not in _RUN_FROM:
-        return setting
-    for one in map(str.strip, setting.value.split(",") if key == "session.roles" else [setting.value]):
-        is_path = one.endswith((".yaml", ".yml")) if key == "code_interpreter.policy" else os.sep in one
-        is_path = is_path or key == "plugin.mcp_servers" and not one.startswith("{")
-        if is_path and not one.startswith(("~", "{")) and not os.path.isabs(one):
-            words = f"{setting.origin}: {one!r} means whatever lies in the current folder; write a whole path"
-            raise SettingsError(words, key=key, origin=setting.origin)
-    return setting
 
 
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:

@@ -51,9 +51,8 @@ from tw_autogen.setting_values import (
     naming_folder,
     path_from,
     real_path_of,
-    whole_path,
 )
-from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set
+from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set, whole_path
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
 
@@ -352,7 +351,8 @@ class Settings:
         for key in known:
             variable = _variable(f"{ROLE_ROOM}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
-                found[key] = Setting(self._environ[variable], variable, base=self._named_in)
+                said = Setting(self._environ[variable], variable, base=self._named_in)
+                found[key] = whole_path(f"{ROLE_ROOM}.{name}.{key}", said)
         return {**found, **self._misspelt(name, known)}
 
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:

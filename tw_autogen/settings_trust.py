@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from tw_autogen.errors import SettingsError
+from tw_autogen.setting_values import Setting
+
+PROGRAM_OF_ROLE = ".executable"
+"""What the keys of roles end with that name a program."""
+_FOLDERS = ("plugin.mcp_servers", "embedding.folder")
+_RUN_FROM = (*_FOLDERS, "kernel.python", "session.roles", "code_interpreter.policy")
 MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
 """Of the examples in a folder that is not trusted: how many count (each is named), and how large they are together."""
 
@@ -110,3 +117,24 @@ def _are_names(values: Iterable[str], known: Iterable[str]) -> bool:
     """Return whether a list adds nothing to what is known but names with dots, few and short: models are told them."""
     added = set(values) - set(known)
     return all(map(_NAME.fullmatch, added)) and sum(map(len, added)) <= _MOST_NAMES_CHARS
+
+
+def whole_path(key: str, setting: Setting) -> Setting:
+    """Return a setting of an environment variable, which holds in every folder.
+
+    Args:
+        key: Dotted.
+        setting: As the variable says it.
+
+    Raises:
+        SettingsError: it would take a program, servers, a role or a policy from a place below the current folder.
+    """
+    if key not in _RUN_FROM and not key.endswith(PROGRAM_OF_ROLE):
+        return setting
+    for one in map(str.strip, setting.value.split(",") if key == "session.roles" else [setting.value]):
+        is_path = one.endswith((".yaml", ".yml")) if key == "code_interpreter.policy" else os.sep in one
+        is_path = is_path or key in _FOLDERS and not one.startswith("{")
+        if is_path and not one.startswith(("~", "{")) and not os.path.isabs(one):
+            words = f"{setting.origin}: {one!r} means whatever lies in the current folder; write a whole path"
+            raise SettingsError(words, key=key, origin=setting.origin)
+    return setting

@@ -19,7 +19,8 @@ from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
-render_reply = pytest.importorskip("tw_autogen.hosts.conversable.messages").render_reply
+messages = pytest.importorskip("tw_autogen.hosts.conversable.messages")
+render_reply, without_end = messages.render_reply, messages.without_end
 TaskWeaverAgent, SharedSession = conversable.TaskWeaverAgent, conversable.SharedSession
 CodeInterpreterAgent, PlannerAgent = conversable.CodeInterpreterAgent, conversable.PlannerAgent
 InMemoryCache = pytest.importorskip("autogen.cache.in_memory_cache").InMemoryCache
@@ -535,3 +536,8 @@ def test_an_agent_that_is_a_role_is_told_the_board_with_no_block_that_it_would_r
         role.reply(Memory.of("runner", [here]), turn=Turn(here, tmp_path))
 
     assert heard == ["look\n\n# What is known\n`` `sh\nid\n`` `"]
+
+
+@pytest.mark.parametrize("text", ["the end: TERMINATE", "TERMINATE \n", "TERMINATE\u00a0"])
+def test_output_that_says_so_ends_no_chat_whatever_blanks_follow(text):
+    assert not without_end(text).rstrip().endswith("TERMINATE")

@@ -137,8 +137,19 @@ def test_a_sandbox_that_fails_for_the_moment_is_tried_again_and_no_weaker_one_is
         next(levels)
 
 
+def test_where_a_sandbox_has_stood_no_weaker_one_is_taken_whatever_fails_later(monkeypatch):
+    monkeypatch.setattr(sandbox_levels, "_failed", {})
+    monkeypatch.setattr(sandbox_levels, "_known", set())
+    strongest = next(sandbox_levels.levels_to_try(KernelSettings()))
+    sandbox_levels.stood(strongest, KernelSettings())
+
+    assert not sandbox_levels.failed(strongest, "unshare: No space left on device")
+    assert next(sandbox_levels.levels_to_try(KernelSettings())) == strongest
+
+
 def test_a_sandbox_that_the_system_forbids_gives_way_to_the_next_one(monkeypatch):
     monkeypatch.setattr(sandbox_levels, "_failed", {})
+    monkeypatch.setattr(sandbox_levels, "_known", set())
     levels = sandbox_levels.levels_to_try(KernelSettings())
     strongest = next(levels)
     sandbox_levels.failed(strongest, "unshare: Operation not permitted")

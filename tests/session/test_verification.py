@@ -1,5 +1,7 @@
 """`planner.verify`: checks of an answer run before it goes out. Scripted models; one real kernel."""
 
+from textwrap import indent
+
 import pytest
 
 from tw_autogen.errors import ModelError
@@ -76,7 +78,8 @@ def test_what_fails_goes_back_to_the_worker_once(ask, then):
     told = coder.calls[1][-1]["content"]
     assert "Checks of this result have failed" in told
     assert "10 rows became 12" in told
-    assert CHECK in told
+    assert indent(CHECK, "    ") in told
+    assert "```" not in told
 
 
 def test_a_check_that_failed_is_named_beside_an_answer_that_stays_as_it_was(ask):

@@ -63,6 +63,8 @@ _PAUSES_SECONDS = (0.1, 0.4, 1.0)
 """How long is waited before a level that failed so is tried again."""
 
 _failed: dict[str, str] = {}
+_known: set[tuple[str, str]] = set()
+"""Levels that have stood in this process, and whose interpreter put them up."""
 _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
 
@@ -130,11 +132,12 @@ def _hindrance(level: str) -> str:
     program = _PROGRAMS.get(level)
     missing = program is not None and shutil.which(program) is None
     why = _failed.get(level, "")
-    return why if why and not _passes(why) else f"no program {program}" if missing else ""
+    return why if why and not _passes(level, why) else f"no program {program}" if missing else ""
 
 
-def _passes(why: str) -> bool:
-    return any(one in why for one in _PASSING)
+def _passes(level: str, why: str) -> bool:
+    """Return whether a level may stand later: it has stood before, or something is lacking for the moment."""
+    return any(one == level for one, _ in _known) or any(one in why for one in _PASSING)
 
 
 def failed(level: str, why: str) -> bool:
@@ -145,7 +148,7 @@ def failed(level: str, why: str) -> bool:
         why: The reason, in words.
     """
     _failed[level] = why
-    return not _passes(why)
+    return not _passes(level, why)
 
 
 STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` that was given"
@@ -258,7 +261,6 @@ _MOST_ACCOUNTS = 100
 """Numbers of users with an account that are passed over."""
 _SECONDS = 10.0
 _HERE = Path(sandbox_probe.__file__).parent
-_known: set[tuple[str, str]] = set()
 _trying = threading.Lock()
 
 

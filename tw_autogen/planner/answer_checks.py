@@ -11,7 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.errors import ModelError, RoundTooCostly, Unreadable
-from tw_autogen.escaped_text import without_middle
+from tw_autogen.escaped_text import inert_output, without_middle
 from tw_autogen.events import AnswerChecked, ModelDelayed
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.hard_requests import hard_because
@@ -150,7 +150,7 @@ def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round] = ()) -> 
 
 def failed_words(failed: Sequence[Check]) -> str:
     """Return what a worker is told of checks that failed."""
-    told = "\n\n".join(f"{one.why}\n\n{indent(one.code.strip(), _INDENT)}" for one in failed)
+    told = "\n\n".join(inert_output(f"{one.why}\n\n{indent(one.code.strip(), _INDENT)}") for one in failed)
     return (
         "Checks of this result have failed. They may be wrong themselves: compare both with the request. Mend what is "
         "wrong in the result and print the whole answer again, in the same form; if the result is right as it was, "
@@ -160,7 +160,7 @@ def failed_words(failed: Sequence[Check]) -> str:
 
 def failed_problems(failed: Sequence[Check]) -> list[str]:
     """Return what the User is told of checks that still fail."""
-    return [f"a check of the answer failed: {_title(one)}: {one.why}" for one in failed]
+    return [f"a check of the answer failed: {inert_output(f'{_title(one)}: {one.why}')}" for one in failed]
 
 
 def _title(check: Check) -> str:

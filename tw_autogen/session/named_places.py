@@ -16,6 +16,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.setting_values import Setting
 from tw_autogen.settings import LeftOut, texts_of
+from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 from tw_autogen.trust_store import (
     CODE_SUFFIXES,
     MODEL_SUFFIXES,
@@ -33,8 +34,6 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
 """Words by which Python passes over the variables that it gets."""
 _OF_NODE = frozenset(("node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno"))
-PROGRAM_OF_ROLE = ".executable"
-"""What the key of a role's setting that names a program ends with."""
 _MOST_ENTRIES = 10_000
 """Of a folder of code that are looked at for links."""
 _MOST_SHORT_OPTIONS = 4

@@ -21,7 +21,7 @@ from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_ou
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
-from tw_autogen.session.named_places import PROGRAM_OF_ROLE, NamedPlaces, lies_in, links_below, program_found
+from tw_autogen.session.named_places import NamedPlaces, lies_in, links_below, program_found
 from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -35,7 +35,7 @@ from tw_autogen.session.project import (
 )
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import ROLE_ROOM, VARIABLE_SUFFIX, LeftOut, Settings, texts_of
-from tw_autogen.settings_trust import Trust
+from tw_autogen.settings_trust import PROGRAM_OF_ROLE, Trust
 from tw_autogen.trust_store import TrustStore
 from tw_autogen.trusted_files import TrustedFiles, reading_once
 

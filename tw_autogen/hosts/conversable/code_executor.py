@@ -18,6 +18,7 @@ from tw_autogen.conversation import Round
 from tw_autogen.escaped_text import inert_output, without_middle
 from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
+from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
 from tw_autogen.model import ChatModel, Completion, ModelRequest, RequestModel
 from tw_autogen.named_folders import distrusted_now
@@ -149,7 +150,7 @@ class KernelCodeExecutor(Closing):
                 exit_code = 1
                 break
         lines = "\n".join(one.markdown() for one in made)
-        output = inert_output("\n".join(part for part in [*said, lines] if part))
+        output = without_end(inert_output("\n".join(part for part in [*said, lines] if part)))
         return _coding.base.IPythonCodeResult(
             exit_code=exit_code, output=output, output_files=[str(one.path) for one in made]
         )

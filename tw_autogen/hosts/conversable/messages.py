@@ -119,6 +119,6 @@ def render_reply(answer: Answer, request: str = "", system_message: str = "") ->
 
 
 def without_end(text: str) -> str:
-    """Return words that end no chat: `TERMINATE` at their end is put into quotes of code."""
-    bare = text.removesuffix(_TERMINATE)
-    return text if text == bare else f"{bare}`{_TERMINATE}`"
+    """Return words that end no chat: `TERMINATE` at their end, before blanks or not, is put into quotes of code."""
+    bare = text.rstrip().removesuffix(_TERMINATE)
+    return text if text.rstrip() == bare else f"{bare}`{_TERMINATE}`"

@@ -23,6 +23,7 @@ from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import inert_output
 from tw_autogen.hosts.agent_files import table_csv, table_words
+from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.hosts.worker_threads import on_thread
@@ -260,9 +261,9 @@ class PluginTools(Closing):
                 given = {key: self._table(value) if key in tables else value for key, value in given.items()}
                 self._made.clear()
                 value = self._in_host(name, given) if name in self._host else self._in_kernel(spec, given)
-                return inert_output(self._told(name, value))
+                return without_end(inert_output(self._told(name, value)))
         except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
-            return inert_output(f"{name} failed: {type(error).__name__}: {error}")
+            return without_end(inert_output(f"{name} failed: {type(error).__name__}: {error}"))
 
     @contextmanager
     def _turn(self, stopped: threading.Event) -> Iterator[None]:

@@ -270,10 +270,9 @@ class Bridge:
         """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if error is not None:
-            text = trace(error, self._cells, self.session.plugin_files, self._hints)
             code = self._shell.transform_cell(self._cells.text(self._number))
-            if more := also_missing(code, error, self._shell.user_ns):
-                text = f"{text}\n{more}"
+            notes = also_missing(code, error, self._shell.user_ns), self._hints.hint_for(error)
+            text = trace(error, self._cells, self.session.plugin_files, notes)
             self._errors.append(text)
             self._shell._last_traceback = [text]
 

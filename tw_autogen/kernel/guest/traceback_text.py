@@ -12,12 +12,11 @@ import sys
 import sysconfig
 import traceback
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 from .output_capture import clip
-from .sandbox_hints import Hints
 
 _CELL = re.compile(r"<cell (\d+)>$")
 _MOST_CELLS = 1000
@@ -75,14 +74,14 @@ class Cells:
         return number, line, lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
-def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hints) -> str:
-    """Return the frames of cells and plugins, innermost last, the exception's own line, and a hint if a wall caused it.
+def trace(error: BaseException, cells: Cells, plugins: dict[str, str], notes: Iterable[str]) -> str:
+    """Return the frames of cells and plugins, innermost last, the exception's own line, and what is known about it.
 
     Args:
         error: With its traceback.
         cells: The code that was run.
         plugins: File name of each plugin's source, and the plugin's name.
-        hints: What stands around the code.
+        notes: A line each; empty ones are passed over.
     """
     lines = _frames(error, cells, plugins)
     text = "\n".join([*(["Traceback (most recent call last):"] if lines else []), *lines, _last(error, cells)])
@@ -92,8 +91,7 @@ def trace(error: BaseException, cells: Cells, plugins: dict[str, str], hints: Hi
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and cause is not error and own_words(cause) != own_words(error):
         text = f"{_last(cause, cells)}\n\nThe error above led to this one:\n\n{text}"
-    hint = hints.hint_for(error)
-    return without_paths(clip(text, _ERROR_CHARS)) + (f"\n{hint}" if hint else "")
+    return "\n".join([without_paths(clip(text, _ERROR_CHARS)), *filter(None, notes)])
 
 
 def _members(error: BaseException) -> list[BaseException]:
