@@ -277,6 +277,13 @@ def test_code_is_shown_while_its_line_still_grows_and_a_fence_never():
 
 
 BROKEN_BRACKET = "import pandas as pd\nprint('Days:', len([1])\nprint('Mean of high days:', 2)"
+BROKEN_AT_AN_END = (
+    "x = f()\nassert x > 0, 'it's wrong'",
+    "df = df.drop_duplicates(\nprint(len(df))",
+    "import pandas as pd\nprint 1",
+)
+IN_JSON = ('{"thought": "A.", "code": %s}', '{"thought": "A.", "reply_content": %s}')
+OF_A_MAGIC = ("%%bash\nls -la\nfor f in *; do echo $f; done", "%%writefile a.txt\nHello there\nsecond line")
 BROKEN_QUOTES = 'import pandas as pd\ndf = pd.DataFrame({"x": [1]})\nprint(f"n "{df["x"]}")\ntop = df.head()'
 
 
@@ -299,6 +306,11 @@ BROKEN_QUOTES = 'import pandas as pd\ndf = pd.DataFrame({"x": [1]})\nprint(f"n "
             for form in ("```python\n{}\n```", "I count.\n```python\n{}\n```", "I count.\n```python\n{}", "{}")
         ],
         (json.dumps({"thought": "I count.", "code": BROKEN_BRACKET}), BROKEN_BRACKET),
+        *[(f"```python\n{code}\n```{rest}", code) for code in BROKEN_AT_AN_END for rest in ("", "\nDone.")],
+        *[(form % json.dumps(code), code) for code in BROKEN_AT_AN_END for form in IN_JSON],
+        *[(form.format(code), code) for code in OF_A_MAGIC for form in ("```python\n{}\n```", "```python\n{}", "{}")],
+        (f"I count.\n{BROKEN_AT_AN_END[1]}", BROKEN_AT_AN_END[1]),
+        ("Mean (in EUR) of all rows, as asked:\nimport math\nprint(math.pi)", "import math\nprint(math.pi)"),
     ],
 )
 def test_code_with_prose_behind_it_and_behind_an_object_is_found(reply, code):

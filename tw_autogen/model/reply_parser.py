@@ -17,7 +17,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
 from tw_autogen.model.fenced_blocks import Block, split_blocks
 from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
-from tw_autogen.python_source import PYTHON_LANGUAGE
+from tw_autogen.python_source import PYTHON_LANGUAGE, is_python
 
 if TYPE_CHECKING:
     import json_repair
@@ -48,6 +48,7 @@ _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _BEFORE_OBJECT = re.compile(r"(?:^|>|:)\s*\Z", re.M)
 """What stands before an object that is a reply or the arguments of a call; any other may be a dict in code."""
 _PYTHON_FENCE = re.compile(rf"^[ \t]*```[ \t]*{PYTHON_LANGUAGE}[ \t]*$", re.I | re.M)
+_FENCE = re.compile(r"```|~~~")
 _CLOSING_FENCE = re.compile(r"^[ \t]*```[ \t]*$", re.M)
 _THOUGHT_CODE_OR_OBJECT = re.compile(
     rf"^[ \t]*<(?P<thought>{_THOUGHTS})>|(?P<code>{_PYTHON_FENCE.pattern})|{_OBJECT.pattern}", re.I | re.M
@@ -172,6 +173,25 @@ def read_code(text: str) -> CodeReply:
     return _read_json_form(said) or _read_call(said) or _read_blocks(said, wanted)
 
 
+def read_code_field(text: str) -> str:
+    r"""Return the Python of a field for code: the text as it is, or that of fenced blocks in it.
+
+    A mistake in it is for whoever wrote it; without the line that holds the mistake, another program would run.
+
+    Args:
+        text: The field.
+
+    Raises:
+        Unreadable: its block is empty.
+
+    Example:
+        >>> read_code_field("```python\n1 + 1\n```"), read_code_field("x = (1\nprint(x)")
+        ('1 + 1', 'x = (1\nprint(x)')
+    """
+    found = None if is_python(text) or not _FENCE.search(text) else read_code(text).code
+    return (found or text).strip("\n").rstrip()
+
+
 def breaks_off(text: str) -> bool:
     r"""Return True if a reply that ended at a length limit is the beginning of what it should say.
 
@@ -221,7 +241,7 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
 
 
 def _rejoined(blocks: list[Block], most: int = _MOST_REJOINED) -> list[Block]:
-    """Return blocks of which a Python block that does not parse goes on to later marks, or ends before prose.
+    """Return blocks of which a Python block that does not parse goes on to later marks, or if open ends before prose.
 
     Args:
         blocks: Those of a reply, or of the rest of one.
@@ -233,12 +253,13 @@ def _rejoined(blocks: list[Block], most: int = _MOST_REJOINED) -> list[Block]:
         if block.kind != "python":
             continue
         rest = "".join(one.text for one in blocks[at + 1 :])
-        code = whole_block(block.inner, rest) if rest else without_prose(block.inner.rstrip())
-        if rest and code:
+        closed = at + 1 < len(blocks)
+        code = whole_block(block.inner, rest) if closed else without_prose(block.inner.rstrip())
+        if closed and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))
             return [*blocks[:at], Block("python", block.text, code), *_rejoined(more, most - 1)]
-        if not rest and code != block.inner.rstrip():
+        if not closed and code != block.inner.rstrip():
             prose = block.inner.rstrip()[len(code) :]
             return [*blocks[:at], Block("python", block.text, code), Block("text", prose)]
     return blocks
@@ -459,8 +480,7 @@ def _read_json_form(text: str) -> CodeReply | None:
         if behind := _BEHIND.search(text):
             return CodeReply(words.strip(), _read_blocks(behind["block"], "write the code there").code)
         return CodeReply(words.strip() or str(reply.get("thought") or ""), None)
-    fenced = _read_blocks(words, "write the code there") if words.strip() else CodeReply("", None)
-    code = fenced.code or words.strip("\n").rstrip()
+    code = read_code_field(words)
     if not code:
         raise Unreadable("`reply_content` is empty; write the code there, or an answer with `reply_type` text")
     return CodeReply(str(reply.get("thought") or "").strip(), code)
@@ -501,10 +521,8 @@ def _code_field(fields: Mapping[str, Any], *, sure: bool) -> str:
     for name in CODE_FIELDS:
         lines = fields.get(name)
         text = "\n".join(map(str, lines)) if isinstance(lines, list) else lines
-        if isinstance(text, str) and text.strip():
-            code = _read_blocks(text, "write the code there").code
-            if code or sure:
-                return code or text.strip("\n").rstrip()
+        if isinstance(text, str) and text.strip() and (sure or _read_blocks(text, "write the code there").code):
+            return read_code_field(text)
     for name in _ARGUMENTS:
         inner = fields.get(name)
         if isinstance(inner, str) and inner.lstrip().startswith("{"):
