@@ -23,6 +23,17 @@ def test_a_readable_reply_is_read_and_kept_as_it_came():
     assert messages == [*asked(), {"role": "assistant", "content": 'So: {"message": "42"}'}]
 
 
+def test_thoughts_are_not_sent_again_with_each_later_call():
+    messages, read = asked(), []
+    with ScriptedModel(["<think>6*7 is 42.</think>\n\nIt is 42.", '[THINK]In JSON.[/THINK]{"message": "42"}']) as model:
+        _, completion = ask(model, ModelRequest(messages), lambda text: read.append(text) or read_object(text))
+
+    assert model.calls[1][2] == {"role": "assistant", "content": "It is 42."}
+    assert messages[-1] == {"role": "assistant", "content": '{"message": "42"}'}
+    assert read == ["It is 42.", '{"message": "42"}']
+    assert completion.text == '[THINK]In JSON.[/THINK]{"message": "42"}'
+
+
 def test_an_unreadable_reply_is_told_what_was_wrong_and_each_prompt_starts_with_the_last():
     messages = asked()
     with ScriptedModel(["It is 42.", '{"message": "42"}']) as model:
@@ -114,7 +125,7 @@ def test_a_reply_that_breaks_off_can_be_refused_where_something_is_lost(text, lo
     with ScriptedModel([cut, *[Completion(text)] * lost]) as model:
         said, _ = ask(model, ModelRequest(asked()), str, whole=True)
 
-    assert said == text
+    assert said == text.removeprefix('<think>{"a": 1}</think>')
     assert not lost or "cut off at the length limit; answer shorter (its end is missing)" in str(model.calls[1][-1])
 
 

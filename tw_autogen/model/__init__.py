@@ -14,7 +14,7 @@ from tw_autogen.model.openai_model import OpenAIModel
 from tw_autogen.model.prompt_hash import prompt_hash
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
-from tw_autogen.model.reply_parser import CodeReply, NoObject, read_code, read_code_field, read_object
+from tw_autogen.model.reply_parser import CodeReply, NoObject, read_code, read_object
 from tw_autogen.model.settings import ModelSettings
 from tw_autogen.model.stream_fields import CodeStream, FieldStream
 from tw_autogen.model.text_ranking import LexicalRanker, Ranked, Ranker
@@ -51,7 +51,6 @@ __all__ = [
     "is_too_long",
     "prompt_hash",
     "read_code",
-    "read_code_field",
     "read_object",
     "resolve_model",
     "resolve_ranker",

@@ -16,6 +16,7 @@ from tw_autogen.errors import ModelUnreadable, Unreadable
 from tw_autogen.model.abandonable import run_abandonable
 from tw_autogen.model.chat_model import ChatModel, Completion, Message
 from tw_autogen.model.reply_parser import WANTED, breaks_off
+from tw_autogen.model.thoughts import without_thoughts
 
 _ON_DELAY: ContextVar[Callable[[str], None] | None] = ContextVar("on_delay", default=None)
 Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None]]]
@@ -239,8 +240,9 @@ def ask(
 ) -> tuple[T, Completion]:
     """Ask until the reply can be read, and keep what was said in the request's messages.
 
-    Each reply is appended as it came; an unreadable one is followed by a user message that says what was wrong. Nothing
-    else is changed, so that the next prompt starts with this one.
+    Each reply is appended as it came, but for thoughts in the marks of a chat template, which no model wants to see
+    again; an unreadable one is followed by a user message that says what was wrong. Nothing else is changed, so that
+    the next prompt starts with this one.
 
     Args:
         model: Who is asked.
@@ -271,9 +273,9 @@ def ask(
             del messages[before:]
             raise
         empty = "(tool calls)" if reply.tool_calls else "(an empty reply)"  # servers refuse a message without content
-        messages.append({"role": "assistant", "content": reply.text or empty})
+        messages.append({"role": "assistant", "content": reply.words or empty})
         try:
-            text = as_text(reply) if as_text else reply.text
+            text = without_thoughts(as_text(reply) if as_text else reply.text)
             messages[-1]["content"] = text or empty
             meant = read(text)
             if whole and reply.finish_reason in ("length", _FILTERED) and breaks_off(text):
@@ -288,7 +290,7 @@ def ask(
             raise ModelUnreadable(
                 f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "
                 + (_REWORD if reply.finish_reason == _FILTERED else "A stronger model may keep the format"),
-                reply=reply.text,
+                reply=reply.words,
                 problems=tuple(problems),
             )
         messages.append({"role": "user", "content": f"That reply can't be used: {problems[-1]}. Reply again."})

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from tw_autogen.errors import Unreadable
-from tw_autogen.model import read_code, read_code_field
+from tw_autogen.model import read_code
 from tw_autogen.planner.loose_reply import folded
 from tw_autogen.python_source import PYTHON_LANGUAGE, does_something, is_python, parsed_cell
 
@@ -58,7 +58,7 @@ def code_of(field: str, text: str, problems: list[str], *, lenient: bool) -> str
         problems: Takes what is wrong: code of which it is not certain that it is all, or that it is meant.
         lenient: The model was told before: the field counts.
     """
-    own = read_code_field(field)
+    own = read_code(field, is_field=True).code or ""
     beside = code_beside(text)
     if own and beside and not is_python(own):
         own = ""  # words such as "see below", or a mistake that the block has not
@@ -145,7 +145,7 @@ def _codes_of_objects(text: str) -> list[str]:
         before = end
         fields = {folded(key): one for key, one in value.items()}
         code = next((fields[name] for name in _CODE_NAMES if isinstance(fields.get(name), str)), "")
-        found.append(read_code_field(code))
+        found.append(read_code(code, is_field=True).code or "")
     return found
 
 
