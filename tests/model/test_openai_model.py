@@ -459,6 +459,16 @@ def test_a_web_page_in_the_answers_place_is_an_error():
         refused(400, "This model's maximum prompt length is 131072 but the request contains 131130 tokens."),
         refused(400, "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000"),
         refused(413, "please reduce your message size and try again."),
+        refused(400, "The decoder prompt (length 12345) is longer than the maximum model length of 8192."),
+        refused(422, "Input validation error: `inputs` must have less than 3072 tokens. Given: 5000"),
+        refused(422, "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens and 512"),
+        refused(400, "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]"),
+        refused(400, "Invalid request: Your request exceeded model token limit: 131072"),
+        refused(400, "tokens in request more than max tokens allowed"),
+        refused(400, "a sequence length of 10024, but the maximum supported sequence length is just 8192!"),
+        refused(400, "Prompt length (5000) exceeds maximum input length (4096)."),
+        refused(400, "Prompt length 5000 is greater than max_seq_len 4096"),
+        refused(400, "Bad request: prompt token count of 5000 cannot exceed 4096"),
         refused(429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000."),
     ],
 )
@@ -507,14 +517,59 @@ def test_a_prompt_that_is_too_long_costs_no_part_of_the_request():
     assert ["tools" in request for request in server.requests] == [True, True]
 
 
-def test_any_other_refusal_is_told_in_the_servers_words_and_not_tried_again():
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "messages: roles must alternate"),
+        (400, "max_tokens is too large: 9000. This model supports at most 4096 completion tokens"),
+        (422, "Input validation error: `max_new_tokens` must be <= 512"),
+        (400, "This model 'tiny' got an invalid reasoning_effort"),
+        (403, "Country, region, or territory not supported"),
+    ],
+)
+def test_any_other_refusal_is_told_in_the_servers_words_and_not_tried_again(status, words):
     with (
-        scripted_server(refused(400, "messages: roles must alternate")) as server,
-        pytest.raises(ModelError, match=r"the request was refused \(400\): messages: roles must alternate"),
+        scripted_server(refused(status, words), models=has_models("tiny")) as server,
+        pytest.raises(ModelError, match=re.escape(f"the request was refused ({status}): {words}")) as failed,
     ):
         model_at(server).complete(ASKED, schema=SCHEMA)
 
     assert len(server.requests) == 1
+    assert not is_too_long(failed.value)
+
+
+def test_a_refusal_without_an_error_is_told_in_its_other_words():
+    with (
+        scripted_server(Reply(400, {"error": None, "message": "temperature must be 1"})) as server,
+        pytest.raises(ModelError, match=r"the request was refused \(400\): temperature must be 1"),
+    ):
+        model_at(server).complete(ASKED)
+
+
+def googles(status, message, **more):
+    return Reply(status, [{"error": {"code": status, "message": message, **more}}])
+
+
+def test_a_refusal_in_googles_list_is_read_as_any_other():
+    no = googles(400, "API key not valid. Please pass a valid API key.", details=[])
+    with (
+        scripted_server(no) as server,
+        pytest.raises(ModelError, match=r"the key was refused \(400\): API key not valid\..*Check `model\.api_key`"),
+    ):
+        model_at(server, api_key=KEY).complete(ASKED)
+
+
+def test_a_quota_for_a_minute_is_waited_for_in_spite_of_its_words():
+    words = "You exceeded your current quota, please check your plan and billing details. "
+    told = []
+    later = googles(429, f"{words}{'* Quota exceeded for metric. ' * 20}Please retry in 20ms.")
+    with scripted_server(later, said("ok"), later) as server:
+        with reporting_delays(told.append):
+            assert model_at(server).complete(ASKED).text == "ok"
+        with pytest.raises(ModelError, match=r"still too busy \(429\), after 2 times"):
+            model_at(server, max_tries=2).complete(ASKED)
+
+    assert told == ["the server is too busy (429); try 2 of 4 in 0.02 s"]
 
 
 @pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])

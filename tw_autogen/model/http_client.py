@@ -39,6 +39,12 @@ _HEADER_VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "
 _OUT_OF_QUOTA = re.compile(
     r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
 )
+_PAUSE = re.compile(
+    r"\b(?:retry|try again) in (?=\d)(?:(?P<h>\d{1,4})h)?(?:(?P<m>\d{1,5})m(?!s))?"
+    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)(?P<ms> ?m)? ?s)?",
+    re.I,
+)
+"""The pause that Google, OpenAI and Groq want, in the words of their refusals: `34.07s`, `6ms`, `2m59.56s`."""
 
 DONE = object()
 """What comes last of a stream that is whole."""
@@ -88,11 +94,13 @@ class ConnectionFailed(Exception):
 def is_out_of_quota(words: str) -> bool:
     """Return True if a refusal means that further calls fail until the account has credit.
 
+    One that names a pause, as Google's for requests per minute does in the same words, means that pause.
+
     Example:
         >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
         (True, False)
     """
-    return _OUT_OF_QUOTA.search(words) is not None
+    return _OUT_OF_QUOTA.search(words) is not None and _pause_in(words) is None
 
 
 def is_too_large(words: str) -> bool:
@@ -339,8 +347,10 @@ class _Answer:
                 body = bounded_json.loads(whole)
             except ValueError:
                 body = _text(whole).strip()
-        body = body.get("error", body) if isinstance(body, dict) else body
-        return ServerRefusal(response.status_code, body, tries, _wanted_pause(response.headers))
+        body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Google's
+        body = body.get("error") or body if isinstance(body, dict) else body
+        pause = _wanted_pause(response.headers) or _pause_in(json.dumps(body))
+        return ServerRefusal(response.status_code, body, tries, pause)
 
     def pieces(self, *, each: bool = False) -> Generator[bytes, None, None]:
         """Yield it as it comes.
@@ -471,6 +481,14 @@ def _wanted_pause(headers: Mapping[str, str]) -> float | None:
             with suppress(ValueError, OverflowError, TypeError):  # no date, or one beyond all calendars
                 seconds = email.utils.parsedate_to_datetime(said).timestamp() - time.time()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _pause_in(words: str) -> float | None:
+    """Return after how many seconds a server wants to be asked again, in its words; None: they don't say."""
+    if (found := _PAUSE.search(words)) is None:
+        return None
+    seconds = float(found["s"] or 0) / (1000 if found["ms"] else 1)
+    return int(found["h"] or 0) * 3600 + int(found["m"] or 0) * 60 + seconds or None
 
 
 def _report(status: int, attempt: int, max_tries: int, asked_for: float | None) -> None:
