@@ -106,6 +106,26 @@ def test_cached_tokens_are_read_whole_and_streamed():
     assert server.requests[1]["stream_options"] == {"include_usage": True}
 
 
+@pytest.mark.parametrize(
+    ("usage", "read"),
+    [
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 637}, Usage(32, 0, 605, 1)),
+        ({"prompt_tokens": 32, "completion_tokens": 605, "total_tokens": 637}, Usage(32, 0, 605, 1)),
+        ({"prompt_tokens": 32, "completion_tokens": 9}, Usage(32, 0, 9, 1)),
+        ({"prompt_tokens": 100, "completion_tokens": 9, "prompt_cache_hit_tokens": 90}, Usage(100, 90, 9, 1)),
+        ({"prompt_tokens": 100.0, "completion_tokens": 9.0, "cached_tokens": 90}, Usage(100, 90, 9, 1)),
+        ({"prompt_tokens": None, "completion_tokens": "9"}, Usage(calls=1)),
+    ],
+)
+def test_tokens_are_counted_however_a_server_names_them(usage, read):
+    with scripted_server(said("42", **usage)) as server:
+        assert model_at(server).complete(ASKED).usage == read
+
+
+def test_no_call_costs_less_than_nothing():
+    assert Price(1.0, 2.0, 0.1).of(Usage(10, 100, 1, 1)) == pytest.approx((100 * 0.1 + 2.0) / 1e6)
+
+
 def test_streamed_text_arrives_in_the_callers_thread_and_adds_up_to_the_reply():
     threads, pieces = set(), []
 
@@ -170,6 +190,81 @@ def test_tool_calls_are_put_together_from_their_pieces(second_index):
         answer = model_at(server).complete(ASKED, on_text=lambda text: None)
 
     assert answer.tool_calls == (ToolCall("c1", "look", '{"at": 1}'), ToolCall("c2", "go", "{}"))
+
+
+def called(index, number=None, name=None, arguments=None):
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    named = {} if number is None else {"id": number}
+    return {"tool_calls": [{"index": index, "type": "function", "function": function, **named}]}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "calls"),
+    [
+        (
+            [
+                called(0, "", "f", '{"a":1}'),
+                called(0, "", "g", '{"b":2}'),
+                called(0, "", "g", "{}"),
+                called(0, "", "h", ""),
+            ],
+            [("", "f", '{"a":1}'), ("", "g", '{"b":2}'), ("", "g", "{}"), ("", "h", "")],
+        ),
+        ([called(0, "c1", "f"), called(0, "c2", None, '{"a":'), called(0, "c3", None, "1}")], [("c1", "f", '{"a":1}')]),
+        (
+            [
+                called(0, "c1", "f", ""),
+                called(0, None, None, '{"a":'),
+                called(0, "c1", "f", "[{}"),
+                called(0, "c1", "f", ",{}]}"),
+            ],
+            [("c1", "f", '{"a":[{},{}]}')],
+        ),
+        ([called(0, "c1", "f", "{}"), called(0, "c2", "f", "{}")], [("c1", "f", "{}"), ("c2", "f", "{}")]),
+        ([called(0, "c1"), called(0, "c1", "f"), called(0, None, None, "{}")], [("c1", "f", "{}")]),
+    ],
+    ids=[
+        "without id and index",
+        "another id with each piece",
+        "the name with each piece",
+        "one name twice",
+        "the name later",
+    ],
+)
+def test_pieces_of_tool_calls_are_put_together_however_a_server_numbers_them(pieces, calls):
+    with scripted_server(streamed(*pieces, end="tool_calls")) as server:
+        answer = model_at(server).complete(ASKED, on_text=lambda text: None)
+
+    assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == calls
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_a_reply_that_a_server_took_for_a_thought_is_read_and_a_thought_is_not(field, on_text):
+    reply, thought = '{"message": "It is 42."}', "I should say 42, in JSON."
+    block = "```\n1\n```"
+    cases = (None, reply, reply), (None, thought, ""), ("42", reply, "42"), ("", block, block)
+    for content, said_so, text in cases:
+        whole = said(content)
+        whole.body["choices"][0]["message"][field] = said_so
+        grown = streamed({"content": content}, {field: said_so[:5]}, {field: said_so[5:]})
+        with scripted_server(grown if on_text else whole) as server:
+            assert model_at(server).complete(ASKED, on_text=on_text).text == text
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("said_so", "reason"),
+    [
+        ("model_length", "length"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("abort", "error"),
+        ("stop", "stop"), ("end_turn", "end_turn"), ("tool_calls", "tool_calls"),
+    ],
+)  # fmt: skip
+def test_why_a_reply_was_cut_off_is_read_in_the_words_of_other_servers(said_so, reason, on_text):
+    whole = said("It")
+    whole.body["choices"][0]["finish_reason"] = said_so
+    with scripted_server(streamed({"content": "It"}, end=said_so) if on_text else whole) as server:
+        assert model_at(server).complete(ASKED, on_text=on_text).finish_reason == reason
 
 
 def test_a_strict_schema_is_sent_as_one_and_an_open_one_is_not():

@@ -81,6 +81,15 @@ def test_tries_are_counted_afresh_for_each_question():
         assert ask(model, ModelRequest(messages), read_object)[0] == {"b": 2}
 
 
+def test_a_reply_that_the_server_has_broken_off_is_asked_for_again():
+    cut = Completion("```python\ndf = load()", finish_reason="error")
+    with ScriptedModel([cut, "```python\nload()\n```"]) as model:
+        said, _ = ask(model, ModelRequest(asked()), str, whole=True)
+
+    assert said == "```python\nload()\n```"
+    assert "the server has ended the reply in the middle (its end is missing)" in model.calls[1][-1]["content"]
+
+
 def test_a_reply_that_was_cut_off_is_told_to_be_shorter():
     cut = Completion('{"message": "a long st', finish_reason="length")
     with ScriptedModel([cut, '{"message": "short"}']) as model:

@@ -13,6 +13,10 @@ Message = Mapping[str, Any]
 """`{"role": "system" | "user" | "assistant" | "tool", "content": text, or a list of text and image parts}`."""
 
 
+BROKEN_OFF = "error"
+"""The `finish_reason` of a reply that the server has ended in the middle, at no limit."""
+
+
 @dataclass(frozen=True)
 class Usage:
     """What calls cost, in tokens as the server reported them; `calls` counts answers.

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ModelUnreadable, Unreadable
 from tw_autogen.model.abandonable import run_abandonable
-from tw_autogen.model.chat_model import ChatModel, Completion, Message
+from tw_autogen.model.chat_model import BROKEN_OFF, ChatModel, Completion, Message
 from tw_autogen.model.reply_parser import WANTED, breaks_off
 from tw_autogen.model.thoughts import without_thoughts
 
@@ -252,8 +252,8 @@ def ask(
         tries: How often it is asked again at most; each call of `ask` counts from 0.
         as_text: Gives a reply as the text that is kept and read, its tool calls too; or raises `Unreadable`. None: its
             words alone.
-        whole: A reply whose object, code or words were cut off, at the length limit or by the server's filter, is
-            unreadable, whatever `read` says.
+        whole: A reply whose object, code or words were cut off, at the length limit, by the server's filter or by
+            an error of it, is unreadable, whatever `read` says.
 
     Returns:
         What `read` gave, and the reply that it was read from.
@@ -278,7 +278,7 @@ def ask(
             text = without_thoughts(as_text(reply) if as_text else reply.text)
             messages[-1]["content"] = text or empty
             meant = read(text)
-            if whole and reply.finish_reason in ("length", _FILTERED) and breaks_off(text):
+            if whole and reply.finish_reason in ("length", _FILTERED, BROKEN_OFF) and breaks_off(text):
                 raise Unreadable("its end is missing")
             return meant, reply
         except Unreadable as unreadable:
@@ -302,4 +302,6 @@ def _problem(unreadable: Unreadable, reply: Completion) -> str:
         return f"the reply was cut off at the length limit; answer shorter ({problem})"
     if reply.finish_reason == _FILTERED:
         return f"the server's content filter has stopped the reply ({problem})"
+    if reply.finish_reason == BROKEN_OFF:
+        return f"the server has ended the reply in the middle ({problem})"
     return problem

@@ -39,7 +39,7 @@ class Price:
         if not usage.prompt_tokens and not usage.completion_tokens:
             return None
         cached = self.prompt if self.cached is None else self.cached
-        fresh = usage.prompt_tokens - usage.cached_tokens
+        fresh = max(0, usage.prompt_tokens - usage.cached_tokens)
         return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
 
 
