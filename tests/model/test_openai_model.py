@@ -293,6 +293,85 @@ def test_a_refused_schema_becomes_an_object_then_text_and_is_remembered():
     assert not model.objects_only
 
 
+TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+
+
+def test_a_refusal_of_something_else_costs_later_requests_no_part():
+    words = "Failed to deserialize the JSON body into the target type: unknown variant `image_url` of a tool message"
+
+    def no_images(request):
+        return refused(400, words) if isinstance(request["messages"][0]["content"], list) else said("{}")
+
+    picture = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]}]
+    with scripted_server(no_images) as server:
+        model = model_at(server)
+        with pytest.raises(ModelError, match="unknown variant"):
+            model.complete(picture, schema=SCHEMA, tools=[TOOL])
+        assert model.objects_only
+        model.complete(ASKED, schema=SCHEMA, tools=[TOOL])
+
+    assert formats(server)[-1] == "json_schema"
+    assert "tools" in server.requests[-1]
+
+
+def test_one_bad_generation_is_asked_for_again_without_its_form_which_is_kept():
+    bad = refused(400, "Failed to generate JSON. Please adjust your prompt.", code="json_validate_failed")
+    with scripted_server(bad, said("{}")) as server:
+        model = model_at(server)
+        for _ in range(2):
+            model.complete(ASKED, schema=SCHEMA)
+
+    assert formats(server) == ["json_schema", "json_object", "json_schema"]
+
+
+@pytest.mark.parametrize(
+    "words", ["Failed to parse grammar: not supported", "failed to load model vocabulary required for format"]
+)
+def test_a_failure_to_make_a_grammar_is_a_refusal_of_the_format(words):
+    def picky(request):
+        return refused(500, words) if "response_format" in request else said("{}")
+
+    with scripted_server(picky) as server:
+        model = model_at(server, max_tries=1)
+        for _ in range(2):
+            model.complete(ASKED, schema=SCHEMA)
+        server.answers[0] = refused(500, "broken")
+        with pytest.raises(ModelError, match=r"failed \(500\) once: broken"):
+            model.complete(ASKED, schema=SCHEMA)
+
+    assert formats(server) == ["json_schema", "json_object", "text", "text", "text"]
+
+
+def test_a_router_that_finds_no_server_with_tools_is_asked_without():
+    def router(request):
+        return refused(404, "No endpoints found that support tool use.") if "tools" in request else said("in words")
+
+    with scripted_server(router) as server:
+        assert model_at(server).complete(ASKED, tools=[TOOL]).text == "in words"
+
+
+def test_a_server_whose_streams_have_no_end_is_asked_for_the_whole_from_the_third_on():
+    def endless(request):
+        return streamed({"content": "It"}, end=None) if "stream" in request else said("It is 42.")
+
+    with scripted_server(endless) as server:
+        model = model_at(server)
+        for _ in range(4):
+            assert model.complete(ASKED, on_text=lambda text: None).text == "It is 42."
+
+    assert ["stream" in request for request in server.requests] == [True, False, True, False, False, False]
+
+
+def test_a_whole_answer_behind_blanks_and_events_without_blank_lines_are_asked_for_once():
+    raw = b"".join(line + b"\n" for line in streamed({"content": "ok"}).raw.split(b"\n") if line)
+    blanks = Reply(raw=b"\n\n" + json.dumps(said("ok").body).encode())
+    for answer in (Reply(raw=raw, kind="text/event-stream"), blanks):
+        with scripted_server(answer) as server:
+            assert model_at(server).complete(ASKED, on_text=lambda text: None).text == "ok"
+
+        assert len(server.requests) == 1
+
+
 def test_a_refusal_in_the_words_of_a_validation_error_counts_as_well():
     detail = Reply(422, {"detail": [{"loc": ["body", "response_format", "type"], "msg": "unexpected value"}]})
     with scripted_server(detail, said("{}")) as server:
@@ -377,10 +456,19 @@ def test_after_all_tries_a_busy_server_is_an_error_that_counts_them():
 
 def test_a_failing_server_is_an_error_that_names_its_status():
     with (
-        scripted_server(refused(503, "the model is loading")) as server,
-        pytest.raises(ModelError, match=r"the server failed \(503\) 2 times: the model is loading"),
+        scripted_server(refused(503, "an error while loading the model")) as server,
+        pytest.raises(ModelError, match=r"the server failed \(503\) 2 times: an error while loading the model"),
     ):
         model_at(server, max_tries=2).complete(ASKED)
+
+
+def test_a_server_that_still_loads_its_model_is_waited_for_longer_than_a_failing_one():
+    told = []
+    loading = refused(503, "Loading model", type="unavailable_error")
+    with scripted_server(loading, loading, said("ok")) as server, reporting_delays(told.append):
+        assert model_at(server, max_tries=2).complete(ASKED).text == "ok"
+
+    assert told == ["the server still loads its model (503)"] * 2
 
 
 @pytest.mark.parametrize(
@@ -438,7 +526,34 @@ def test_an_error_in_place_of_an_answer_is_told_in_the_servers_words(body, on_te
         scripted_server(Reply(body=body)) as server,
         pytest.raises(ModelError, match="/v1: the server answered with an error: upstream is overloaded$"),
     ):
-        model_at(server).complete(ASKED, on_text=on_text)
+        model_at(server, max_tries=1).complete(ASKED, on_text=on_text)
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("error", "requests"),
+    [
+        ({"code": 429, "message": "rate-limited upstream"}, 2),
+        ({"code": 503, "message": "try later"}, 2),
+        ({"type": "overloaded_error", "message": "Overloaded"}, 2),
+        ({"code": 400, "message": "no such parameter"}, 1),
+        ({"code": 429, "type": "insufficient_quota", "message": "no credit"}, 1),
+    ],
+)
+def test_an_error_in_place_of_an_answer_that_may_pass_is_asked_about_again(error, requests, on_text):
+    wrong = Reply(raw=f"data: {json.dumps({'error': error})}\n\n".encode(), kind="text/event-stream")
+    told = []
+    with scripted_server(wrong if on_text else Reply(body={"error": error}), said("ok")) as server:
+        model = model_at(server)
+        with reporting_delays(told.append):
+            if requests == 2:
+                assert model.complete(ASKED, on_text=on_text).text == "ok"
+            else:
+                with pytest.raises(ModelError, match=error["message"]):
+                    model.complete(ASKED, on_text=on_text)
+
+    assert len(server.requests) == requests
+    assert told == [f"the server answered with an error: {error['message']}; try 2 of 4"] * (requests - 1)
 
 
 def call_of(text):
@@ -975,7 +1090,7 @@ def test_a_used_up_quota_is_said_at_once_and_not_asked_again():
 def test_why_a_server_is_asked_again_is_told_while_it_is_waited_for(streams):
     later = Reply(429, {"error": {"message": "later"}}, headers={"retry-after-ms": "20"})
     told = []
-    with scripted_server(later, refused(503, "loading"), said("ok")) as server, reporting_delays(told.append):
+    with scripted_server(later, refused(503, "no worker"), said("ok")) as server, reporting_delays(told.append):
         model_at(server).complete(ASKED, on_text=(lambda text: None) if streams else None)
 
     assert told == [

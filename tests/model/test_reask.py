@@ -90,6 +90,13 @@ def test_a_reply_that_the_server_has_broken_off_is_asked_for_again():
     assert "the server has ended the reply in the middle (its end is missing)" in model.calls[1][-1]["content"]
 
 
+def test_where_each_reply_was_cut_off_the_servers_limit_is_named():
+    cut, other = Completion('{"message": "a long st', finish_reason="length"), "in words"
+    for script, words in (([cut, cut], "model.extra: {max_tokens: 4096}"), ([other, cut], "A stronger model")):
+        with ScriptedModel(script) as model, pytest.raises(ModelUnreadable, match=words):
+            ask(model, ModelRequest(asked()), read_object, tries=1)
+
+
 def test_a_reply_that_was_cut_off_is_told_to_be_shorter():
     cut = Completion('{"message": "a long st', finish_reason="length")
     with ScriptedModel([cut, '{"message": "short"}']) as model:

@@ -23,6 +23,10 @@ Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None
 """Called with what is to be asked; entered before the call, which it may refuse, and left once the call is paid for."""
 T = TypeVar("T")
 _FILTERED = "content_filter"
+_STRONGER = "A stronger model may keep the format"
+_LONGER = (
+    "The server ends each reply at its limit; raise that, such as by `model.extra: {max_tokens: 4096}`, or its context"
+)
 _REWORD = "Ask in other words, or choose another model"
 
 
@@ -263,7 +267,7 @@ def ask(
         ModelError: a call failed; the messages are as they were before.
     """
     messages = request.messages
-    before, problems = len(messages), list[str]()
+    before, problems, cut = len(messages), list[str](), 0
     deadline = None if request.seconds is None else time.monotonic() + request.seconds
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -283,13 +287,14 @@ def ask(
             return meant, reply
         except Unreadable as unreadable:
             problems.append(_problem(unreadable, reply))
+            cut += reply.finish_reason == "length"
             if request.on_delay:
                 found = problems[-1].partition(f"; {WANTED}")[0]  # what is wanted is for the model
                 request.on_delay(f"reply {len(problems)} could not be read: {found}")
         if len(problems) > tries:
             raise ModelUnreadable(
                 f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "
-                + (_REWORD if reply.finish_reason == _FILTERED else "A stronger model may keep the format"),
+                + (_REWORD if reply.finish_reason == _FILTERED else _LONGER if cut > tries else _STRONGER),
                 reply=reply.words,
                 problems=tuple(problems),
             )

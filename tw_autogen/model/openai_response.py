@@ -9,6 +9,7 @@ from io import StringIO
 from typing import Any
 
 from tw_autogen.model.chat_model import BROKEN_OFF, Completion, ToolCall, Usage
+from tw_autogen.model.http_client import is_out_of_quota, may_pass
 
 _MOST_STREAMED_CHARS = 16_000_000
 _ENDS = {
@@ -32,6 +33,12 @@ class AnswerError(Exception):
     def __init__(self, body: object) -> None:
         super().__init__("an error in the place of an answer")
         self.body = body
+
+    @property
+    def passes(self) -> bool:
+        """Whether the same request may be answered later, by the status that stands in place of a real one."""
+        status, words = _field(self.body, "code") or _field(self.body, "status"), json.dumps(self.body)
+        return not is_out_of_quota(words) and (may_pass(_count(status)) or "overloaded" in words.lower())
 
 
 def raise_reported(answer: Any) -> None:
