@@ -170,7 +170,7 @@ class OpenAIModel(RequestModel):
             ) from None
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Ask for the embedding of each text (`/embeddings`), in one request.
+        """Ask for the embedding of each text (`/embeddings`), in one request, or in smaller ones if that is refused.
 
         Raises:
             ModelError: naming the server, what was wrong, and what to do.
@@ -184,14 +184,21 @@ class OpenAIModel(RequestModel):
         except UnsendableRequest as unsent:
             raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
         except expected as failed:
+            refused = isinstance(failed, ServerRefusal) and failed.status_code in (400, 413, 422)
+            if refused and (half := len(texts) // 2):  # servers take 10 to 2048 at once
+                return self.vectors(texts[:half]) + self.vectors(texts[half:])
             raise self._failure(failed) from None
-        found = dict(zip(_list_of(answer, "index") or (), _list_of(answer, "embedding") or (), strict=False))
-        if set(found) != set(range(len(texts))):
+        found, order = _list_of(answer, "embedding") or [], _list_of(answer, "index")
+        if (
+            order and all(isinstance(at, int) for at in order) and len(set(order)) == len(order)
+        ):  # else they are in the order of the texts
+            found = [vector for _, vector in sorted(zip(order, found, strict=True), key=lambda one: one[0])]
+        if len(found) != len(texts):
             raise ModelError(
                 f"{self.base_url}: what came back are not {len(texts)} embeddings. A `{self._section}.base_url` "
                 "usually ends in /v1"
             )
-        return [found[at] for at in range(len(texts))]
+        return found
 
     def _ask(
         self,
@@ -338,8 +345,8 @@ def is_loopback(url: str) -> bool:
 
 
 def _list_of(answer: Any, key: str) -> list[Any] | None:
-    """Return a field of each object of a server's list; None if the answer is no such list."""
-    data = answer.get("data") if isinstance(answer, dict) else None
+    """Return a field of each object of a server's list, which may stand in `data`; None if there is no such list."""
+    data = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(data, list) or not all(isinstance(one, dict) and key in one for one in data):
         return None
     return [one[key] for one in data]
