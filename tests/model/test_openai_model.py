@@ -96,6 +96,34 @@ def test_prices_are_settings(tmp_path):
         assert settings.price(name) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("claude-sonnet-4-20250514", "claude-sonnet-4"),
+        ("claude-sonnet-4@20250514", "claude-sonnet-4"),
+        ("openai/gpt-4o", "gpt-4o"),
+        ("models/GPT-4o", "gpt-4o"),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-4o-1120", "gpt-4o"),
+        ("gemini-1.5-pro-002", "gemini-1.5-pro"),
+        ("azure/gpt-4", "azure/gpt-4"),
+        ("openai/gpt-4", "gpt-4"),
+        ("claude-sonnet-4-5-20250929", None),
+        ("claude-sonnet-4-5", None),
+        ("gpt-4o-100", None),
+        ("gpt-4o-mini", None),
+        ("gpt-4-32k", None),
+        ("gpt-4-1106-preview", None),
+        ("gpt-4.1", None),
+    ],
+)
+def test_a_price_is_that_of_the_model_and_of_no_other_version(name, known):
+    names = ("claude-sonnet-4", "gpt-4o", "gpt-4", "azure/gpt-4", "gemini-1.5-pro")
+    prices = {one: Price(float(at), 1.0) for at, one in enumerate(names)}
+
+    assert ModelSettings(prices=prices).price(name) == (prices[known] if known else None)
+
+
 def test_cached_tokens_are_read_whole_and_streamed():
     usage = {"prompt_tokens": 2000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1024}}
     with scripted_server(said("a", **usage), streamed({"content": "b"}, usage=usage)) as server:

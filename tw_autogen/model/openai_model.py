@@ -189,9 +189,7 @@ class OpenAIModel(RequestModel):
                 return self.vectors(texts[:half]) + self.vectors(texts[half:])
             raise self._failure(failed) from None
         found, order = _list_of(answer, "embedding") or [], _list_of(answer, "index")
-        if (
-            order and all(isinstance(at, int) for at in order) and len(set(order)) == len(order)
-        ):  # else they are in the order of the texts
+        if order and all(isinstance(at, int) for at in order) and len(set(order)) == len(order):
             found = [vector for _, vector in sorted(zip(order, found, strict=True), key=lambda one: one[0])]
         if len(found) != len(texts):
             raise ModelError(
