@@ -343,6 +343,7 @@ BROKEN_AT_AN_END = (
     "df = df.drop_duplicates(\nprint(len(df))",
     "import pandas as pd\nprint 1",
 )
+PRINTED = ("1", "Mean: 4", "Total 5 rows", "   a  b\n0  1  2", "[1, 2]", "'text'", "2024-01-05 12:30")
 IN_JSON = ('{"thought": "A.", "code": %s}', '{"thought": "A.", "reply_content": %s}')
 OF_A_MAGIC = ("%%bash\nls -la\nfor f in *; do echo $f; done", "%%writefile a.txt\nHello there\nsecond line")
 BROKEN_QUOTES = 'import pandas as pd\ndf = pd.DataFrame({"x": [1]})\nprint(f"n "{df["x"]}")\ntop = df.head()'
@@ -370,6 +371,10 @@ BROKEN_QUOTES = 'import pandas as pd\ndf = pd.DataFrame({"x": [1]})\nprint(f"n "
         *[(f"```python\n{code}\n```{rest}", code) for code in BROKEN_AT_AN_END for rest in ("", "\nDone.")],
         *[(form % json.dumps(code), code) for code in BROKEN_AT_AN_END for form in IN_JSON],
         *[(form.format(code), code) for code in OF_A_MAGIC for form in ("```python\n{}\n```", "```python\n{}", "{}")],
+        *[(f"```\nx = 1\nprint(x)\n```\nOutput:\n```\n{one}\n```", "x = 1\nprint(x)") for one in PRINTED],
+        *[(f"The result:\n```\n{one}\n```", None) for one in PRINTED],
+        *[(f"So:\n```\n{one}\n```", one) for one in ("df", "6 * 7", "x = (1", "print(x", "%%bash\nls -la", "f'{x}'")],
+        ("```\nx = 1\n```\nThen:\n```\nx\n```", "x = 1\n\nx"),
         (f"I count.\n{BROKEN_AT_AN_END[1]}", BROKEN_AT_AN_END[1]),
         ("Mean (in EUR) of all rows, as asked:\nimport math\nprint(math.pi)", "import math\nprint(math.pi)"),
     ],

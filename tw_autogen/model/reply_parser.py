@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.bounded_json import DEEPEST, too_deep
@@ -17,7 +18,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
 from tw_autogen.model.fenced_blocks import Block, split_blocks
 from tw_autogen.model.thoughts import CLOSING_FENCE, OBJECT, PYTHON_FENCE, split_off_thoughts
-from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
+from tw_autogen.model.unfenced_code import is_output, unfenced, whole_block, without_prose
 from tw_autogen.python_source import PYTHON_LANGUAGE, is_python
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ _MOST_REJOINED = 20
 """How many Python blocks of a reply may go on behind an inner fence."""
 _MOST_REPAIRED = 100
 """How many objects of a reply are repaired: to find that one is not well-formed costs the whole text before it."""
+_AS_WRITTEN = {"\b": "\\b", "\f": "\\f", "\t": "\\t", "\r": "\\r", "\n": "\\n"}
+_CONTROLS = re.compile(
+    r"[\x08\f](?=[A-Za-z])|\t(?=(?:heta|imes|frac|riangle|ilde)\b|ext(?:bf|it|rm)?\{)|\r(?=(?:ho|ight|angle|ceil|floor)\b)"
+)
+"""What JSON makes of backslashes before `beta`, `frac`, `theta` and `rho`, and no text holds."""
+_FORMULA = re.compile(r"\$(?![\d\s])[^$]{1,300}\$")
+_IN_FORMULA = re.compile(r"\t(?=au\b)|\n(?=(?:abla|eg|eq|otin|u)\b)")
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
 _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
@@ -123,18 +131,25 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
     best = max(reversed(found) if drafts else found, key=len)
     if too_deep(best):
         raise Unreadable(_TOO_DEEP)
-    return best
+    return {name: _with_latex(value) if isinstance(value, str) else value for name, value in best.items()}
+
+
+def _with_latex(text: str) -> str:
+    """Return a string in which commands of LaTeX whose backslash was not escaped stand as they were meant."""
+    text = _CONTROLS.sub(lambda control: _AS_WRITTEN[control[0]], text)
+    return _FORMULA.sub(lambda formula: _IN_FORMULA.sub(lambda control: _AS_WRITTEN[control[0]], formula[0]), text)
 
 
 def read_code(text: str, *, is_field: bool = False) -> CodeReply:
     r"""Return thought and code of a reply in which the code is a fenced Python block.
 
     Several Python blocks are one program in pieces: they are joined in order with a blank line between them. Blocks of
-    other languages, shell and output among them, are no code and stay in the thought. A block that names no language
-    is code if none names Python. A missing closing fence is read over, with the prose after it; so are closing marks
-    inside a string of the code. A reply without any block is code where it parses and does something, up to the prose
-    after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`, `reply_content`) is read as well, and so is a
-    JSON object with a field `code`, alone or as the arguments of a call in `<tool_call>` tags.
+    other languages, shell and output among them, are no code and stay in the thought. A block that names no language is
+    code if none names Python, unless it holds values or words alone. A missing closing fence is read over, with the
+    prose after it; so are closing marks inside a string of the code. A reply without any block is code where it parses
+    and does something, up to the prose after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`,
+    `reply_content`) is read as well, and so is a JSON object with a field `code`, alone or as the arguments of a call
+    in `<tool_call>` tags.
 
     Args:
         text: The whole reply.
@@ -204,11 +219,12 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
     if len(blocks) == 1 and (bare := unfenced(said)):
         return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
-    pieces = [block.inner.strip("\n").rstrip() for block in blocks if block.kind == kind]
+    is_code = [block.kind == kind and not (kind == "untagged" and is_output(block.inner)) for block in blocks]
+    pieces = [block.inner.strip("\n").rstrip() for block in compress(blocks, is_code)]
     code = "\n\n".join(piece for piece in pieces if piece.strip())
     if pieces and not code:
         raise Unreadable(f"the code block is empty; {wanted}")
-    thought = "".join(block.text for block in blocks if block.kind != kind).strip()
+    thought = "".join(block.text for block, one in zip(blocks, is_code, strict=True) if not one).strip()
     return CodeReply(thought, code or None)
 
 

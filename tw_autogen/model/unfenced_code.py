@@ -72,6 +72,28 @@ def without_prose(code: str) -> str:
     return kept if kept and does_something(kept) else code
 
 
+def is_output(block: str) -> bool:
+    """Return True if a block is what code has printed: plain values, `name: value`, or lines of which none is code.
+
+    Args:
+        block: The text in it; an empty one is none.
+    """
+    tree = parsed_cell(block)
+    if tree is None:
+        return not _code_length(python_lines(block)) and len(block) <= _LONGEST_CHARS
+    return bool(tree.body) and all(_is_value(node) for node in tree.body)
+
+
+def _is_value(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Expr):
+        return isinstance(node, ast.AnnAssign) and node.value is None
+    try:
+        ast.literal_eval(node.value)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 def whole_block(inner: str, rest: str) -> str:
     r"""Return the code of a block whose first closing marks stand inside a string of its own.
 
