@@ -391,7 +391,7 @@ class Asker(Counter):
 
 
 def test_a_role_that_asks_a_model_is_counted_and_held_to_the_rounds_limits(tmp_path):
-    script = [plans("a", to="Counter"), "one", plans("b", to="Counter")]
+    script = [plans("a", to="Counter"), "<think>so</think>\none", plans("b", to="Counter")]
     with (
         ScriptedModel(script) as model,
         open_session(model, roles=["planner", Asker], folder=tmp_path, settings={"session.max_calls": 3}) as session,

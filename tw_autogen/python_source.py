@@ -16,6 +16,7 @@ _QUIET = threading.RLock()
 _MOST_SQUARED_NODES = 100_000_000
 """Sum of the squares of statements' nodes: about a second where Python is slowest, at parameters of types."""
 
+_STATEMENTS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.For, ast.With, ast.If, ast.While, ast.Try)
 MAGIC_LINE = re.compile(r"^([ \t]{0,80})[%!].*$", re.M)
 
 
@@ -157,3 +158,19 @@ def is_python(code: str) -> bool:
         code: Any text.
     """
     return parsed_cell(code) is not None
+
+
+def does_something(code: str, *, alone: bool = True) -> bool:
+    """Return whether there is an import, a call, a compound statement, an assignment or a magic in a cell.
+
+    Args:
+        code: Any text; of what is no Python only its magics count.
+        alone: Nothing was said before it; else assignments of plain values count for nothing, as in `R = 0.95`.
+    """
+    tree = parsed_cell(code)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, (*_STATEMENTS, ast.Call)):
+            return True
+        if isinstance(node, ast.Assign | ast.AugAssign) and (alone or not isinstance(node.value, ast.Constant)):
+            return True
+    return bool(MAGIC_LINE.search(code))

@@ -37,6 +37,16 @@ def test_work_that_nobody_waits_for_is_told_so_and_its_late_words_are_dropped():
     assert pieces == []
 
 
+def test_text_that_never_ends_is_no_reason_to_wait_longer():
+    def work(tell, abandoned):
+        while not abandoned.is_set():
+            tell(" ")
+        return Completion("")
+
+    with pytest.raises(ModelError, match=r"here: no answer within 0\.2 s"):
+        run_abandonable(work, where="here", seconds=0.2, on_text=lambda text: threading.Event().wait(0.01))
+
+
 def test_whatever_the_work_raises_comes_out_here():
     def work(tell, abandoned):
         raise KeyError("a bug")

@@ -1,4 +1,5 @@
 import gzip
+import json
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -141,6 +142,19 @@ def test_a_redirect_is_followed_to_no_other_address(client, monkeypatch):
 def test_a_pause_that_is_none_leaves_the_refusal_as_it_is(client, said):
     with pytest.raises(ServerRefusal, match="Error code: 429"):
         client([b"{}"], status=429, headers={"Retry-After": said}).get("/models", seconds=10)
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [("in 20s.", 20), ("in 2m59.5s", 179.5), ("in 500 ms", 0.5), ("in 1h2m3s.", 3723), ("in a while", None)],
+)
+def test_a_pause_is_read_from_the_words_of_a_refusal(client, words, seconds):
+    body = json.dumps([{"error": {"message": f"Please try again {words}", "code": 429}}]).encode()
+    with pytest.raises(ServerRefusal) as refusal:
+        client([body], status=429).get("/models", seconds=10)
+
+    assert refusal.value.asked_for == seconds
+    assert refusal.value.code == "429"
 
 
 def drip(begin):

@@ -96,6 +96,34 @@ def test_prices_are_settings(tmp_path):
         assert settings.price(name) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("claude-sonnet-4-20250514", "claude-sonnet-4"),
+        ("claude-sonnet-4@20250514", "claude-sonnet-4"),
+        ("openai/gpt-4o", "gpt-4o"),
+        ("models/GPT-4o", "gpt-4o"),
+        ("openai/gpt-4o-2024-08-06", "gpt-4o"),
+        ("gpt-4o-1120", "gpt-4o"),
+        ("gemini-1.5-pro-002", "gemini-1.5-pro"),
+        ("azure/gpt-4", "azure/gpt-4"),
+        ("openai/gpt-4", "gpt-4"),
+        ("claude-sonnet-4-5-20250929", None),
+        ("claude-sonnet-4-5", None),
+        ("gpt-4o-100", None),
+        ("gpt-4o-mini", None),
+        ("gpt-4-32k", None),
+        ("gpt-4-1106-preview", None),
+        ("gpt-4.1", None),
+    ],
+)
+def test_a_price_is_that_of_the_model_and_of_no_other_version(name, known):
+    names = ("claude-sonnet-4", "gpt-4o", "gpt-4", "azure/gpt-4", "gemini-1.5-pro")
+    prices = {one: Price(float(at), 1.0) for at, one in enumerate(names)}
+
+    assert ModelSettings(prices=prices).price(name) == (prices[known] if known else None)
+
+
 def test_cached_tokens_are_read_whole_and_streamed():
     usage = {"prompt_tokens": 2000, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 1024}}
     with scripted_server(said("a", **usage), streamed({"content": "b"}, usage=usage)) as server:
@@ -104,6 +132,26 @@ def test_cached_tokens_are_read_whole_and_streamed():
 
     assert whole.usage == grown.usage == Usage(2000, 1024, 5, 1)
     assert server.requests[1]["stream_options"] == {"include_usage": True}
+
+
+@pytest.mark.parametrize(
+    ("usage", "read"),
+    [
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 637}, Usage(32, 0, 605, 1)),
+        ({"prompt_tokens": 32, "completion_tokens": 605, "total_tokens": 637}, Usage(32, 0, 605, 1)),
+        ({"prompt_tokens": 32, "completion_tokens": 9}, Usage(32, 0, 9, 1)),
+        ({"prompt_tokens": 100, "completion_tokens": 9, "prompt_cache_hit_tokens": 90}, Usage(100, 90, 9, 1)),
+        ({"prompt_tokens": 100.0, "completion_tokens": 9.0, "cached_tokens": 90}, Usage(100, 90, 9, 1)),
+        ({"prompt_tokens": None, "completion_tokens": "9"}, Usage(calls=1)),
+    ],
+)
+def test_tokens_are_counted_however_a_server_names_them(usage, read):
+    with scripted_server(said("42", **usage)) as server:
+        assert model_at(server).complete(ASKED).usage == read
+
+
+def test_no_call_costs_less_than_nothing():
+    assert Price(1.0, 2.0, 0.1).of(Usage(10, 100, 1, 1)) == pytest.approx((100 * 0.1 + 2.0) / 1e6)
 
 
 def test_streamed_text_arrives_in_the_callers_thread_and_adds_up_to_the_reply():
@@ -172,6 +220,81 @@ def test_tool_calls_are_put_together_from_their_pieces(second_index):
     assert answer.tool_calls == (ToolCall("c1", "look", '{"at": 1}'), ToolCall("c2", "go", "{}"))
 
 
+def called(index, number=None, name=None, arguments=None):
+    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    named = {} if number is None else {"id": number}
+    return {"tool_calls": [{"index": index, "type": "function", "function": function, **named}]}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "calls"),
+    [
+        (
+            [
+                called(0, "", "f", '{"a":1}'),
+                called(0, "", "g", '{"b":2}'),
+                called(0, "", "g", "{}"),
+                called(0, "", "h", ""),
+            ],
+            [("", "f", '{"a":1}'), ("", "g", '{"b":2}'), ("", "g", "{}"), ("", "h", "")],
+        ),
+        ([called(0, "c1", "f"), called(0, "c2", None, '{"a":'), called(0, "c3", None, "1}")], [("c1", "f", '{"a":1}')]),
+        (
+            [
+                called(0, "c1", "f", ""),
+                called(0, None, None, '{"a":'),
+                called(0, "c1", "f", "[{}"),
+                called(0, "c1", "f", ",{}]}"),
+            ],
+            [("c1", "f", '{"a":[{},{}]}')],
+        ),
+        ([called(0, "c1", "f", "{}"), called(0, "c2", "f", "{}")], [("c1", "f", "{}"), ("c2", "f", "{}")]),
+        ([called(0, "c1"), called(0, "c1", "f"), called(0, None, None, "{}")], [("c1", "f", "{}")]),
+    ],
+    ids=[
+        "without id and index",
+        "another id with each piece",
+        "the name with each piece",
+        "one name twice",
+        "the name later",
+    ],
+)
+def test_pieces_of_tool_calls_are_put_together_however_a_server_numbers_them(pieces, calls):
+    with scripted_server(streamed(*pieces, end="tool_calls")) as server:
+        answer = model_at(server).complete(ASKED, on_text=lambda text: None)
+
+    assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == calls
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_a_reply_that_a_server_took_for_a_thought_is_read_and_a_thought_is_not(field, on_text):
+    reply, thought = '{"message": "It is 42."}', "I should say 42, in JSON."
+    block = "```\n1\n```"
+    cases = (None, reply, reply), (None, thought, ""), ("42", reply, "42"), ("", block, block)
+    for content, said_so, text in cases:
+        whole = said(content)
+        whole.body["choices"][0]["message"][field] = said_so
+        grown = streamed({"content": content}, {field: said_so[:5]}, {field: said_so[5:]})
+        with scripted_server(grown if on_text else whole) as server:
+            assert model_at(server).complete(ASKED, on_text=on_text).text == text
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("said_so", "reason"),
+    [
+        ("model_length", "length"), ("MAX_TOKENS", "length"), ("SAFETY", "content_filter"), ("abort", "error"),
+        ("stop", "stop"), ("end_turn", "end_turn"), ("tool_calls", "tool_calls"),
+    ],
+)  # fmt: skip
+def test_why_a_reply_was_cut_off_is_read_in_the_words_of_other_servers(said_so, reason, on_text):
+    whole = said("It")
+    whole.body["choices"][0]["finish_reason"] = said_so
+    with scripted_server(streamed({"content": "It"}, end=said_so) if on_text else whole) as server:
+        assert model_at(server).complete(ASKED, on_text=on_text).finish_reason == reason
+
+
 def test_a_strict_schema_is_sent_as_one_and_an_open_one_is_not():
     with scripted_server(said("{}")) as server:
         model = model_at(server)
@@ -196,6 +319,85 @@ def test_a_refused_schema_becomes_an_object_then_text_and_is_remembered():
 
     assert formats(server) == ["json_schema", "json_object", "text", "text"]
     assert not model.objects_only
+
+
+TOOL = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+
+
+def test_a_refusal_of_something_else_costs_later_requests_no_part():
+    words = "Failed to deserialize the JSON body into the target type: unknown variant `image_url` of a tool message"
+
+    def no_images(request):
+        return refused(400, words) if isinstance(request["messages"][0]["content"], list) else said("{}")
+
+    picture = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]}]
+    with scripted_server(no_images) as server:
+        model = model_at(server)
+        with pytest.raises(ModelError, match="unknown variant"):
+            model.complete(picture, schema=SCHEMA, tools=[TOOL])
+        assert model.objects_only
+        model.complete(ASKED, schema=SCHEMA, tools=[TOOL])
+
+    assert formats(server)[-1] == "json_schema"
+    assert "tools" in server.requests[-1]
+
+
+def test_one_bad_generation_is_asked_for_again_without_its_form_which_is_kept():
+    bad = refused(400, "Failed to generate JSON. Please adjust your prompt.", code="json_validate_failed")
+    with scripted_server(bad, said("{}")) as server:
+        model = model_at(server)
+        for _ in range(2):
+            model.complete(ASKED, schema=SCHEMA)
+
+    assert formats(server) == ["json_schema", "json_object", "json_schema"]
+
+
+@pytest.mark.parametrize(
+    "words", ["Failed to parse grammar: not supported", "failed to load model vocabulary required for format"]
+)
+def test_a_failure_to_make_a_grammar_is_a_refusal_of_the_format(words):
+    def picky(request):
+        return refused(500, words) if "response_format" in request else said("{}")
+
+    with scripted_server(picky) as server:
+        model = model_at(server, max_tries=1)
+        for _ in range(2):
+            model.complete(ASKED, schema=SCHEMA)
+        server.answers[0] = refused(500, "broken")
+        with pytest.raises(ModelError, match=r"failed \(500\) once: broken"):
+            model.complete(ASKED, schema=SCHEMA)
+
+    assert formats(server) == ["json_schema", "json_object", "text", "text", "text"]
+
+
+def test_a_router_that_finds_no_server_with_tools_is_asked_without():
+    def router(request):
+        return refused(404, "No endpoints found that support tool use.") if "tools" in request else said("in words")
+
+    with scripted_server(router) as server:
+        assert model_at(server).complete(ASKED, tools=[TOOL]).text == "in words"
+
+
+def test_a_server_whose_streams_have_no_end_is_asked_for_the_whole_from_the_third_on():
+    def endless(request):
+        return streamed({"content": "It"}, end=None) if "stream" in request else said("It is 42.")
+
+    with scripted_server(endless) as server:
+        model = model_at(server)
+        for _ in range(4):
+            assert model.complete(ASKED, on_text=lambda text: None).text == "It is 42."
+
+    assert ["stream" in request for request in server.requests] == [True, False, True, False, False, False]
+
+
+def test_a_whole_answer_behind_blanks_and_events_without_blank_lines_are_asked_for_once():
+    raw = b"".join(line + b"\n" for line in streamed({"content": "ok"}).raw.split(b"\n") if line)
+    blanks = Reply(raw=b"\n\n" + json.dumps(said("ok").body).encode())
+    for answer in (Reply(raw=raw, kind="text/event-stream"), blanks):
+        with scripted_server(answer) as server:
+            assert model_at(server).complete(ASKED, on_text=lambda text: None).text == "ok"
+
+        assert len(server.requests) == 1
 
 
 def test_a_refusal_in_the_words_of_a_validation_error_counts_as_well():
@@ -282,10 +484,19 @@ def test_after_all_tries_a_busy_server_is_an_error_that_counts_them():
 
 def test_a_failing_server_is_an_error_that_names_its_status():
     with (
-        scripted_server(refused(503, "the model is loading")) as server,
-        pytest.raises(ModelError, match=r"the server failed \(503\) 2 times: the model is loading"),
+        scripted_server(refused(503, "an error while loading the model")) as server,
+        pytest.raises(ModelError, match=r"the server failed \(503\) 2 times: an error while loading the model"),
     ):
         model_at(server, max_tries=2).complete(ASKED)
+
+
+def test_a_server_that_still_loads_its_model_is_waited_for_longer_than_a_failing_one():
+    told = []
+    loading = refused(503, "Loading model", type="unavailable_error")
+    with scripted_server(loading, loading, said("ok")) as server, reporting_delays(told.append):
+        assert model_at(server, max_tries=2).complete(ASKED).text == "ok"
+
+    assert told == ["the server still loads its model (503)"] * 2
 
 
 @pytest.mark.parametrize(
@@ -343,7 +554,34 @@ def test_an_error_in_place_of_an_answer_is_told_in_the_servers_words(body, on_te
         scripted_server(Reply(body=body)) as server,
         pytest.raises(ModelError, match="/v1: the server answered with an error: upstream is overloaded$"),
     ):
-        model_at(server).complete(ASKED, on_text=on_text)
+        model_at(server, max_tries=1).complete(ASKED, on_text=on_text)
+
+
+@pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("error", "requests"),
+    [
+        ({"code": 429, "message": "rate-limited upstream"}, 2),
+        ({"code": 503, "message": "try later"}, 2),
+        ({"type": "overloaded_error", "message": "Overloaded"}, 2),
+        ({"code": 400, "message": "no such parameter"}, 1),
+        ({"code": 429, "type": "insufficient_quota", "message": "no credit"}, 1),
+    ],
+)
+def test_an_error_in_place_of_an_answer_that_may_pass_is_asked_about_again(error, requests, on_text):
+    wrong = Reply(raw=f"data: {json.dumps({'error': error})}\n\n".encode(), kind="text/event-stream")
+    told = []
+    with scripted_server(wrong if on_text else Reply(body={"error": error}), said("ok")) as server:
+        model = model_at(server)
+        with reporting_delays(told.append):
+            if requests == 2:
+                assert model.complete(ASKED, on_text=on_text).text == "ok"
+            else:
+                with pytest.raises(ModelError, match=error["message"]):
+                    model.complete(ASKED, on_text=on_text)
+
+    assert len(server.requests) == requests
+    assert told == [f"the server answered with an error: {error['message']}; try 2 of 4"] * (requests - 1)
 
 
 def call_of(text):
@@ -459,6 +697,16 @@ def test_a_web_page_in_the_answers_place_is_an_error():
         refused(400, "This model's maximum prompt length is 131072 but the request contains 131130 tokens."),
         refused(400, "input length and `max_tokens` exceed context limit: 199000 + 4096 > 200000"),
         refused(413, "please reduce your message size and try again."),
+        refused(400, "The decoder prompt (length 12345) is longer than the maximum model length of 8192."),
+        refused(422, "Input validation error: `inputs` must have less than 3072 tokens. Given: 5000"),
+        refused(422, "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens and 512"),
+        refused(400, "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]"),
+        refused(400, "Invalid request: Your request exceeded model token limit: 131072"),
+        refused(400, "tokens in request more than max tokens allowed"),
+        refused(400, "a sequence length of 10024, but the maximum supported sequence length is just 8192!"),
+        refused(400, "Prompt length (5000) exceeds maximum input length (4096)."),
+        refused(400, "Prompt length 5000 is greater than max_seq_len 4096"),
+        refused(400, "Bad request: prompt token count of 5000 cannot exceed 4096"),
         refused(429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000."),
     ],
 )
@@ -507,14 +755,59 @@ def test_a_prompt_that_is_too_long_costs_no_part_of_the_request():
     assert ["tools" in request for request in server.requests] == [True, True]
 
 
-def test_any_other_refusal_is_told_in_the_servers_words_and_not_tried_again():
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "messages: roles must alternate"),
+        (400, "max_tokens is too large: 9000. This model supports at most 4096 completion tokens"),
+        (422, "Input validation error: `max_new_tokens` must be <= 512"),
+        (400, "This model 'tiny' got an invalid reasoning_effort"),
+        (403, "Country, region, or territory not supported"),
+    ],
+)
+def test_any_other_refusal_is_told_in_the_servers_words_and_not_tried_again(status, words):
     with (
-        scripted_server(refused(400, "messages: roles must alternate")) as server,
-        pytest.raises(ModelError, match=r"the request was refused \(400\): messages: roles must alternate"),
+        scripted_server(refused(status, words), models=has_models("tiny")) as server,
+        pytest.raises(ModelError, match=re.escape(f"the request was refused ({status}): {words}")) as failed,
     ):
         model_at(server).complete(ASKED, schema=SCHEMA)
 
     assert len(server.requests) == 1
+    assert not is_too_long(failed.value)
+
+
+def test_a_refusal_without_an_error_is_told_in_its_other_words():
+    with (
+        scripted_server(Reply(400, {"error": None, "message": "temperature must be 1"})) as server,
+        pytest.raises(ModelError, match=r"the request was refused \(400\): temperature must be 1"),
+    ):
+        model_at(server).complete(ASKED)
+
+
+def googles(status, message, **more):
+    return Reply(status, [{"error": {"code": status, "message": message, **more}}])
+
+
+def test_a_refusal_in_googles_list_is_read_as_any_other():
+    no = googles(400, "API key not valid. Please pass a valid API key.", details=[])
+    with (
+        scripted_server(no) as server,
+        pytest.raises(ModelError, match=r"the key was refused \(400\): API key not valid\..*Check `model\.api_key`"),
+    ):
+        model_at(server, api_key=KEY).complete(ASKED)
+
+
+def test_a_quota_for_a_minute_is_waited_for_in_spite_of_its_words():
+    words = "You exceeded your current quota, please check your plan and billing details. "
+    told = []
+    later = googles(429, f"{words}{'* Quota exceeded for metric. ' * 20}Please retry in 20ms.")
+    with scripted_server(later, said("ok"), later) as server:
+        with reporting_delays(told.append):
+            assert model_at(server).complete(ASKED).text == "ok"
+        with pytest.raises(ModelError, match=r"still too busy \(429\), after 2 times"):
+            model_at(server, max_tries=2).complete(ASKED)
+
+    assert told == ["the server is too busy (429); try 2 of 4 in 0.02 s"]
 
 
 @pytest.mark.parametrize("on_text", [None, lambda text: None], ids=["whole", "streamed"])
@@ -825,7 +1118,7 @@ def test_a_used_up_quota_is_said_at_once_and_not_asked_again():
 def test_why_a_server_is_asked_again_is_told_while_it_is_waited_for(streams):
     later = Reply(429, {"error": {"message": "later"}}, headers={"retry-after-ms": "20"})
     told = []
-    with scripted_server(later, refused(503, "loading"), said("ok")) as server, reporting_delays(told.append):
+    with scripted_server(later, refused(503, "no worker"), said("ok")) as server, reporting_delays(told.append):
         model_at(server).complete(ASKED, on_text=(lambda text: None) if streams else None)
 
     assert told == [

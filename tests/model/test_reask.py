@@ -23,6 +23,17 @@ def test_a_readable_reply_is_read_and_kept_as_it_came():
     assert messages == [*asked(), {"role": "assistant", "content": 'So: {"message": "42"}'}]
 
 
+def test_thoughts_are_not_sent_again_with_each_later_call():
+    messages, read = asked(), []
+    with ScriptedModel(["<think>6*7 is 42.</think>\n\nIt is 42.", '[THINK]In JSON.[/THINK]{"message": "42"}']) as model:
+        _, completion = ask(model, ModelRequest(messages), lambda text: read.append(text) or read_object(text))
+
+    assert model.calls[1][2] == {"role": "assistant", "content": "It is 42."}
+    assert messages[-1] == {"role": "assistant", "content": '{"message": "42"}'}
+    assert read == ["It is 42.", '{"message": "42"}']
+    assert completion.text == '[THINK]In JSON.[/THINK]{"message": "42"}'
+
+
 def test_an_unreadable_reply_is_told_what_was_wrong_and_each_prompt_starts_with_the_last():
     messages = asked()
     with ScriptedModel(["It is 42.", '{"message": "42"}']) as model:
@@ -70,6 +81,22 @@ def test_tries_are_counted_afresh_for_each_question():
         assert ask(model, ModelRequest(messages), read_object)[0] == {"b": 2}
 
 
+def test_a_reply_that_the_server_has_broken_off_is_asked_for_again():
+    cut = Completion("```python\ndf = load()", finish_reason="error")
+    with ScriptedModel([cut, "```python\nload()\n```"]) as model:
+        said, _ = ask(model, ModelRequest(asked()), str, whole=True)
+
+    assert said == "```python\nload()\n```"
+    assert "the server has ended the reply in the middle (its end is missing)" in model.calls[1][-1]["content"]
+
+
+def test_where_each_reply_was_cut_off_the_servers_limit_is_named():
+    cut, other = Completion('{"message": "a long st', finish_reason="length"), "in words"
+    for script, words in (([cut, cut], "model.extra: {max_tokens: 4096}"), ([other, cut], "A stronger model")):
+        with ScriptedModel(script) as model, pytest.raises(ModelUnreadable, match=words):
+            ask(model, ModelRequest(asked()), read_object, tries=1)
+
+
 def test_a_reply_that_was_cut_off_is_told_to_be_shorter():
     cut = Completion('{"message": "a long st', finish_reason="length")
     with ScriptedModel([cut, '{"message": "short"}']) as model:
@@ -114,7 +141,7 @@ def test_a_reply_that_breaks_off_can_be_refused_where_something_is_lost(text, lo
     with ScriptedModel([cut, *[Completion(text)] * lost]) as model:
         said, _ = ask(model, ModelRequest(asked()), str, whole=True)
 
-    assert said == text
+    assert said == text.removeprefix('<think>{"a": 1}</think>')
     assert not lost or "cut off at the length limit; answer shorter (its end is missing)" in str(model.calls[1][-1])
 
 

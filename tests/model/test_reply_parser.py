@@ -9,6 +9,7 @@ import yaml
 
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import CodeReply, CodeStream, FieldStream, read_code, read_object
+from tw_autogen.model.thoughts import without_thoughts
 
 TABLE = yaml.safe_load((Path(__file__).parent / "replies.yaml").read_text(encoding="utf-8"))
 GOOD = [row for row in TABLE if "object" in row]
@@ -267,6 +268,66 @@ def test_what_is_shown_of_a_code_reply_is_what_is_read(name):
     assert shown["reply_content"].strip() == code
 
 
+THOUGHTS = {
+    "Magistral": "[THINK]{}[/THINK]{}",
+    "Seed-OSS": "<seed:think>{}</seed:think>{}",
+    "Kimi": "◁think▷{}◁/think▷\n{}",
+    "OpenThinker": "<|begin_of_thought|>{}<|end_of_thought|>\n{}",
+    "MedGemma": "<unused94>thought\n{}<unused95>{}",
+    "gpt-oss": "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>",
+    "gpt-oss with a format": "<|channel|>analysis<|message|>{}<|end|><|channel|>final <|constrain|>json<|message|>{}",
+    "gpt-oss without its tokens": "analysis{}assistantfinal{}",
+}
+EARLY = {"reflection": "<reflection>{}</reflection>\n{}", "analysis": "<analysis>\n{}\n</analysis>\n\n{}"}
+USUAL = {"Qwen": "<think>\n{}\n</think>\n\n{}", "only their end": "{}\n</think>\n\n{}"}
+DRAFT = '{"message": "draft", "stop": "Completed", "n": 1}'
+
+
+@pytest.mark.parametrize("form", {**THOUGHTS, **EARLY, **USUAL}.values(), ids={**THOUGHTS, **EARLY, **USUAL})
+def test_a_draft_in_a_thought_is_no_reply_whatever_a_template_calls_it(form):
+    assert read_object(form.format(f"Maybe {DRAFT}, no.", '{"message": "hi"}')) == {"message": "hi"}
+    code = read_code(form.format("Maybe\n```python\nprint('draft')\n```\nno.", "```python\nprint('real')\n```"))
+    assert code == CodeReply("", "print('real')")
+
+
+@pytest.mark.parametrize("name", [*THOUGHTS][:7])
+def test_a_draft_in_a_thought_is_not_shown_however_it_is_cut(name):
+    reply = THOUGHTS[name].format(f"Maybe {DRAFT}, no.", '{"message": "hi"}')
+    for pieces in cuts(reply):
+        assert grown(FieldStream(), pieces) == {"message": "hi"}
+
+
+@pytest.mark.parametrize("form", {**THOUGHTS, **USUAL}.values(), ids={**THOUGHTS, **USUAL})
+def test_words_are_given_on_without_thoughts(form):
+    assert without_thoughts(form.format("6*7 is 42.", "It is 42.")) == "It is 42."
+    nothing_else = form.format("6*7 is 42.", "")
+    assert without_thoughts(nothing_else) == nothing_else
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is 42.",
+        "<think>never closed",
+        "<analysis>a</analysis>\n<verdict>b</verdict>",
+        "<reasoning>a</reasoning> b",
+        '{"message": "write </think>\n after it"}',
+        "Write:\n```\n</think>\n```\nThat ends it.",
+        "The tag </think> ends a thought.",
+        "analysis of variance: assistants differ",
+        "Use `[THINK]` and `[/THINK]` around it.",
+    ],
+)
+def test_text_that_only_speaks_of_thoughts_stays_as_it_is(text):
+    assert without_thoughts(text) == text
+
+
+def test_tags_of_thoughts_that_are_data_stay():
+    for words in ("So:\n```xml\n<analysis>a</analysis>\n```", "<analysis>a</analysis>"):
+        assert read_code(words) == CodeReply(words, None)
+    assert read_object('{"message": "[THINK]a[/THINK] b"}') == {"message": "[THINK]a[/THINK] b"}
+
+
 def test_code_is_shown_while_its_line_still_grows_and_a_fence_never():
     stream = CodeStream()
     assert stream.feed("I a") == [("thought", "I a")]
@@ -277,6 +338,14 @@ def test_code_is_shown_while_its_line_still_grows_and_a_fence_never():
 
 
 BROKEN_BRACKET = "import pandas as pd\nprint('Days:', len([1])\nprint('Mean of high days:', 2)"
+BROKEN_AT_AN_END = (
+    "x = f()\nassert x > 0, 'it's wrong'",
+    "df = df.drop_duplicates(\nprint(len(df))",
+    "import pandas as pd\nprint 1",
+)
+PRINTED = ("1", "Mean: 4", "Total 5 rows", "   a  b\n0  1  2", "[1, 2]", "'text'", "2024-01-05 12:30")
+IN_JSON = ('{"thought": "A.", "code": %s}', '{"thought": "A.", "reply_content": %s}')
+OF_A_MAGIC = ("%%bash\nls -la\nfor f in *; do echo $f; done", "%%writefile a.txt\nHello there\nsecond line")
 BROKEN_QUOTES = 'import pandas as pd\ndf = pd.DataFrame({"x": [1]})\nprint(f"n "{df["x"]}")\ntop = df.head()'
 
 
@@ -299,6 +368,15 @@ BROKEN_QUOTES = 'import pandas as pd\ndf = pd.DataFrame({"x": [1]})\nprint(f"n "
             for form in ("```python\n{}\n```", "I count.\n```python\n{}\n```", "I count.\n```python\n{}", "{}")
         ],
         (json.dumps({"thought": "I count.", "code": BROKEN_BRACKET}), BROKEN_BRACKET),
+        *[(f"```python\n{code}\n```{rest}", code) for code in BROKEN_AT_AN_END for rest in ("", "\nDone.")],
+        *[(form % json.dumps(code), code) for code in BROKEN_AT_AN_END for form in IN_JSON],
+        *[(form.format(code), code) for code in OF_A_MAGIC for form in ("```python\n{}\n```", "```python\n{}", "{}")],
+        *[(f"```\nx = 1\nprint(x)\n```\nOutput:\n```\n{one}\n```", "x = 1\nprint(x)") for one in PRINTED],
+        *[(f"The result:\n```\n{one}\n```", None) for one in PRINTED],
+        *[(f"So:\n```\n{one}\n```", one) for one in ("df", "6 * 7", "x = (1", "print(x", "%%bash\nls -la", "f'{x}'")],
+        ("```\nx = 1\n```\nThen:\n```\nx\n```", "x = 1\n\nx"),
+        (f"I count.\n{BROKEN_AT_AN_END[1]}", BROKEN_AT_AN_END[1]),
+        ("Mean (in EUR) of all rows, as asked:\nimport math\nprint(math.pi)", "import math\nprint(math.pi)"),
     ],
 )
 def test_code_with_prose_behind_it_and_behind_an_object_is_found(reply, code):

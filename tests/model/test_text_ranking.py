@@ -336,6 +336,26 @@ def test_many_texts_are_asked_for_some_at_a_time():
     assert [len(request["input"]) for request in server.requests] == [128, 128, 44]
 
 
+def test_a_server_that_takes_few_texts_at_once_is_asked_for_fewer():
+    def answer(request):
+        texts = request["input"]
+        few = served(*([float(text), 1.0] for text in texts))
+        return few if len(texts) <= 32 else refused(422, f"batch size {len(texts)} > maximum allowed batch size 32")
+
+    with scripted_server(answer) as server:
+        vectors = asked_of(server).embed([str(at) for at in range(100)])
+
+    assert [one[0] for one in vectors] == [float(at) for at in range(100)]
+    assert [len(request["input"]) for request in server.requests] == [100, 50, 25, 25, 50, 25, 25]
+
+
+def test_vectors_without_numbers_of_their_own_are_in_the_order_of_the_texts():
+    plain = [{"embedding": [1.0]}, {"embedding": [2.0]}]
+    for body in ({"data": plain}, plain, {"data": [{**one, "index": 0} for one in plain]}):
+        with scripted_server(Reply(body=body)) as server:
+            assert asked_of(server).embed(["a", "b"]) == [[1.0], [2.0]]
+
+
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
@@ -349,7 +369,7 @@ def test_many_texts_are_asked_for_some_at_a_time():
             r"the embedding server refused the texts \(400\): .* Check that '.*' \(`embedding\.name`\) is a model for",
         ),
         (refused(413, "too large"), r"the embedding server refused the texts \(413\)"),
-        (refused(503, "loading"), r"the server failed \(503\) 2 times"),
+        (refused(503, "no worker"), r"the server failed \(503\) 2 times"),
     ],
 )
 def test_a_server_that_gives_no_embeddings_is_an_error_that_says_what_to_do(reply, message):

@@ -51,6 +51,13 @@ UNDERSTOOD = {
     "the conversation goes on": f'{HEAD}, "code": "{ESCAPED}"}}\nFrom: Worker\n4\n{HEAD}, "code": "print(5)"}}',
 }
 
+BROKEN = {
+    "first line": "df = df.drop_duplicates(\nprint('Rows without duplicates:', len(df))",
+    "filter": "df = df[df.year > 2019\nimport pandas as pd\nprint(df.mean())",
+    "check": "total = 3\nassert total == 4, 'it's wrong'",
+    "no colon": "if x > 3\n    y = 2\nimport os\nprint(os.name)",
+}
+
 ASKED_AGAIN = {
     "breaks off in the message": ('{"send_to": "CodeInterpreter", "message": "print the me', "it breaks off inside"),
     "breaks off in the code": (f'{HEAD}, "code": "{ESCAPED[:-9]}', "not certain where the code in the field"),
@@ -81,6 +88,26 @@ def test_code_is_found_however_it_is_sent(name):
     reply = reader()(UNDERSTOOD[name])
 
     assert (reply.send_to, reply.message, reply.code) == ("CodeInterpreter", "mean", CODE)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_code_with_a_mistake_is_sent_whole_so_that_no_other_program_runs(name):
+    reply = reader(worked=True)(f'{HEAD}, "code": {json.dumps(BROKEN[name])}}}')
+
+    assert reply.code == BROKEN[name]
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        ("# look\\nimport pandas as pd\\nprint(pd)", "# look\nimport pandas as pd\nprint(pd)"),
+        ("# split at \\n", "# split at \\n"),
+        ("print('a\\nb')", "print('a\\nb')"),
+        ("text = '''\n```python\nf()\n```'''", "text = '''\n```python\nf()\n```'''"),
+    ],
+)
+def test_line_breaks_that_are_escaped_twice_are_told_from_those_that_the_code_means(sent, code):
+    assert reader()(f'{HEAD}, "code": {json.dumps(sent)}}}').code == code
 
 
 @pytest.mark.parametrize("name", ASKED_AGAIN)

@@ -62,6 +62,16 @@ def test_an_answer_that_passes_goes_out_as_it_is_after_one_more_call(ask):
         assert part in material
 
 
+def test_a_check_in_a_thought_is_a_draft(ask):
+    draft = "<think>Perhaps\n```python\nassert False, 'a wrong draft'\n```\nNONE of it.</think>\n"
+    answer, journal, *_ = ask(
+        [plans("join", then="User"), draft + PROPOSED], [codes(JOIN)], [printed("42"), printed("")]
+    )
+
+    assert answer.text == "42"
+    assert outcomes(journal) == [([True], False, 1)]
+
+
 @pytest.mark.parametrize("then", ["User", None])
 def test_what_fails_goes_back_to_the_worker_once(ask, then):
     worded = [] if then else [plans("The sum is 99.", to="User")]

@@ -433,7 +433,7 @@ class CellRunner:
             if turn is None or cell.over.is_set():
                 raise RuntimeError(f"{spec.name} asked the model although its cell is not running")
             request = turn.request(messages, caller=spec.name, seconds=most)  # other calls wait for this one
-            return call_model(self._model, replace(request, cancelled=cell.over)).text
+            return call_model(self._model, replace(request, cancelled=cell.over)).words
         finally:
             self._asking.release()
 

@@ -44,6 +44,7 @@ def run_abandonable(
     deadline = time.monotonic() + seconds
     news: queue.SimpleQueue[str | Future[Completion]] = queue.SimpleQueue()
     abandoned = threading.Event()
+    late = f"{where}: no answer within {seconds:.3g} s{remedy}"
 
     try:
         _stop_if(cancelled, where)
@@ -55,11 +56,13 @@ def run_abandonable(
             except queue.Empty:
                 _stop_if(cancelled, where)
                 if left <= 0:
-                    raise ModelError(f"{where}: no answer within {seconds:.3g} s{remedy}") from None
+                    raise ModelError(late) from None
                 continue
             _stop_if(cancelled, where)
             if isinstance(piece, Future):
                 return piece.result()
+            if left <= 0:
+                raise ModelError(late)
             if on_text:
                 on_text(piece)
     finally:

@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from tw_autogen.model.thoughts import without_thoughts
+
 Message = Mapping[str, Any]
 """`{"role": "system" | "user" | "assistant" | "tool", "content": text, or a list of text and image parts}`."""
+
+
+BROKEN_OFF = "error"
+"""The `finish_reason` of a reply that the server has ended in the middle, at no limit."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,11 @@ class Completion:
     usage: Usage = field(default_factory=lambda: Usage(calls=1))
     finish_reason: str = "stop"
     model: str = ""
+
+    @property
+    def words(self) -> str:
+        """Its text without the thoughts that a chat template has marked."""
+        return without_thoughts(self.text)
 
 
 @runtime_checkable

@@ -20,12 +20,19 @@ _LIMIT_CHARS = 400
 _MAX_NAMES = 20
 _TOO_LONG = re.compile(
     r"context.?(length|window|size|limit)|maximum (context|prompt length)|too many (input )?tokens|reduce the length"
-    r"|(prompt|input|request) is too (long|large)|token count .{0,40}exceeds",
+    r"|(prompt|input|request) is too (long|large)|token count .{0,40}exceed"
+    # vLLM, TensorRT-LLM, SambaNova, TabbyAPI; TGI; DashScope; Moonshot; Zhipu
+    r"|max(imum)? (model|input|sequence|supported sequence) length|max_(seq|model|input)_len"
+    r"|must have less than \d{1,9} tokens|tokens.? \+ .max_new_tokens. must be|range of input length"
+    r"|exceeded model token limit|model max length exceeded|more than max tokens",
     re.I,
 )
 _BUSY = re.compile(r"please wait|rate.?limit|throttl|[( ]429\b(?! tokens)", re.I)
+_WRONG_KEY = re.compile(r"API key not valid|API_KEY_INVALID")
+"""Google says so with status 400."""
+_NO_PLACE = re.compile(r"\b(country|region|territory)\b", re.I)
 _NO_MODEL = re.compile(
-    r"model\b.{0,80}(not.{0,4}(found|exist|available)|unknown|invalid)|(no such|unknown|invalid) model", re.I
+    r"model\b.{0,80}(not.{0,4}(found|exist|available)|is (unknown|invalid))|(no such|unknown|invalid) model", re.I
 )
 
 
@@ -107,13 +114,13 @@ def describe_failure(
         kind = PromptTooLong
         said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
         said += f"model's context, ask for less at once, or choose a model with a longer context (`{section}.name`)"
-    elif status in (401, 403):
+    elif (status in (401, 403) and not _NO_PLACE.search(words)) or (status == 400 and _WRONG_KEY.search(words)):
         said = f"the key was refused ({status}): {words}. Check `{section}.api_key` (OPENAI_API_KEY)"
         if not key:
             said = f"a key is wanted there ({status}): {words}. Set `{section}.api_key` (OPENAI_API_KEY)"
     elif status == 404 or (status in (400, 422) and _names_no_model(code, words)):
         said = _not_found(status, words, name, models, section)
-    elif status == 429 and is_out_of_quota(f"{code} {words}"):
+    elif status == 429 and is_out_of_quota(json.dumps(getattr(error, "body", ""))):
         said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
     elif status == 429:
         said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{section}.max_tries`"

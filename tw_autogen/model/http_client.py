@@ -39,6 +39,14 @@ _HEADER_VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "
 _OUT_OF_QUOTA = re.compile(
     r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
 )
+_LOADING = re.compile(r"\b(loading|warming up|starting up)\b", re.I)
+_LOADING_FAILED = re.compile(r"\b(error|fail\w{0,4}|cannot|unable)\b", re.I)
+_PAUSE = re.compile(
+    r"\b(?:retry|try again) in (?=\d)(?:(?P<h>\d{1,4})h)?(?:(?P<m>\d{1,5})m(?!s))?"
+    r"(?:(?P<s>\d{1,6}(?:\.\d{1,9})?)(?P<ms> ?m)? ?s)?",
+    re.I,
+)
+"""The pause that Google, OpenAI and Groq want, in the words of their refusals: `34.07s`, `6ms`, `2m59.56s`."""
 
 DONE = object()
 """What comes last of a stream that is whole."""
@@ -88,11 +96,13 @@ class ConnectionFailed(Exception):
 def is_out_of_quota(words: str) -> bool:
     """Return True if a refusal means that further calls fail until the account has credit.
 
+    One that names a pause, as Google's for requests per minute does in the same words, means that pause.
+
     Example:
         >>> is_out_of_quota('{"error": {"code": "insufficient_quota"}}'), is_out_of_quota("slow down, please")
         (True, False)
     """
-    return _OUT_OF_QUOTA.search(words) is not None
+    return _OUT_OF_QUOTA.search(words) is not None and _pause_in(words) is None
 
 
 def is_too_large(words: str) -> bool:
@@ -171,7 +181,8 @@ class HttpClient:
             path: Such as `/chat/completions`.
             body: Sent as JSON.
             seconds: How long the server may be silent.
-            max_tries: How often the request is sent while the server is busy (429), failing (5xx) or out of reach.
+            max_tries: How often the request is sent while the server is busy (429), failing (5xx) or out of reach; one
+                that loads its model is waited for as long as it may be silent.
             abandoned: Once set, the request is not sent again.
         """
         with self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer:
@@ -206,7 +217,9 @@ class HttpClient:
             self._answered("POST", path, body, seconds=seconds, max_tries=max_tries, abandoned=abandoned) as answer,
             closing(answer.pieces(each=True)) as pieces,
         ):
-            first = next(pieces, b"")
+            first = b""
+            while not first.strip() and (piece := next(pieces, None)) is not None:  # blanks keep a connection open
+                first = piece
             pieces_of_all = chain([first], pieces)
             if first.lstrip().startswith(b"{"):
                 yield Whole(bounded_json.loads(_joined(pieces_of_all)))
@@ -233,13 +246,13 @@ class HttpClient:
         The SDK of OpenAI waits and tries as this does; httpx itself tries again only where no connection was made.
         """
         url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
-        stopped, tries = abandoned or threading.Event(), 0
+        stopped, tries, waits = abandoned or threading.Event(), 0, 0
+        began = time.monotonic()
         while True:
             tries += 1
             if stopped.is_set():
                 raise ConnectionFailed("nobody waits for this call any more")
-            pause = _FIRST_PAUSE_SECONDS * 2 ** min(tries - 1, 10)
-            pause = min(pause, _LONGEST_PAUSE_SECONDS) * (1 - 0.25 * random.random())
+            pause = pause_after(tries + waits)
             with self._line() as line:
                 try:
                     request = line.http.build_request(
@@ -266,6 +279,11 @@ class HttpClient:
                     refusal = answer.refusal(tries)
                 finally:
                     response.close()
+            if _is_loading(refusal) and max_tries > 1 and time.monotonic() - began < seconds:
+                report_delay(f"the server still loads its model ({refusal.status_code})")
+                tries, waits = tries - 1, waits + 1
+                stopped.wait(max(pause, refusal.asked_for or 0.0))
+                continue
             if not _may_try_again(refusal, response.headers) or tries >= max_tries:
                 raise refusal
             _report(refusal.status_code, tries + 1, max_tries, refusal.asked_for)
@@ -339,8 +357,10 @@ class _Answer:
                 body = bounded_json.loads(whole)
             except ValueError:
                 body = _text(whole).strip()
-        body = body.get("error", body) if isinstance(body, dict) else body
-        return ServerRefusal(response.status_code, body, tries, _wanted_pause(response.headers))
+        body = body[0] if isinstance(body, list) and len(body) == 1 else body  # Google's
+        body = body.get("error") or body if isinstance(body, dict) else body
+        pause = _wanted_pause(response.headers) or _pause_in(json.dumps(body))
+        return ServerRefusal(response.status_code, body, tries, pause)
 
     def pieces(self, *, each: bool = False) -> Generator[bytes, None, None]:
         """Yield it as it comes.
@@ -397,6 +417,9 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
     bytes_left = _LONGEST_EVENT_BYTES
     for line in _lines(pieces):
         if line.startswith(b"data:"):
+            if len(data) == 1 and _is_json(data[0]):  # some servers leave out the empty line behind an event
+                yield data.pop()
+                bytes_left = _LONGEST_EVENT_BYTES
             data.append(line[len(b"data:") :].strip())
             bytes_left -= len(line)
             if bytes_left < 0:
@@ -406,6 +429,14 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
             data, bytes_left = [], _LONGEST_EVENT_BYTES
     if data:
         yield b"\n".join(data)
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        bounded_json.loads(data)
+    except ValueError:
+        return False
+    return True
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -455,7 +486,24 @@ def _may_try_again(refusal: ServerRefusal, headers: Mapping[str, str]) -> bool:
     told = headers.get("x-should-retry")
     if told in ("true", "false"):
         return told == "true"
-    return refusal.status_code in _TRIED_AGAIN or refusal.status_code >= 500
+    return may_pass(refusal.status_code)
+
+
+def may_pass(status: int) -> bool:
+    """Return True if an error status may be gone with the next try of the same request."""
+    return status in _TRIED_AGAIN or status >= 500
+
+
+def pause_after(tries: int) -> float:
+    """Return how many seconds to wait after a number of tries, if the server doesn't say."""
+    pause = _FIRST_PAUSE_SECONDS * float(2 ** min(tries - 1, 10))
+    return min(pause, _LONGEST_PAUSE_SECONDS) * (1 - 0.25 * random.random())
+
+
+def _is_loading(refusal: ServerRefusal) -> bool:
+    """Return True if a server is up and not ready yet: llama.cpp, Hugging Face."""
+    words = json.dumps(refusal.body)
+    return refusal.status_code == 503 and bool(_LOADING.search(words)) and not _LOADING_FAILED.search(words)
 
 
 def _wanted_pause(headers: Mapping[str, str]) -> float | None:
@@ -471,6 +519,14 @@ def _wanted_pause(headers: Mapping[str, str]) -> float | None:
             with suppress(ValueError, OverflowError, TypeError):  # no date, or one beyond all calendars
                 seconds = email.utils.parsedate_to_datetime(said).timestamp() - time.time()
     return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _pause_in(words: str) -> float | None:
+    """Return after how many seconds a server wants to be asked again, in its words; None: they don't say."""
+    if (found := _PAUSE.search(words)) is None:
+        return None
+    seconds = float(found["s"] or 0) / (1000 if found["ms"] else 1)
+    return int(found["h"] or 0) * 3600 + int(found["m"] or 0) * 60 + seconds or None
 
 
 def _report(status: int, attempt: int, max_tries: int, asked_for: float | None) -> None:

@@ -14,14 +14,19 @@ from typing import Any, TypeVar
 from tw_autogen.bounded_json import replace_half_pairs
 from tw_autogen.errors import ModelUnreadable, Unreadable
 from tw_autogen.model.abandonable import run_abandonable
-from tw_autogen.model.chat_model import ChatModel, Completion, Message
+from tw_autogen.model.chat_model import BROKEN_OFF, ChatModel, Completion, Message
 from tw_autogen.model.reply_parser import WANTED, breaks_off
+from tw_autogen.model.thoughts import without_thoughts
 
 _ON_DELAY: ContextVar[Callable[[str], None] | None] = ContextVar("on_delay", default=None)
 Reserve = Callable[[Sequence[Message]], AbstractContextManager[Callable[[], None]]]
 """Called with what is to be asked; entered before the call, which it may refuse, and left once the call is paid for."""
 T = TypeVar("T")
 _FILTERED = "content_filter"
+_STRONGER = "A stronger model may keep the format"
+_LONGER = (
+    "The server ends each reply at its limit; raise that, such as by `model.extra: {max_tokens: 4096}`, or its context"
+)
 _REWORD = "Ask in other words, or choose another model"
 
 
@@ -239,8 +244,9 @@ def ask(
 ) -> tuple[T, Completion]:
     """Ask until the reply can be read, and keep what was said in the request's messages.
 
-    Each reply is appended as it came; an unreadable one is followed by a user message that says what was wrong. Nothing
-    else is changed, so that the next prompt starts with this one.
+    Each reply is appended as it came, but for thoughts in the marks of a chat template, which no model wants to see
+    again; an unreadable one is followed by a user message that says what was wrong. Nothing else is changed, so that
+    the next prompt starts with this one.
 
     Args:
         model: Who is asked.
@@ -250,8 +256,8 @@ def ask(
         tries: How often it is asked again at most; each call of `ask` counts from 0.
         as_text: Gives a reply as the text that is kept and read, its tool calls too; or raises `Unreadable`. None: its
             words alone.
-        whole: A reply whose object, code or words were cut off, at the length limit or by the server's filter, is
-            unreadable, whatever `read` says.
+        whole: A reply whose object, code or words were cut off, at the length limit, by the server's filter or by
+            an error of it, is unreadable, whatever `read` says.
 
     Returns:
         What `read` gave, and the reply that it was read from.
@@ -261,7 +267,7 @@ def ask(
         ModelError: a call failed; the messages are as they were before.
     """
     messages = request.messages
-    before, problems = len(messages), list[str]()
+    before, problems, cut = len(messages), list[str](), 0
     deadline = None if request.seconds is None else time.monotonic() + request.seconds
     while True:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -271,24 +277,25 @@ def ask(
             del messages[before:]
             raise
         empty = "(tool calls)" if reply.tool_calls else "(an empty reply)"  # servers refuse a message without content
-        messages.append({"role": "assistant", "content": reply.text or empty})
+        messages.append({"role": "assistant", "content": reply.words or empty})
         try:
-            text = as_text(reply) if as_text else reply.text
+            text = without_thoughts(as_text(reply) if as_text else reply.text)
             messages[-1]["content"] = text or empty
             meant = read(text)
-            if whole and reply.finish_reason in ("length", _FILTERED) and breaks_off(text):
+            if whole and reply.finish_reason in ("length", _FILTERED, BROKEN_OFF) and breaks_off(text):
                 raise Unreadable("its end is missing")
             return meant, reply
         except Unreadable as unreadable:
             problems.append(_problem(unreadable, reply))
+            cut += reply.finish_reason == "length"
             if request.on_delay:
                 found = problems[-1].partition(f"; {WANTED}")[0]  # what is wanted is for the model
                 request.on_delay(f"reply {len(problems)} could not be read: {found}")
         if len(problems) > tries:
             raise ModelUnreadable(
                 f"{reply.model or 'the model'}: {len(problems)} replies could not be read; the last: {problems[-1]}. "
-                + (_REWORD if reply.finish_reason == _FILTERED else "A stronger model may keep the format"),
-                reply=reply.text,
+                + (_REWORD if reply.finish_reason == _FILTERED else _LONGER if cut > tries else _STRONGER),
+                reply=reply.words,
                 problems=tuple(problems),
             )
         messages.append({"role": "user", "content": f"That reply can't be used: {problems[-1]}. Reply again."})
@@ -300,4 +307,6 @@ def _problem(unreadable: Unreadable, reply: Completion) -> str:
         return f"the reply was cut off at the length limit; answer shorter ({problem})"
     if reply.finish_reason == _FILTERED:
         return f"the server's content filter has stopped the reply ({problem})"
+    if reply.finish_reason == BROKEN_OFF:
+        return f"the server has ended the reply in the middle ({problem})"
     return problem

@@ -17,8 +17,16 @@ from tw_autogen.lazy_module import LazyModule, import_soon
 from tw_autogen.model.abandonable import OnText, run_abandonable
 from tw_autogen.model.chat_model import Completion
 from tw_autogen.model.error_messages import describe_failure, is_length_refusal, server_words, shown_url
-from tw_autogen.model.http_client import DONE, ConnectionFailed, HttpClient, ServerRefusal, UnsendableRequest, Whole
-from tw_autogen.model.model_request import ModelRequest, RequestModel
+from tw_autogen.model.http_client import (
+    DONE,
+    ConnectionFailed,
+    HttpClient,
+    ServerRefusal,
+    UnsendableRequest,
+    Whole,
+    pause_after,
+)
+from tw_autogen.model.model_request import ModelRequest, RequestModel, report_delay
 from tw_autogen.model.openai_response import AnswerError, StreamAccumulator, raise_reported, read_answer
 from tw_autogen.model.request_fallback import RequestFallback
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
@@ -30,6 +38,8 @@ else:
 
 _COMPLETIONS = "/chat/completions"
 _PROBE_SECONDS = 5.0
+_MOST_UNENDED = 2
+"""After so many streams in a row that had no end, answers are asked for whole."""
 
 
 class OpenAIModel(RequestModel):
@@ -70,7 +80,8 @@ class OpenAIModel(RequestModel):
             raise ConfigError(f"{section}.base_url: {self.base_url!r} names no server")
         if not (self._key.isascii() and self._key.isprintable()):
             raise ConfigError(f"{section}.api_key: it holds a character that no key has; copy it again")
-        self._fallback = RequestFallback(settings.response_format)
+        self._fallback = RequestFallback.beginning(settings.response_format)
+        self._unended_streams = 0
         import_soon("httpx")
 
     @cached_property
@@ -159,7 +170,7 @@ class OpenAIModel(RequestModel):
             ) from None
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Ask for the embedding of each text (`/embeddings`), in one request.
+        """Ask for the embedding of each text (`/embeddings`), in one request, or in smaller ones if that is refused.
 
         Raises:
             ModelError: naming the server, what was wrong, and what to do.
@@ -173,14 +184,19 @@ class OpenAIModel(RequestModel):
         except UnsendableRequest as unsent:
             raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
         except expected as failed:
+            refused = isinstance(failed, ServerRefusal) and failed.status_code in (400, 413, 422)
+            if refused and (half := len(texts) // 2):  # servers take 10 to 2048 at once
+                return self.vectors(texts[:half]) + self.vectors(texts[half:])
             raise self._failure(failed) from None
-        found = dict(zip(_list_of(answer, "index") or (), _list_of(answer, "embedding") or (), strict=False))
-        if set(found) != set(range(len(texts))):
+        found, order = _list_of(answer, "embedding") or [], _list_of(answer, "index")
+        if order and all(isinstance(at, int) for at in order) and len(set(order)) == len(order):
+            found = [vector for _, vector in sorted(zip(order, found, strict=True), key=lambda one: one[0])]
+        if len(found) != len(texts):
             raise ModelError(
                 f"{self.base_url}: what came back are not {len(texts)} embeddings. A `{self._section}.base_url` "
                 "usually ends in /v1"
             )
-        return [found[at] for at in range(len(texts))]
+        return found
 
     def _ask(
         self,
@@ -191,32 +207,57 @@ class OpenAIModel(RequestModel):
         abandoned: threading.Event,
     ) -> Completion:
         """Ask until there is an answer: with fewer wishes where one is refused, again where a stream breaks off."""
-        breaks = 0
+        breaks, parts = 0, self._fallback
         while True:
-            request = self._fallback.of(body, schema, streams=tell is not None)
+            request = parts.of(body, schema, streams=tell is not None)
             try:
-                if tell and "stream" in request:
-                    answer = self._stream(request, tell, seconds, abandoned)
-                else:
-                    answer = self._whole(request, seconds, abandoned)
-                if answer is not None:
+                if (answer := self._answer(request, tell, seconds, abandoned)) is not None:
+                    self._fallback = self._fallback.merged(parts)
                     return self._priced(answer)
                 error: Exception = ConnectionError("it ended without a finish_reason")
+                if self._unended_streams >= _MOST_UNENDED:  # it ends none so, and each is paid for twice
+                    parts = replace(parts, streams=False)
             except self._broken as broken:
                 error = broken
             except ServerRefusal as refused:
-                optional = refused.status_code in (400, 422) and not is_length_refusal(refused)
-                if optional and self._fallback.give_in(server_words(refused, self._key), refused.param, request):
-                    continue
-                raise self._failure(refused) from None
+                parts = self._fewer(parts, refused, request)
+                continue
             except UnsendableRequest as unsent:
                 raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
             except (ConnectionFailed, AnswerError) as failed:
-                raise self._failure(failed) from None
+                if isinstance(failed, ConnectionFailed) or not failed.passes:
+                    raise self._failure(failed) from None
+                error = failed
             breaks += 1
             if breaks >= self.settings.max_tries or abandoned.is_set():
                 raise self._failure(error)
+            if isinstance(error, AnswerError):
+                said = f"the server answered with an error: {server_words(error, self._key)}"
+                report_delay(f"{said}; try {breaks + 1} of {self.settings.max_tries}")
+                abandoned.wait(pause_after(breaks))
             tell = None
+
+    def _fewer(self, parts: RequestFallback, refused: ServerRefusal, request: Mapping[str, Any]) -> RequestFallback:
+        """Return the parts of a request without the one that was refused.
+
+        Raises:
+            ModelError: none was.
+        """
+        words = server_words(refused, self._key)
+        fewer = None if is_length_refusal(refused) else parts.without_refused(words, refused, request)
+        if fewer is None:
+            raise self._failure(refused) from None
+        return fewer
+
+    def _answer(
+        self, request: Mapping[str, Any], tell: OnText | None, seconds: float, abandoned: threading.Event
+    ) -> Completion | None:
+        """Return the answer, streamed if it may be; None if the stream ended before its end."""
+        if not (tell and "stream" in request):
+            return self._whole(request, seconds, abandoned)
+        answer = self._stream(request, tell, seconds, abandoned)
+        self._unended_streams = self._unended_streams + 1 if answer is None else 0
+        return answer
 
     def _priced(self, answer: Completion) -> Completion:
         """Return the answer with its cost, if the settings name its model's price."""
@@ -302,8 +343,8 @@ def is_loopback(url: str) -> bool:
 
 
 def _list_of(answer: Any, key: str) -> list[Any] | None:
-    """Return a field of each object of a server's list; None if the answer is no such list."""
-    data = answer.get("data") if isinstance(answer, dict) else None
+    """Return a field of each object of a server's list, which may stand in `data`; None if there is no such list."""
+    data = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(data, list) or not all(isinstance(one, dict) and key in one for one in data):
         return None
     return [one[key] for one in data]

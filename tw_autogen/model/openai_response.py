@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
-from tw_autogen.model.chat_model import Completion, ToolCall, Usage
+from tw_autogen.model.chat_model import BROKEN_OFF, Completion, ToolCall, Usage
+from tw_autogen.model.http_client import is_out_of_quota, may_pass
 
 _MOST_STREAMED_CHARS = 16_000_000
+_ENDS = {
+    **dict.fromkeys(("model_length", "max_tokens", "max_length", "max_output_tokens", "token_limit"), "length"),
+    **dict.fromkeys(("safety", "recitation", "prohibited_content", "blocklist", "content_filtered"), "content_filter"),
+    **dict.fromkeys(("abort", "aborted", "cancelled", "error"), BROKEN_OFF),
+}
+"""Why a reply has ended before its end, in the words of Mistral, Anthropic, Google, vLLM and SGLang; in lower case."""
+_LAST_MARKS = ("}", "```")
 _CHARS_OF_CALL = 200
 """What a call of a tool counts for besides its text."""
 
@@ -24,6 +33,12 @@ class AnswerError(Exception):
     def __init__(self, body: object) -> None:
         super().__init__("an error in the place of an answer")
         self.body = body
+
+    @property
+    def passes(self) -> bool:
+        """Whether the same request may be answered later, by the status that stands in place of a real one."""
+        status, words = _field(self.body, "code") or _field(self.body, "status"), json.dumps(self.body)
+        return not is_out_of_quota(words) and (may_pass(_count(status)) or "overloaded" in words.lower())
 
 
 def raise_reported(answer: Any) -> None:
@@ -40,13 +55,18 @@ def raise_reported(answer: Any) -> None:
 
 
 def read_usage(usage: Any) -> Usage:
-    """Read what a server reported; tokens that it doesn't report are 0, the call counts all the same."""
-    return Usage(
-        _count(_field(usage, "prompt_tokens")),
-        _count(_field(_field(usage, "prompt_tokens_details"), "cached_tokens")),
-        _count(_field(usage, "completion_tokens")),
-        calls=1,
+    """Read what a server reported; tokens that it doesn't report are 0, the call counts all the same.
+
+    Tokens of thoughts are paid for as others are; xAI and Google count them in `total_tokens` alone.
+    """
+    prompt = _count(_field(usage, "prompt_tokens"))
+    cached = (
+        _count(_field(_field(usage, "prompt_tokens_details"), "cached_tokens"))
+        or _count(_field(usage, "prompt_cache_hit_tokens"))  # DeepSeek
+        or _count(_field(usage, "cached_tokens"))  # Moonshot
     )
+    completion = max(_count(_field(usage, "completion_tokens")), _count(_field(usage, "total_tokens")) - prompt)
+    return Usage(prompt, cached, completion, calls=1)
 
 
 def read_answer(answer: Any) -> Completion | None:
@@ -56,15 +76,16 @@ def read_answer(answer: Any) -> Completion | None:
     if not isinstance(message, dict):
         return None
     calls = [(call, _field(call, "function")) for call in _items(message.get("tool_calls"))]
+    text = _text(message.get("content")) or _text(message.get("refusal"))
     return Completion(
-        text=_text(message.get("content")) or _text(message.get("refusal")),
+        text=text or ("" if calls else _reply_in(_thought(message))),
         tool_calls=tuple(
             ToolCall(_text(call.get("id")), _text(function.get("name")), _arguments(function))
             for call, function in calls
             if isinstance(function, dict)
         ),
         usage=read_usage(_field(answer, "usage")),
-        finish_reason=_text(_field(choice, "finish_reason")) or "stop",
+        finish_reason=_end(_field(choice, "finish_reason")) or "stop",
         model=_text(_field(answer, "model")),
     )
 
@@ -75,12 +96,23 @@ class _GrowingCall:
     name: list[str] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
 
+    def is_over(self, name: str, arguments: str) -> bool:
+        """Return True if a piece is one of another call.
+
+        Args:
+            name: The name in it.
+            arguments: Its arguments.
+        """
+        begun = bool(self.arguments)
+        return begun and ([name] != self.name or (self.arguments[-1].endswith("}") and arguments.startswith("{")))
+
 
 class StreamAccumulator:
     """A streamed answer: `add` chunks, `end` it; once `finished`, `completion` gives the whole."""
 
     def __init__(self) -> None:
         self._text = StringIO()
+        self._thought = StringIO()
         self._chars_left = _MOST_STREAMED_CHARS
         self._calls: list[_GrowingCall] = []
         self._at: dict[int | None, _GrowingCall] = {}
@@ -102,13 +134,15 @@ class StreamAccumulator:
         self._usage = _field(chunk, "usage") or self._usage  # a running total: the last one counts
         self._model = _text(_field(chunk, "model")) or self._model
         choice = _first(_field(chunk, "choices"))
-        self._finish_reason = _text(_field(choice, "finish_reason")) or self._finish_reason
+        self._finish_reason = _end(_field(choice, "finish_reason")) or self._finish_reason
         delta = _field(choice, "delta")
         for part in _items(_field(delta, "tool_calls")):
             self._add_call(part)
         text = _text(_field(delta, "content")) or _text(_field(delta, "refusal"))
-        self._take(len(text))
+        thought = _thought(delta)
+        self._take(len(text) + len(thought))
         self._text.write(text)
+        self._thought.write(thought)
         return text
 
     def end(self) -> None:
@@ -119,20 +153,24 @@ class StreamAccumulator:
     def completion(self) -> Completion:
         """Return the whole answer."""
         calls = tuple(ToolCall(call.id, "".join(call.name), "".join(call.arguments)) for call in self._calls)
-        return Completion(self._text.getvalue(), calls, read_usage(self._usage), self._finish_reason, self._model)
+        text = self._text.getvalue() or ("" if calls else _reply_in(self._thought.getvalue()))
+        return Completion(text, calls, read_usage(self._usage), self._finish_reason, self._model)
 
     def _add_call(self, part: Any) -> None:
         index, id = _field(part, "index"), _text(_field(part, "id"))
         index = index if isinstance(index, int) else None
-        call = self._at.get(index)
-        if call is None or (id and id != call.id):  # some servers give every call the index 0, or none
-            call = self._at[index] = _GrowingCall(id)
-            self._calls.append(call)
         function = _field(part, "function")
         name, arguments = _text(_field(function, "name")), _arguments(function)
+        call = self._at.get(index)
+        # some servers give every call the index 0, or none; some every piece another id
+        if call is None or (name and ((id and id != call.id) or call.is_over(name, arguments))):
+            call = self._at[index] = _GrowingCall(id)
+            self._calls.append(call)
         self._take(_CHARS_OF_CALL + len(name) + len(arguments))
-        call.name.append(name)
-        call.arguments.append(arguments)
+        if name and [name] != call.name:  # some repeat it with each piece
+            call.name.append(name)
+        if arguments:
+            call.arguments.append(arguments)
 
     def _take(self, chars: int) -> None:
         self._chars_left -= chars
@@ -154,7 +192,7 @@ def _items(items: Any) -> list[Any]:
 
 
 def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return int(value) if isinstance(value, int | float) and math.isfinite(value) and value > 0 else 0
 
 
 def _text(content: Any) -> str:
@@ -162,6 +200,24 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(_text(_field(part, "text")) for part in content)
     return content if isinstance(content, str) else ""
+
+
+def _end(reason: Any) -> str:
+    """Return why a reply ended, in OpenAI's words where it was cut off."""
+    said = _text(reason)
+    return _ENDS.get(said.lower(), said)
+
+
+def _thought(message: Any) -> str:
+    return _text(_field(message, "reasoning_content")) or _text(_field(message, "reasoning"))
+
+
+def _reply_in(thought: str) -> str:
+    """Return a thought that ends as a reply does; else empty.
+
+    vLLM takes all for a thought where its reasoning parser is on and the model doesn't think.
+    """
+    return thought if thought.rstrip().endswith(_LAST_MARKS) else ""
 
 
 def _arguments(function: Any) -> str:

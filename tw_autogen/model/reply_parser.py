@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.bounded_json import DEEPEST, too_deep
@@ -16,8 +17,9 @@ from tw_autogen.errors import Unreadable
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
 from tw_autogen.model.fenced_blocks import Block, split_blocks
-from tw_autogen.model.unfenced_code import unfenced, whole_block, without_prose
-from tw_autogen.python_source import PYTHON_LANGUAGE
+from tw_autogen.model.thoughts import CLOSING_FENCE, OBJECT, PYTHON_FENCE, split_off_thoughts
+from tw_autogen.model.unfenced_code import is_output, unfenced, whole_block, without_prose
+from tw_autogen.python_source import PYTHON_LANGUAGE, is_python
 
 if TYPE_CHECKING:
     import json_repair
@@ -28,13 +30,6 @@ WANTED = "reply with one JSON object and nothing else"
 """What errors of this module end with, for the model."""
 _TOO_DEEP = f"the JSON object is nested too deep, or broken; {WANTED}, and keep it flat"
 
-_THOUGHTS = r"think|thinking|thought|thoughts|reasoning"
-_OPEN_THOUGHT = re.compile(rf"\A\s*<(?:{_THOUGHTS})>", re.I)
-# The end of a thought whose beginning the server's template swallowed. What follows tells it from the same words in
-# a string of code or JSON, where a quote or more text of the line would follow.
-_END_OF_THOUGHT = re.compile(rf"</(?:{_THOUGHTS})>[ \t]*(?=[\n{{`]|\Z)", re.I)
-
-_OBJECT = re.compile(r"""\{\s*(?:["'“”]|//|/\*|#[ \t])|^[ \t]*\{\s*[A-Za-z_]\w*\s*:""", re.M)
 _CALL = re.compile(
     r"^[ \t]*<(?P<tag>tool_calls?|function_calls?|code|python|execute)\b[^>\n]*>\s*"
     r"(?P<inside>.*?)(?:</(?P=tag)>|\Z)",
@@ -47,16 +42,7 @@ _SPOKEN = ("thought", "thoughts", "reasoning", "explanation", "analysis")
 _BARE_FIELDS = re.compile(r"""\A\s*"\w+"\s*:""")
 _BEFORE_OBJECT = re.compile(r"(?:^|>|:)\s*\Z", re.M)
 """What stands before an object that is a reply or the arguments of a call; any other may be a dict in code."""
-_PYTHON_FENCE = re.compile(rf"^[ \t]*```[ \t]*{PYTHON_LANGUAGE}[ \t]*$", re.I | re.M)
-_CLOSING_FENCE = re.compile(r"^[ \t]*```[ \t]*$", re.M)
-_THOUGHT_CODE_OR_OBJECT = re.compile(
-    rf"^[ \t]*<(?P<thought>{_THOUGHTS})>|(?P<code>{_PYTHON_FENCE.pattern})|{_OBJECT.pattern}", re.I | re.M
-)
-_TAG = re.compile(rf"<(/?)({_THOUGHTS})>", re.I)
-_QUOTED_TAG = "</\0"
-"""How the end of a tag in code or in an object begins until thoughts are taken out."""
-_PYTHON_TAG = re.compile(r"<\|python_tag\|>(?![\"'])")
-_LAST_TOKEN = re.compile(r"<\|\w{1,30}\|>\Z")
+_FENCE = re.compile(r"```|~~~")
 _LONGEST_TAG = 40
 _MOST_CODE_FIELDS = 3
 """In how many objects of a reply the field with code is looked for."""
@@ -64,6 +50,13 @@ _MOST_REJOINED = 20
 """How many Python blocks of a reply may go on behind an inner fence."""
 _MOST_REPAIRED = 100
 """How many objects of a reply are repaired: to find that one is not well-formed costs the whole text before it."""
+_AS_WRITTEN = {"\b": "\\b", "\f": "\\f", "\t": "\\t", "\r": "\\r", "\n": "\\n"}
+_CONTROLS = re.compile(
+    r"[\x08\f](?=[A-Za-z])|\t(?=(?:heta|imes|frac|riangle|ilde)\b|ext(?:bf|it|rm)?\{)|\r(?=(?:ho|ight|angle|ceil|floor)\b)"
+)
+"""What JSON makes of backslashes before `beta`, `frac`, `theta` and `rho`, and no text holds."""
+_FORMULA = re.compile(r"\$(?![\d\s])[^$]{1,300}\$")
+_IN_FORMULA = re.compile(r"\t(?=au\b)|\n(?=(?:abla|eg|eq|otin|u)\b)")
 _DECODER = json.JSONDecoder(strict=False)  # not strict: line breaks inside strings are as good as escaped ones
 _READS_PER_CHAR = 40
 """How often json_repair may look at each character of an object: sloppy replies take 3, hostile ones any number."""
@@ -119,7 +112,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
-    said, drafts = _without_thoughts(text)
+    said, drafts = split_off_thoughts(text)
     if not said.strip():
         raise Unreadable(
             f"the reply holds nothing but thoughts; {WANTED}" if text.strip() else f"it is empty; {WANTED}"
@@ -138,32 +131,46 @@ def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
     best = max(reversed(found) if drafts else found, key=len)
     if too_deep(best):
         raise Unreadable(_TOO_DEEP)
-    return best
+    return {name: _with_latex(value) if isinstance(value, str) else value for name, value in best.items()}
 
 
-def read_code(text: str) -> CodeReply:
+def _with_latex(text: str) -> str:
+    """Return a string in which commands of LaTeX whose backslash was not escaped stand as they were meant."""
+    text = _CONTROLS.sub(lambda control: _AS_WRITTEN[control[0]], text)
+    return _FORMULA.sub(lambda formula: _IN_FORMULA.sub(lambda control: _AS_WRITTEN[control[0]], formula[0]), text)
+
+
+def read_code(text: str, *, is_field: bool = False) -> CodeReply:
     r"""Return thought and code of a reply in which the code is a fenced Python block.
 
     Several Python blocks are one program in pieces: they are joined in order with a blank line between them. Blocks of
-    other languages, shell and output among them, are no code and stay in the thought. A block that names no language
-    is code if none names Python. A missing closing fence is read over, with the prose after it; so are closing marks
-    inside a string of the code. A reply without any block is code where it parses and does something, up to the prose
-    after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`, `reply_content`) is read as well, and so is a
-    JSON object with a field `code`, alone or as the arguments of a call in `<tool_call>` tags.
+    other languages, shell and output among them, are no code and stay in the thought. A block that names no language is
+    code if none names Python, unless it holds values or words alone. A missing closing fence is read over, with the
+    prose after it; so are closing marks inside a string of the code. A reply without any block is code where it parses
+    and does something, up to the prose after it. A reply in TaskWeaver's JSON form (`thought`, `reply_type`,
+    `reply_content`) is read as well, and so is a JSON object with a field `code`, alone or as the arguments of a call
+    in `<tool_call>` tags.
 
     Args:
         text: The whole reply.
+        is_field: It is a field for code: all of it is code, or its blocks are. A mistake in it is for whoever wrote it;
+            without the line that holds the mistake, another program would run.
 
     Raises:
-        Unreadable: it is empty, holds nothing but thoughts, or its code block is empty.
+        Unreadable: it is empty, holds nothing but thoughts, or its code block is empty; a field may be empty.
 
     Example:
         >>> read_code("I add.\n```python\n1 + 1\n```")
         CodeReply(thought='I add.', code='1 + 1')
         >>> read_code("There is nothing to run.")
         CodeReply(thought='There is nothing to run.', code=None)
+        >>> read_code("x = (1\nprint(x)", is_field=True).code
+        'x = (1\nprint(x)'
     """
-    said, _ = _without_thoughts(text)
+    if is_field:
+        found = None if is_python(text) or not _FENCE.search(text) else read_code(text).code
+        return CodeReply("", (found or text).strip("\n").rstrip() or None)
+    said, _ = split_off_thoughts(text)
     wanted = "write what you think, then the code in one fenced ```python block, or an answer without any block"
     if not said.strip():
         raise Unreadable(
@@ -184,7 +191,7 @@ def breaks_off(text: str) -> bool:
         >>> breaks_off("I load.\n```python\ndf = load()"), breaks_off("The mean is"), breaks_off('{"message": "42"} It')
         (True, True, False)
     """
-    said, _ = _without_thoughts(text)
+    said, _ = split_off_thoughts(text)
     end = _end_of_object(said)
     blocks = split_blocks(said[end:])
     kinds = [one.kind in ("python", "untagged") for one in blocks]
@@ -193,7 +200,7 @@ def breaks_off(text: str) -> bool:
 
 def _end_of_object(text: str) -> int:
     """Return where the first object outside of code ends; 0 if there is none, or it has no end."""
-    start, fence = _OBJECT.search(text), _PYTHON_FENCE.search(text)
+    start, fence = OBJECT.search(text), PYTHON_FENCE.search(text)
     if start is None or (fence and fence.start() < start.start()):
         return 0
     begin = text.index("{", start.start())
@@ -212,16 +219,17 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
     if len(blocks) == 1 and (bare := unfenced(said)):
         return CodeReply("\n".join(part for part in (bare[0], bare[2]) if part), bare[1])
     kind = "python" if any(block.kind == "python" for block in blocks) else "untagged"
-    pieces = [block.inner.strip("\n").rstrip() for block in blocks if block.kind == kind]
+    is_code = [block.kind == kind and not (kind == "untagged" and is_output(block.inner)) for block in blocks]
+    pieces = [block.inner.strip("\n").rstrip() for block in compress(blocks, is_code)]
     code = "\n\n".join(piece for piece in pieces if piece.strip())
     if pieces and not code:
         raise Unreadable(f"the code block is empty; {wanted}")
-    thought = "".join(block.text for block in blocks if block.kind != kind).strip()
+    thought = "".join(block.text for block, one in zip(blocks, is_code, strict=True) if not one).strip()
     return CodeReply(thought, code or None)
 
 
 def _rejoined(blocks: list[Block], most: int = _MOST_REJOINED) -> list[Block]:
-    """Return blocks of which a Python block that does not parse goes on to later marks, or ends before prose.
+    """Return blocks of which a Python block that does not parse goes on to later marks, or if open ends before prose.
 
     Args:
         blocks: Those of a reply, or of the rest of one.
@@ -233,84 +241,16 @@ def _rejoined(blocks: list[Block], most: int = _MOST_REJOINED) -> list[Block]:
         if block.kind != "python":
             continue
         rest = "".join(one.text for one in blocks[at + 1 :])
-        code = whole_block(block.inner, rest) if rest else without_prose(block.inner.rstrip())
-        if rest and code:
+        closed = at + 1 < len(blocks)
+        code = whole_block(block.inner, rest) if closed else without_prose(block.inner.rstrip())
+        if closed and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))
             return [*blocks[:at], Block("python", block.text, code), *_rejoined(more, most - 1)]
-        if not rest and code != block.inner.rstrip():
+        if not closed and code != block.inner.rstrip():
             prose = block.inner.rstrip()[len(code) :]
             return [*blocks[:at], Block("python", block.text, code), Block("text", prose)]
     return blocks
-
-
-def _without_thoughts(text: str) -> tuple[str, bool]:
-    """Take thoughts in tags out; also say whether one stayed open, so that drafts may stand before the reply."""
-    text = _without_tokens(text.lstrip("\ufeff").replace("\r\n", "\n"))
-    text = _without_whole_thoughts(text)
-    ends = list(_END_OF_THOUGHT.finditer(text))
-    if ends and text[ends[-1].end() :].strip():
-        text = text[ends[-1].end() :]
-    elif ends:  # all that was said stands in front of it
-        text = text[: ends[-1].start()]
-    shorter = _OPEN_THOUGHT.sub("", text)
-    return shorter.replace(_QUOTED_TAG, "</"), shorter != text
-
-
-def _without_tokens(text: str) -> str:
-    """Take out the special tokens of a chat template that a server has left before code and at the end."""
-    text = _PYTHON_TAG.sub("\n", text, count=1)
-    while text.endswith("|>") and (token := _LAST_TOKEN.search(text, max(0, len(text) - _LONGEST_TAG))):
-        text = text[: token.start()].rstrip()
-    return text
-
-
-def _without_whole_thoughts(text: str) -> str:
-    """Take out thoughts that are opened at the beginning of a line and closed by the same tag; mark other ends of tags.
-
-    Those are ends in a well-formed object, and in a Python block in which the tag is opened.
-    """
-    kept, at, seen, broken, unclosed = list[str](), 0, 0, 0, set[str]()
-    while found := _THOUGHT_CODE_OR_OBJECT.search(text, seen):
-        seen = found.end()
-        name = (found["thought"] or "").lower()
-        if not name and broken < _MOST_REPAIRED:
-            seen = _end_of_quotation(text, found)
-            kept += [text[at : found.start()], _with_marked_tags(text[found.start() : seen], always=not found["code"])]
-            at, broken = seen, broken + (seen == found.end())
-        elif name and name not in unclosed:
-            closed = re.compile(rf"</{name}>[ \t]*\n?", re.I).search(text, seen)
-            if closed is None:
-                unclosed.add(name)  # the rest of the text is searched once for each name
-            else:
-                kept.append(text[at : found.start()])
-                at = seen = closed.end()
-    return "".join([*kept, text[at:]])
-
-
-def _end_of_quotation(text: str, begun: re.Match[str]) -> int:
-    """Return where a Python block ends, or an object; the end of the match if it is not well-formed."""
-    if begun["code"]:
-        closing = _CLOSING_FENCE.search(text, begun.end())
-        return closing.end() if closing else len(text)
-    try:
-        return _DECODER.raw_decode(text, text.index("{", begun.start()))[1]
-    except (ValueError, RecursionError):
-        return begun.end()
-
-
-def _with_marked_tags(quoted: str, *, always: bool) -> str:
-    """Mark the ends of tags; unless `always`, of those that are opened before."""
-    opened = set[str]()
-
-    def marked(tag: re.Match[str]) -> str:
-        if not tag[1]:
-            opened.add(tag[2].lower())
-        elif always or tag[2].lower() in opened:
-            return f"{_QUOTED_TAG}{tag[2]}>"
-        return tag[0]
-
-    return _TAG.sub(marked, quoted)
 
 
 def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
@@ -320,13 +260,13 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
         text: The reply.
         in_code: Also those in fenced Python blocks.
     """
-    at, mended, repaired, fence = 0, 0, 0, None if in_code else _PYTHON_FENCE.search(text)
-    while start := _OBJECT.search(text, at):
+    at, mended, repaired, fence = 0, 0, 0, None if in_code else PYTHON_FENCE.search(text)
+    while start := OBJECT.search(text, at):
         begin = text.index("{", start.start())
         if fence and fence.start() < at:  # inside the object before
-            fence = _PYTHON_FENCE.search(text, at)
+            fence = PYTHON_FENCE.search(text, at)
         if fence and fence.start() < begin:
-            closing = _CLOSING_FENCE.search(text, fence.end())
+            closing = CLOSING_FENCE.search(text, fence.end())
             if closing is None:
                 return
             at = closing.end()
@@ -339,7 +279,7 @@ def _objects(text: str, *, in_code: bool) -> Iterator[dict[str, Any]]:
                 return
             if mended < _MOST_CODE_FIELDS and _BEFORE_OBJECT.search(text, max(0, begin - _LONGEST_TAG), begin):
                 mended, text = mended + 1, mend_code_field(text, begin)
-                fence = None if in_code else _PYTHON_FENCE.search(text, begin)
+                fence = None if in_code else PYTHON_FENCE.search(text, begin)
             value, at = _sloppy(text, begin)
         yield _fields(value)
 
@@ -440,7 +380,7 @@ def _unquoted(text: str) -> str:
 def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
     """Take TaskWeaver's `{"response": {…}}` off, as well when the inner object came as a string."""
     inner = value.get("response")
-    if len(value) == 1 and isinstance(inner, str) and _OBJECT.match(inner.strip()):
+    if len(value) == 1 and isinstance(inner, str) and OBJECT.match(inner.strip()):
         return _read_object(inner, wrapped=False)
     return dict(inner) if len(value) == 1 and isinstance(inner, dict) else dict(value)
 
@@ -459,8 +399,7 @@ def _read_json_form(text: str) -> CodeReply | None:
         if behind := _BEHIND.search(text):
             return CodeReply(words.strip(), _read_blocks(behind["block"], "write the code there").code)
         return CodeReply(words.strip() or str(reply.get("thought") or ""), None)
-    fenced = _read_blocks(words, "write the code there") if words.strip() else CodeReply("", None)
-    code = fenced.code or words.strip("\n").rstrip()
+    code = read_code(words, is_field=True).code
     if not code:
         raise Unreadable("`reply_content` is empty; write the code there, or an answer with `reply_type` text")
     return CodeReply(str(reply.get("thought") or "").strip(), code)
@@ -501,10 +440,8 @@ def _code_field(fields: Mapping[str, Any], *, sure: bool) -> str:
     for name in CODE_FIELDS:
         lines = fields.get(name)
         text = "\n".join(map(str, lines)) if isinstance(lines, list) else lines
-        if isinstance(text, str) and text.strip():
-            code = _read_blocks(text, "write the code there").code
-            if code or sure:
-                return code or text.strip("\n").rstrip()
+        if isinstance(text, str) and text.strip() and (sure or _read_blocks(text, "write the code there").code):
+            return read_code(text, is_field=True).code or ""
     for name in _ARGUMENTS:
         inner = fields.get(name)
         if isinstance(inner, str) and inner.lstrip().startswith("{"):

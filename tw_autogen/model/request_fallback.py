@@ -1,37 +1,70 @@
-"""`RequestFallback`: optional parts of a request, each dropped for good once the server refuses it."""
+"""`RequestFallback`: optional parts of a request, each dropped for good once a server has refused it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+
+from tw_autogen.model.http_client import ServerRefusal
 
 _LADDER = ("json_schema", "json_object", "text")
 _ABOUT_FORMAT = re.compile(r"response.?format|json|schema|structured|guided|grammar", re.I)
+_ABOUT_GRAMMAR = re.compile(r"grammar|json.?schema|response.?format|required for format", re.I)
+"""In the failures (500) of llama.cpp and Ollama, which can't make every grammar."""
+_BAD_GENERATION = re.compile(r"json_validate_failed|failed to (generate|validate) json", re.I)
 _ABOUT_STREAM_OPTIONS = re.compile(r"stream.?options|include.?usage", re.I)
 _ABOUT_STREAM = re.compile(r"\bstream(ed|ing)?\b", re.I)
 _ABOUT_TOOLS = re.compile(r"tool|function.?call", re.I)
 
 
+@dataclass(frozen=True)
 class RequestFallback:
-    """The optional parts of a request: `response_format`, `tools`, `stream`, usage numbers while streaming.
+    """The optional parts of a request that a server is not known to refuse.
 
-    A part that was refused is not sent again. Calls may be concurrent.
+    A part that was refused is left out for good once the request without it was taken: words such as "JSON" also stand
+    in refusals of something else.
 
     Args:
-        response_format: The first to try: `auto`, `json_schema`, `json_object` or `text`.
+        format: The rung of the ladder: `json_schema`, `json_object` or `text`.
+        streams: Whether the answer may be streamed.
+        asks_usage: Whether a stream may be asked for its usage numbers.
+        offers_tools: Whether tools may be offered.
+        lasts: Whether what is left out was refused for good, and not for one bad generation.
     """
 
-    def __init__(self, response_format: str) -> None:
-        self._format = "json_schema" if response_format == "auto" else response_format
-        self._streams = True
-        self._asks_usage = True
-        self._offers_tools = True
+    format: str
+    streams: bool = True
+    asks_usage: bool = True
+    offers_tools: bool = True
+    lasts: bool = True
+
+    @classmethod
+    def beginning(cls, response_format: str) -> RequestFallback:
+        """Return all parts.
+
+        Args:
+            response_format: The first to try: `auto`, `json_schema`, `json_object` or `text`.
+        """
+        return cls("json_schema" if response_format == "auto" else response_format)
 
     @property
     def sends_format(self) -> bool:
         """Whether a request with a schema has a `response_format`."""
-        return self._format != "text"
+        return self.format != "text"
+
+    def merged(self, taken: RequestFallback) -> RequestFallback:
+        """Return the parts that are left after a request was taken; calls may be concurrent.
+
+        Args:
+            taken: The parts of that request.
+        """
+        if not taken.lasts:
+            return self
+        rung = max(self.format, taken.format, key=_LADDER.index)
+        usage, tools = self.asks_usage and taken.asks_usage, self.offers_tools and taken.offers_tools
+        return RequestFallback(rung, self.streams and taken.streams, usage, tools)
 
     def of(self, body: Mapping[str, Any], schema: Mapping[str, Any] | None, *, streams: bool) -> dict[str, Any]:
         """Return a request with the parts that were not refused.
@@ -41,37 +74,36 @@ class RequestFallback:
             schema: Of the answer; None: any.
             streams: Whether the answer is to be streamed.
         """
-        request = {**body, **_response_format(self._format, schema)}
-        if not self._offers_tools:
+        request = {**body, **_response_format(self.format, schema)}
+        if not self.offers_tools:
             request.pop("tools", None)
-        if streams and self._streams:
+        if streams and self.streams:
             request["stream"] = True
-            if self._asks_usage:
+            if self.asks_usage:
                 request["stream_options"] = {"include_usage": True}
         return request
 
-    def give_in(self, words: str, param: str, request: Mapping[str, Any]) -> bool:
-        """Drop the part that was refused, for good; return False if none was.
+    def without_refused(self, words: str, refused: ServerRefusal, request: Mapping[str, Any]) -> RequestFallback | None:
+        """Return the parts without the one that was refused; None if none was.
 
         Args:
             words: The server's.
-            param: The part of the request that it names; empty if it names none.
+            refused: Its refusal.
             request: As `of` returned it.
         """
-        if "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
-            self._asks_usage = False
-            return True
-        if "stream" in request and _ABOUT_STREAM.search(f"{words} {param}"):
-            self._streams = False
-            return True
-        if "tools" in request and _ABOUT_TOOLS.search(f"{words} {param}"):
-            self._offers_tools = False
-            return True
-        if "response_format" in request and _ABOUT_FORMAT.search(f"{words} {param}"):
-            if self._format == request["response_format"]["type"]:  # a call at its side may have stepped down already
-                self._format = _LADDER[_LADDER.index(self._format) + 1]
-            return True
-        return False
+        status, said = refused.status_code, f"{words} {refused.param}"
+        any_part = status in (400, 422)
+        if any_part and "stream_options" in request and _ABOUT_STREAM_OPTIONS.search(words):
+            return replace(self, asks_usage=False)
+        if any_part and "stream" in request and _ABOUT_STREAM.search(said):
+            return replace(self, streams=False)
+        if status in (400, 422, 404) and "tools" in request and _ABOUT_TOOLS.search(said):  # 404: OpenRouter
+            return replace(self, offers_tools=False)
+        about_format = _ABOUT_FORMAT if any_part else _ABOUT_GRAMMAR if status in (500, 501) else None
+        if "response_format" in request and about_format and about_format.search(said):
+            lasts = self.lasts and not _BAD_GENERATION.search(f"{refused.code} {words}")
+            return replace(self, format=_LADDER[_LADDER.index(self.format) + 1], lasts=lasts)
+        return None
 
 
 def _response_format(rung: str, schema: Mapping[str, Any] | None) -> dict[str, Any]:

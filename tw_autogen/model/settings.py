@@ -14,8 +14,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_NAME = "gpt-5.4-mini"
 """The default model of OpenAI's own server: the small one that SDK 2 and 3 both list."""
 
-_EDITION = r"(-(\d[\d-]{2,}|latest))?"
-"""What may follow a model's name in that of a dated one; `-mini` or `-pro` is another model."""
+_EDITION = r"([-@](20\d\d-?[01]\d-?[0-3]\d|\d\d[0-3]\d|0\d\d|latest))?"
+"""What may follow a model's name in that of a dated one; `-mini`, `-pro` or a version (`-5`) is another model."""
 
 ResponseFormat = Literal["auto", "json_schema", "json_object", "text"]
 
@@ -39,7 +39,7 @@ class Price:
         if not usage.prompt_tokens and not usage.completion_tokens:
             return None
         cached = self.prompt if self.cached is None else self.cached
-        fresh = usage.prompt_tokens - usage.cached_tokens
+        fresh = max(0, usage.prompt_tokens - usage.cached_tokens)
         return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
 
 
@@ -57,8 +57,9 @@ class ModelSettings:
         response_format: How an object is asked for. `auto` tries `json_schema`, then `json_object`, then `text`, and
             remembers what the server took; any other word starts the same ladder at its own rung.
         prices: What models cost, by name: `{"gpt-5.4-mini": {"prompt": 0.4, "completion": 1.6, "cached": 0.1}}`, in
-            dollars for a million tokens. A name stands for dated ones too (`gpt-5.4-mini-2026-03-17`). Without a
-            price no money is shown. A folder that is named sets none where you limit dollars yourself.
+            dollars for a million tokens. A name stands for dated ones too (`gpt-5.4-mini-2026-03-17`), in any case
+            and with a provider before it (`openai/gpt-5.4-mini`). Without a price no money is shown. A folder that is
+            named sets none where you limit dollars yourself.
         environment_headers: Send the headers that OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and OPENAI_PROJECT_ID say; never
             to a server that a folder's file names.
         extra: More fields for each request's body, as they are: `{"reasoning_effort": "low"}`.
@@ -90,7 +91,8 @@ class ModelSettings:
             (Price(prompt=1, completion=2, cached=None), None)
         """
         for name in names:
-            known = [one for one in self.prices if re.fullmatch(re.escape(one) + _EDITION, name)]
-            if known:
-                return self.prices[max(known, key=len)]
+            for called in (name, name.rpartition("/")[2]):  # with its provider first
+                known = [one for one in self.prices if re.fullmatch(re.escape(one) + _EDITION, called, re.I)]
+                if known:
+                    return self.prices[max(known, key=len)]
         return None

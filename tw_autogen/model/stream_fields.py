@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen import bounded_json
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.fenced_blocks import Fence, one_line_code, opening
+from tw_autogen.model.thoughts import CLOSING, OPENING, OPENINGS
 
 if TYPE_CHECKING:
     import pydantic_core
@@ -19,7 +20,9 @@ else:
 Grown = list[tuple[str, str]]
 """Fields in the order in which they grew, each with its new text."""
 
-_OBJECT_OR_THOUGHT = re.compile(r'(?P<object>\{\s*")|<(?P<end>/?)think(?:ing)?>', re.I)
+_OBJECT_OR_THOUGHT = re.compile(rf'(?P<object>\{{\s*")|(?P<end>{CLOSING})|{OPENING}', re.I)
+_THOUGHT_BEGINS = re.compile(rf"\s*{OPENING}", re.I)
+_THOUGHT_ENDS = re.compile(CLOSING, re.I)
 _MOST_CHARS_PARSED = 8_000_000
 """Up to this sum of their lengths, all states of a reply are parsed; beyond, only each that is an eighth longer."""
 _LONG_LINE = 20_000
@@ -167,7 +170,7 @@ class CodeStream:
     def _whole(self, line: str) -> Grown:
         """Return what a complete line adds."""
         if self._thinking or self._starts_thought(line):
-            self._thinking = not re.search(r"</think(?:ing)?>", line, re.I)
+            self._thinking = not _THOUGHT_ENDS.search(line)
             return []
         if self._fence is None:
             return self._whole_outside(line)
@@ -213,14 +216,14 @@ class CodeStream:
         return self._fence.dedented(line)
 
     def _starts_thought(self, line: str) -> bool:
-        return self._fence is None and bool(re.match(r"\s*<think(?:ing)?>", line, re.I))
+        return self._fence is None and bool(_THOUGHT_BEGINS.match(line))
 
     def _may_be_tag(self, line: str) -> bool:
         bare = line.strip().lower()
         return (
             self._fence is None
             and not self._shown
-            and ("<thinking>".startswith(bare) or self._starts_thought(line) or bare.startswith("<think>"))
+            and (self._starts_thought(line) or any(one.lower().startswith(bare) for one in OPENINGS))
         )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
-from tw_autogen.python_source import MAGIC_LINE, is_python, parsed_cell, python_lines, tree_or_line
+from tw_autogen.python_source import does_something, is_python, parsed_cell, python_lines, tree_or_line
 
 _CODE_LINE = re.compile(
-    r"\s*(?:[A-Za-z_][\w.]{0,200}(?:\[[^\n\]]{0,200}\])?\s?(?:[-+*/]?=(?!=)|\()|(?:import|from)\s+[\w.]+(?:\s+(?:import|as)\s|\s*$)"
+    r"\s*(?:[A-Za-z_][\w.]{0,200}(?:\[[^\n\]]{0,200}\])?(?:\s?[-+*/]?=(?!=)|\()|(?:import|from)\s+[\w.]+(?:\s+(?:import|as)\s|\s*$)"
     r"|(?:for|while|if|elif|else|with|def|class|try|except)\b.*:\s*$|[)\]}]+[:,]?\s*$)"
 )
 """A line that is code, whether it parses or not."""
@@ -18,7 +18,6 @@ _INTRODUCING_LINES = 2
 _MOST_CUTS = 40
 _MOST_FENCES = 20
 _LONGEST_CHARS = 50_000
-_STATEMENTS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.For, ast.With, ast.If, ast.While, ast.Try)
 
 
 def unfenced(text: str) -> tuple[str, str, str] | None:
@@ -29,9 +28,9 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
 
     Returns:
         The words before the code, the code, and the words after it; None if there is no code. A single word or a
-        `name: value` is none. The code ends with the last line that is some, also where it does not parse. Where words
-        come first, there must be at least as many lines of code as of words, or few words before code that imports
-        something or prints.
+        `name: value` is none. The code begins and ends with a line that is some, also where it does not parse. Where
+        words come first, there must be at least as many lines of code as of words, or few words before code that
+        imports something or prints.
 
     Example:
         >>> unfenced("x = 6 * 7\nprint(x)\nThis prints 42.")
@@ -42,15 +41,16 @@ def unfenced(text: str) -> tuple[str, str, str] | None:
     lines = python_lines(text.removesuffix("\n"))
     starts = [at for at, line in enumerate(lines) if line.strip()][: _PROSE_LINES + 1]
     for start in starts:
-        code = _longest_prefix(lines[start:])
-        if not code:
+        parsed = _longest_prefix(lines[start:])
+        if not parsed:
             continue
-        before, after = lines[:start], lines[start + len(code) :]
+        after = lines[start + len(parsed) :]
+        before, code = _with_broken_code(lines[:start], parsed)
         said = sum(bool(line.strip()) for line in before)
         words = said and said + sum(bool(line.strip()) for line in after)
-        program = said <= _INTRODUCING_LINES and _is_program("\n".join(code))
-        if (program or words <= sum(bool(line.strip()) for line in code)) and _does_something(
-            "\n".join(code), alone=not said
+        program = said <= _INTRODUCING_LINES and _is_program("\n".join(parsed))
+        if (program or words <= sum(bool(line.strip()) for line in code)) and does_something(
+            "\n".join(parsed), alone=not said
         ):
             more = _code_length(after)
             code, after = [*code, *after[:more]], after[more:]
@@ -69,7 +69,29 @@ def without_prose(code: str) -> str:
     kept = "\n".join(lines[: (first := len(_longest_prefix(lines))) + _code_length(lines[first:])])
     if not is_python(kept):
         return code
-    return kept if kept and _does_something(kept, alone=True) else code
+    return kept if kept and does_something(kept) else code
+
+
+def is_output(block: str) -> bool:
+    """Return True if a block is what code has printed: plain values, `name: value`, or lines of which none is code.
+
+    Args:
+        block: The text in it; an empty one is none.
+    """
+    tree = parsed_cell(block)
+    if tree is None:
+        return not _code_length(python_lines(block)) and len(block) <= _LONGEST_CHARS
+    return bool(tree.body) and all(_is_value(node) for node in tree.body)
+
+
+def _is_value(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Expr):
+        return isinstance(node, ast.AnnAssign) and node.value is None
+    try:
+        ast.literal_eval(node.value)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def whole_block(inner: str, rest: str) -> str:
@@ -95,8 +117,19 @@ def whole_block(inner: str, rest: str) -> str:
     return ""
 
 
+def _with_broken_code(before: list[str], code: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words before code, and the code with all from the first line on that is code and does not parse."""
+    start = next((at for at, line in enumerate(before) if _CODE_LINE.match(line)), len(before))
+    return before[:start], [*before[start:], *code]
+
+
 def _longest_prefix(lines: list[str]) -> list[str]:
-    """Return the first lines that parse together, without prose that happens to parse at their end."""
+    """Return the first lines that parse together, without prose that happens to parse at their end.
+
+    What follows a magic of a whole cell is no Python, and belongs to it.
+    """
+    if lines[0].startswith("%%"):
+        return lines
     end = len(lines)
     for _ in range(_MOST_CUTS):
         found = tree_or_line("\n".join(lines[:end]))
@@ -141,21 +174,6 @@ def _is_program(code: str) -> bool:
     body = _statements(code)
     prints = any(isinstance(one, ast.Name) and one.id == "print" for node in body for one in ast.walk(node))
     return len(body) > 1 and prints and any(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
-
-
-def _does_something(code: str, *, alone: bool) -> bool:
-    """Return True if there is an import, a call, a compound statement or an assignment in it.
-
-    Args:
-        code: Python.
-        alone: Nothing was said before it; else assignments of plain values count for nothing, as in `R = 0.95`.
-    """
-    for node in (inner for one in _statements(code) for inner in ast.walk(one)):
-        if isinstance(node, (*_STATEMENTS, ast.Call)):
-            return True
-        if isinstance(node, ast.Assign | ast.AugAssign) and (alone or not isinstance(node.value, ast.Constant)):
-            return True
-    return bool(MAGIC_LINE.search(code))
 
 
 def _statements(code: str) -> list[ast.stmt]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from typing import Any
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import read_code
 from tw_autogen.planner.loose_reply import folded
-from tw_autogen.python_source import PYTHON_LANGUAGE, is_python, parsed_cell
+from tw_autogen.python_source import PYTHON_LANGUAGE, does_something, is_python, parsed_cell
 
 _BLOCK = re.compile(rf"^[ \t]{{0,20}}(?:```|~~~)[ \t]{{0,9}}\{{?{PYTHON_LANGUAGE}[^\n`]{{0,80}}$", re.I | re.M)
 _FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)[ \t]{0,9}\n?", re.I)
@@ -24,7 +23,6 @@ _TALK = re.compile(r"^[ \t]{0,20}(?:From|User|Human|Assistant|Observation)\b", r
 """Where a model goes on with the conversation by itself; code there is no part of its reply."""
 _MOST_OBJECTS, _LONGEST_CHARS = 20, 50_000
 _DECODER = json.JSONDecoder(strict=False)
-_STATEMENTS = (ast.Call, ast.Assign, ast.AugAssign, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.For, ast.With)
 
 
 def field_text(value: Any) -> str:
@@ -41,13 +39,13 @@ def field_text(value: Any) -> str:
         texts = [value[name] for name in _TEXTS if value.get(name)]
         value = texts[0] if len(texts) == 1 and isinstance(texts[0], str | list) else json.dumps(value)
     text = "\n".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
-    if "\\n" in text and "\n" not in text.strip() and not is_python(text):
+    if "\\n" in text and "\n" not in text.strip() and not _has_statements(text):
         quoted = text if '\\"' in text else text.replace('"', '\\"')
         try:
             decoded = str(json.loads(f'"{quoted}"'))
         except ValueError:
             return text
-        return decoded if is_python(decoded) else text
+        return decoded if _has_statements(decoded) else text
     return text
 
 
@@ -60,7 +58,7 @@ def code_of(field: str, text: str, problems: list[str], *, lenient: bool) -> str
         problems: Takes what is wrong: code of which it is not certain that it is all, or that it is meant.
         lenient: The model was told before: the field counts.
     """
-    own = (read_code(field).code or field).strip("\n").rstrip() if field.strip() else ""
+    own = read_code(field, is_field=True).code or ""
     beside = code_beside(text)
     if own and beside and not is_python(own):
         own = ""  # words such as "see below", or a mistake that the block has not
@@ -111,14 +109,10 @@ def unshown_code(message: str, text: str) -> str:
     return "" if _flat(beside) in _flat(message) else beside
 
 
-def does_something(code: str) -> bool:
-    """Return whether Python calls, assigns, imports or defines something.
-
-    Args:
-        code: The text.
-    """
+def _has_statements(code: str) -> bool:
+    """Return whether a text is Python and more than a comment."""
     tree = parsed_cell(code)
-    return tree is not None and any(isinstance(node, _STATEMENTS) for node in ast.walk(tree))
+    return bool(tree and tree.body)
 
 
 def _is_data(code: str) -> bool:
@@ -151,7 +145,7 @@ def _codes_of_objects(text: str) -> list[str]:
         before = end
         fields = {folded(key): one for key, one in value.items()}
         code = next((fields[name] for name in _CODE_NAMES if isinstance(fields.get(name), str)), "")
-        found.append((read_code(code).code or code) if code.strip() else "")
+        found.append(read_code(code, is_field=True).code or "")
     return found
 
 

@@ -81,13 +81,13 @@ class Turn:
             seconds: How long the call may take; None: the model's own limit. Never longer than the round.
 
         Returns:
-            The model's words.
+            The model's words, without thoughts in the marks of a chat template.
 
         Raises:
             ModelError: no answer came.
             RoundTooCostly: the round has reached a limit.
         """
-        return call_model(model, self.request(messages, caller=caller, seconds=seconds)).text
+        return call_model(model, self.request(messages, caller=caller, seconds=seconds)).words
 
     def request(self, messages: Sequence[Message], *, caller: str, seconds: float | None = None) -> ModelRequest:
         """Return a request within this round's limits, the cost of which is reported.

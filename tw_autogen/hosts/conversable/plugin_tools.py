@@ -379,4 +379,4 @@ class PluginTools(Closing):
 
 
 def _ask(model: HostModel, messages: list[dict[str, Any]]) -> str:
-    return model.complete(messages).text
+    return model.complete(messages).words
