@@ -2,6 +2,8 @@
 
 import pytest
 
+from tw_autogen.kernel import KernelSettings, LocalKernel
+
 pytest.importorskip("matplotlib", reason="charts need the extra `data`")
 
 DRAW = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\n"
@@ -47,3 +49,21 @@ def test_displayed_html_and_svg_become_files(run):
     )
 
     assert sorted(one.path.suffix for one in execution.artifacts) == [".html", ".svg"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"import matplotlib\nmatplotlib.use('Agg')\n{DRAW}plt.show()",
+        f"import matplotlib\nmatplotlib.use('agg')\n{DRAW}",
+        f"import matplotlib.pyplot as plt\nplt.switch_backend('Agg')\n{DRAW}figure = plt.gcf()\nfigure",
+        f"import os\nos.environ['MPLBACKEND'] = 'Agg'\n{DRAW}plt.show()",
+    ],
+)
+@pytest.mark.parametrize("preload", [(), ("matplotlib.pyplot",)])
+def test_a_chart_is_kept_where_code_asks_for_a_backend_without_a_screen(code, preload):
+    with LocalKernel(settings=KernelSettings(preload=preload)) as kernel:
+        first, then = kernel.execute(code, seconds=60), kernel.execute(DRAW, seconds=60)
+
+    assert first.ok, first.error
+    assert [len(charts(one)) for one in (first, then)] == [1, 1]

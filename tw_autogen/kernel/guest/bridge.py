@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .crash_output import CrashOutput, flush_before_exit
-from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas
+from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas, tune_pyplot
 from .host_calls import claim_input_channel
 from .ipython_shell import (
     ask_once,
@@ -50,7 +50,13 @@ _LAST_OUTPUT = "last_output"
 _LONG_OUTPUT_CHARS = 4000
 """What a cell printed, with its result, is kept as the variable `last_output` if it is longer than this."""
 
-_TUNED = {"pandas": tune_pandas, "altair": tune_altair, "bokeh.io": tune_bokeh, "numba.core.caching": cache_cells}
+_TUNED = {
+    "pandas": tune_pandas,
+    "matplotlib.pyplot": tune_pyplot,
+    "altair": tune_altair,
+    "bokeh.io": tune_bokeh,
+    "numba.core.caching": cache_cells,
+}
 _ERROR_CHARS = 100_000
 _TOO_MUCH = "what this cell logged, and what it left, is too much to be told"
 

@@ -25,6 +25,7 @@ from .traceback_text import code_lines
 _CHARS = 100
 _READ = 20_000
 _PNG = b"\x89PNG\r\n\x1a\n"
+_INLINE = "module://matplotlib_inline.backend_inline"
 
 
 def line_about(mime: str, body: bytes) -> str:
@@ -339,6 +340,23 @@ def tune_pandas(pandas: Any) -> None:
         "display.notebook_repr_html": False,
     }.items():
         pandas.set_option(name, value)
+
+
+def tune_pyplot(pyplot: Any) -> None:
+    """Keep the backend that shows figures where code asks for Agg, as for a machine without a screen: it draws the same.
+
+    Args:
+        pyplot: The module `matplotlib.pyplot`, whose `switch_backend` `matplotlib.use` calls, too.
+    """
+    switch = pyplot.switch_backend
+
+    @functools.wraps(switch)
+    def switch_backend(newbackend: Any) -> None:
+        if isinstance(newbackend, str) and newbackend.lower() == "agg":
+            newbackend = pyplot.rcParams["backend"] = _INLINE  # read while the backend is imported
+        switch(newbackend)
+
+    pyplot.switch_backend = switch_backend
 
 
 def tune_altair(altair: Any) -> None:
