@@ -781,10 +781,126 @@ def test_formulas_without_values_and_names_that_are_no_texts_are_named(tmp_path)
 
     told, read = describe(tmp_path, "a.xlsx")[0]["a.xlsx"], pd.read_excel(tmp_path / "a.xlsx")
 
-    assert "sheet 'Sheet': 2 cells hold formulas without values, which pandas reads as nan" in told
+    assert "  2 formulas without a stored value, such as =B2+C2, which pandas reads as nan" in told
     assert "names that are no texts, but numbers or dates: 2020, datetime.datetime(2024, 1, 1, 0, 0)" in told
     assert list(read)[1:3] == [2020, datetime.datetime(2024, 1, 1)]
     assert read["sum"].isna().all()
+
+
+DAY = datetime.datetime(2024, 1, 1)
+BREAKS = [[at, f"one{sign}two {at}", at * 2] for at, sign in enumerate(["\n", "\r\n", "\u2028", "\x85"] * 4)]
+REPORT = [["Region", "Product", "Amount"], *([f"R{at % 3}", f"P{at}", at * 10] for at in range(12))]
+YEARS = [str(year) for year in range(1990, 2010)]
+SHEETS = {  # fmt: off
+    # name: (rows, what is said, what is not said)
+    "line ends in cells": (
+        [["id", "comment", "n"], *BREAKS], ["16 rows x 3 columns", "'n': int, 0 … 30"], ["fewer values", "missing"],
+    ),
+    "line ends in names": (
+        [["Region", "Sales\n(EUR)", "Zip\nof it"], ["N", 1.5, "01"], ["S", 2.5, "02"]],
+        ["'Sales\\n(EUR)': float", "dtype={'Zip\\nof it': str}"], ["'Sales (EUR)'"],
+    ),
+    "dates above a note": (
+        [["Date", "n"], *([DAY + datetime.timedelta(at), at] for at in range(9)), [], ["Source: the ministry, in May"]],
+        ["'Date': dates, no text, 2024-01-01", "nrows=9"], [],
+    ),
+    "dates and a few texts": (
+        [["when", "n"], *([DAY + datetime.timedelta(at), at] for at in range(9)), ["unknown", 5], ["n/a", 6]],
+        ["'when': 9 dates and 1 text, "], ["date text"],
+    ),
+    "dates and missing ones": ([["when"], [DAY], ["n/a"], ["NA"]], ["'when': dates, no text"], []),
+    "times and durations": (
+        [["at", "long"], *([datetime.time(at, 30), datetime.timedelta(hours=30 + at)] for at in range(9))],
+        ["'at': times, no text", "'long': durations, no text"], [],
+    ),
+    "a name of dates and of texts": (
+        [["d", "d"], *([DAY, f"t{at}"] for at in range(9))],
+        ["'d': dates, no text", "'d': text, all different"], ["'d': dates, no text, all different"],
+    ),
+    "an empty column in front of a title": (
+        [[None, "Sales report 2024"], [], *([None, *row] for row in REPORT)],
+        ["12 rows x 3 columns, header in line 3", "'Region': text", "skiprows=2, usecols=range(1, 4))"], ["Unnamed"],
+    ),
+    "an empty column in front": (
+        [[None, *row] for row in REPORT], ["12 rows x 3 columns", "usecols=range(1, 4))"], ["Unnamed"],
+    ),
+    "an empty column in front of two tables": (
+        [[None, *row] for row in ([], ["Sales"], ["day", "n"], [1, 5], [2, 6], [], ["Shops"], ["city", "n"], ["O", 7])],
+        ["2 tables, one below the other", "skiprows=2, nrows=2, usecols=range(1, 3))"], [],
+    ),
+    "a title of two cells": (
+        [["Data Source", "World Indicators"], [], ["Last Updated Date", DAY], [], ["Country Name", "Code", *YEARS],
+         *([one, one[:2], *range(20)] for one in ("Aruba", "Chad", "Peru"))],
+        ["3 rows x 22 columns, header in line 5", "skiprows=4"], [],
+    ),
+    "one formula without a value": (
+        [["k", "n"], ["a", 3], ["b", 4], ["Total", "=SUM(B2:B3)"]],
+        ["1 formula without a stored value, such as =SUM(B2:B3), which pandas reads as nan"], [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SHEETS)
+def test_a_sheet_is_told_by_the_values_of_its_cells(case, tmp_path):
+    rows, said, unsaid = SHEETS[case]
+    workbook(tmp_path / "a.xlsx", rows)
+
+    text = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+    assert [one for one in said if one not in text] == [], text
+    assert [one for one in unsaid if one in text] == [], text
+    size = re.search(r"'Sheet': (\d+) rows x (\d+) columns", text)
+    call = re.search(r"to be read with (.*)", text)
+    if size:
+        read = eval(
+            call[1].replace("'a.xlsx'", "path") if call else "pd.read_excel(path)",
+            {"pd": pd, "path": tmp_path / "a.xlsx"},
+        )
+        assert read.shape == (int(size[1]), int(size[2]))
+
+
+def test_a_title_of_two_cells_that_a_spreadsheet_program_has_padded_is_no_header(tmp_path):
+    rows = [",".join(map(str, [*row, *[""] * (22 - len(row))])) for row in SHEETS["a title of two cells"][0]]
+    (tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf-8")
+
+    assert "3 rows x 22 columns, header in line 5" in describe(tmp_path, "a.csv")[0]["a.csv"]
+
+
+def test_formulas_of_a_program_that_computes_nothing_are_named(tmp_path):
+    workbook(tmp_path / "a.xlsx", [["k", "n", "m"], *([f"k{at}", at + 1, f"=B{at + 2}*2"] for at in range(4))])
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as book, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as stored:
+        for one in book.namelist():
+            stored.writestr(one, re.sub(rb"</f><v ?/>|</f><v></v>", b"</f><v>0</v>", book.read(one)))
+
+    told = describe(tmp_path, "b.xlsx")[0]["b.xlsx"]
+
+    assert "4 formulas with the stored value 0, such as =B2*2, which may be no result" in told
+
+
+def test_cells_that_only_have_a_format_do_not_count_as_columns(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [["a", "b"], *([at, at * 2] for at in range(500))]:
+        book.active.append(row)
+    book.active.cell(1, 16_384).number_format = "0%"
+    book.save(tmp_path / "a.xlsx")
+
+    assert "500 rows x 2 columns" in describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+
+def test_sheets_of_the_same_columns_are_not_joined(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for title, columns in {"FY2022": "department", "FY2023": "department", "Heads": "head"}.items():
+        sheet = book.create_sheet(title)
+        for row in [[columns, "units"], *([f"D{at}", at * 7.5] for at in range(9))]:
+            sheet.append(row)
+    book.save(tmp_path / "a.xlsx")
+
+    joins = describe(tmp_path, "a.xlsx")[1]
+
+    assert [one for one in joins if "FY2022" in one and "FY2023" in one] == []
+    assert [one for one in joins if "Heads" in one]
 
 
 def test_values_of_bytes_are_told_apart(tmp_path):

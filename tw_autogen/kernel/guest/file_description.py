@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import re
 import sqlite3
 import time
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,7 +19,6 @@ from .column_profile import NO_VALUE, NULLS, Column, profile_columns
 from .csv_dialect import (
     COMPRESSED,
     SAMPLE_BYTES,
-    CsvDialect,
     TextStart,
     as_lines,
     find_separator,
@@ -33,7 +28,6 @@ from .csv_dialect import (
 from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
-from .table_blocks import find_blocks, find_side_blocks
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import GUESSED, LATIN, latin_encodings
 from .text_outline import text_lines
@@ -46,13 +40,13 @@ from .text_table import (
     csv_table,
     cut_line,
 )
+from .workbook_sheets import read_sheets
 
 MOST_CHARS = 20_000
 """How long the description of one file may be."""
 _WHOLE_JSON_BYTES = 60_000_000
 _MOST_BROKEN = 5
 _SHEET_ROWS = 20_000
-_FORMULA_ROWS = 1000
 _MOST_TABLES = 30
 _LETTER_LINES = 20_000
 _TEXT_BYTES = 2_000_000
@@ -62,8 +56,7 @@ _WESTERN = ("cp1252", "latin-1")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
-_FAILED_CELLS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
-_MOST_NAMED, _MOST_NAMES = 40, 5
+_MOST_NAMED = 40
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -240,148 +233,22 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
-    if path.lower().endswith(".xls"):
-        import pandas  # optional; with xlrd it reads the old form
-
-        with pandas.ExcelFile(path) as old:
-            titles = [str(one) for one in old.sheet_names]
-            frames = pandas.read_excel(old, sheet_name=titles[:_MOST_TABLES], header=None, nrows=_SHEET_ROWS)
-        sheets = {title: frame.astype(object).values.tolist() for title, frame in frames.items()}
-        read = [(str(title), rows, len(rows) >= _SHEET_ROWS) for title, rows in sheets.items()]
-        return _sheets(name, read, titles)
-    import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
-
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    found = []
-    for sheet in book.worksheets[:_MOST_TABLES]:
-        sheet.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
-        given = map(list, sheet.iter_rows(values_only=True))
-        rows = list(itertools.islice(given, 100))
-        most = max(100, min(_SHEET_ROWS, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
-        rows += itertools.islice(given, most + 1 - len(rows))
-        found.append((str(sheet.title), rows, len(rows) > most))
-    notes = _formulas_without_values(path, {title: rows for title, rows, _ in found})
-    hidden = [str(one.title) for one in book.worksheets if one.sheet_state != "visible"]
-    described = _sheets(name, found, [str(one.title) for one in book.worksheets])
-    described.lines += notes
-    if hidden:
-        described.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
-    return described
-
-
-def _formulas_without_values(path: str, sheets: Mapping[str, Sequence[Sequence[Any]]]) -> list[str]:
-    """Return a note for each sheet with formulas whose values the file does not hold.
-
-    Args:
-        path: Of the workbook.
-        sheets: The rows of its sheets as they were read, by title.
-    """
-    gaps = {
-        title: rows
-        for title, rows in sheets.items()
-        if any(sum(one is not None for one in column) == 1 for column in itertools.zip_longest(*rows)) and len(rows) > 1
-    }
-    if not gaps:
-        return []
-    import openpyxl
-
-    notes, book = [], openpyxl.load_workbook(path, read_only=True)
-    for title, rows in gaps.items():
-        book[title].reset_dimensions()
-        written = book[title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
-        pairs = [pair for one, row in zip(written, rows, strict=False) for pair in zip(one, row, strict=False)]
-        count = sum(value is None and isinstance(text, str) and text[:1] == "=" for text, value in pairs)
-        if count:
-            some = f" of its first {_FORMULA_ROWS} rows" if len(rows) > _FORMULA_ROWS else ""
-            notes.append(
-                f"sheet {title!r}: {count} cells{some} hold formulas without values, which pandas reads as nan; a "
-                "spreadsheet program that opens and saves the file computes them"
-            )
-    return notes
-
-
-def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]], titles: Sequence[str]) -> Description:
-    """Describe the sheets that were read: title, rows, and whether more rows follow; `titles` are those of all."""
+    titles, sheets = read_sheets(path, most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
     result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
-    for title, values, more in sheets:
-        cells = [[_cell(one) for one in row] for row in values]
-        while cells and not any(cells[-1]):
-            cells.pop()
-        width = max((at + 1 for row in cells for at, one in enumerate(row) if one), default=0)
-        cells = [(row + [""] * width)[:width] for row in cells]
-        if not cells or not width:
-            result.lines.append(f"sheet {title!r}: empty")
-            continue
-        lines = as_lines([[one.replace("\n", " ") for one in row] for row in cells])
-        several = f", sheet_name={title!r}" if len(titles) > 1 else ""
-        if not more and (blocks := find_side_blocks(cells) or find_blocks(cells)):
-            headline, said, columns = block_lines(blocks, name, ",", partial(_sheet_call, name, several))
-            result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
-            result.tables.append((f"{name}: {title}", columns))
-            continue
-        above = next((at for at, row in enumerate(cells) if any(row)), 0)
-        above += lines_above_header(lines[above : above + 300])
-        start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
-        table = csv_table(start, name, above, ",", call=partial(_sheet_call, name, several))
-        table.kinds = _date_kinds(table.names, values[table.first_line :])
-        table.notes += _names_no_text(values[table.first_line - 1]) if table.named else []
-        table.notes += _error_cells(values)
-        headline, said, columns = table.describe()
-        result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
-        result.tables.append((f"{name}: {title}", columns))
+    for sheet in sheets:
+        headline, lines, columns = sheet.describe(name, several=len(titles) > 1)
+        result.lines += [f"sheet {sheet.title!r}: {headline}", *(f"  {one}" for one in lines)]
+        if columns:
+            result.tables.append((f"{name}: {sheet.title}", columns))
     result.lines += _not_looked_at("sheet", titles[len(sheets) :])
+    if hidden := [one.title for one in sheets if one.hidden]:
+        result.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
     return result
 
 
 def _not_looked_at(kind: str, names: Sequence[str]) -> list[str]:
     shown = ", ".join(map(repr, names[:_MOST_NAMED])) + (", …" if len(names) > _MOST_NAMED else "")
     return [f"{len(names)} more {kind}{'s' * (len(names) > 1)}, not looked at: {shown}"] if names else []
-
-
-def _date_kinds(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """Return the kind of the columns whose cells are dates and no texts.
-
-    Args:
-        names: The header, length m.
-        rows: Below it.
-    """
-    kinds = {}
-    for at, name in enumerate(names):
-        kinds_here = {type(row[at]) for row in rows if at < len(row) and not (row[at] is None or row[at] == "")}
-        if kinds_here and all(issubclass(one, date) for one in kinds_here):
-            kinds[name] = "dates, no text"
-    return kinds
-
-
-def _names_no_text(header: Sequence[Any]) -> list[str]:
-    """Return a note on the names of columns that are numbers or dates, as pandas keeps them."""
-    names = [_cell(one) if isinstance(one, (int, float)) else repr(one) for one in header if not _is_text(one)]
-    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    return [f"names that are no texts, but numbers or dates: {shown}"] if names else []
-
-
-def _is_text(value: Any) -> bool:
-    return value is None or value != value or isinstance(value, (str, bool))
-
-
-def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return a note on the cells whose formula has failed."""
-    failed = Counter(one for row in rows for one in row if isinstance(one, str) and one in _FAILED_CELLS)
-    said = ", ".join(f"{one} {count}" for one, count in failed.items())
-    return [f"cells with an error, which pandas reads as nan: {said}"] if failed else []
-
-
-def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
-    """Return the call that reads a table of a sheet; empty where `read_excel` with the sheet's name alone does."""
-    return f"pd.read_excel({name!r}{sheet}{dialect.options})" if dialect.options else ""
-
-
-def _cell(value: Any) -> str:
-    if value is None or value != value or (isinstance(value, str) and value in _FAILED_CELLS):
-        return ""
-    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
 
 
 def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Description:
@@ -434,7 +301,7 @@ def _typed(
         ],
         count=str(count),
         sampled=count > len(rows),
-        kinds=kinds,
+        kinds={number: kinds[names[at]] for number, at in enumerate(flat) if names[at] in kinds},
         missing=NULLS,
     )
     headline, lines, columns = table.describe()

@@ -55,10 +55,11 @@ class TextTable:
     name: str
     raw: list[str] = field(default_factory=list)
     first_line: int = 1
+    read: int = 0
     count: str = ""
     sampled: bool = False
     notes: list[str] = field(default_factory=list)
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[int, str] = field(default_factory=dict)
     missing: frozenset[str] = MISSING
     decimal: str = "."
     thousands: str = ""
@@ -126,7 +127,8 @@ def csv_table(
     cells = MOST_CELLS if start.whole else MOST_CELLS // 4
     most = max(100, cells // min(max(1, first), MOST_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
-    rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled)
+    values = start.rows and start.rows[above : above + most + 1]
+    rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled, values=values)
     named, notes = has_names(rows), []
     rows = rows if named else [[str(at) for at in range(len(rows[0]))], *rows]
     header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
@@ -191,6 +193,7 @@ def csv_table(
         name,
         raw=[cut_line(line) for line in start.lines[: above + _RAW_LINES]],
         first_line=above + 1,
+        read=read,
         count=total,
         sampled=sampled,
         notes=notes,
@@ -202,7 +205,7 @@ def csv_table(
 
 
 def _parsed_rows(
-    lines: Sequence[str], separator: str, *, sampled: bool
+    lines: Sequence[str], separator: str, *, sampled: bool, values: list[list[str]] | None
 ) -> tuple[list[list[str]], Mapping[str, Any], float]:
     """Return the rows of lines, how their quotes are read, and how many rows a line holds.
 
@@ -210,10 +213,13 @@ def _parsed_rows(
         lines: From the header on.
         separator: Between the values of a row.
         sampled: More lines follow.
+        values: Of the lines, where they need not be parsed.
 
     Raises:
         ValueError: there are no rows.
     """
+    if values:
+        return values, {}, 1.0
     rows, quoting = parse_table(lines, separator)
     share = len(rows) / len(lines)
     if sampled and "quoting" not in quoting and sum(line.count('"') for line in lines) % 2:
