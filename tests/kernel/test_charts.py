@@ -79,6 +79,37 @@ def test_a_figure_without_pyplot_that_is_the_last_value_is_kept():
     assert len(charts(made)) == 1
 
 
+PLOTLY = """
+class ExternalRenderer:
+    pass
+class Renderers(dict):
+    default = "plotly_mimetype"
+class ipython_display:
+    from IPython.display import display
+class plotly_renderer:
+    @staticmethod
+    def to_mimebundle(figure):
+        return {"application/vnd.plotly.v1+json": figure}
+renderers = Renderers()
+def show(figure):
+    renderer = renderers.get(renderers.default)
+    if not isinstance(renderer, ExternalRenderer):
+        raise ValueError("Mime type rendering requires nbformat>=4.2.0 but it is not installed")
+    renderer.render(figure)
+"""
+
+
+def test_a_figure_of_plotly_is_shown_without_nbformat():
+    with LocalKernel() as kernel:
+        (kernel.folder / "plotly" / "io").mkdir(parents=True)
+        (kernel.folder / "plotly" / "io" / "_renderers.py").write_text(PLOTLY, encoding="utf-8")
+        code = "import plotly.io._renderers\nplotly.io._renderers.show({'data': [{'type': 'bar'}]})"
+        shown = kernel.execute(code, seconds=60)
+
+    assert shown.ok, shown.error
+    assert [(one.kind, one.preview) for one in shown.artifacts] == [("json", "bar")]
+
+
 BLANK = {
     "no rows": "axes.plot([])\nfigure.savefig('units.png')",
     "only nan, shown": "axes.plot([1, 2], [float('nan')] * 2)",

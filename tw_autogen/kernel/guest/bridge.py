@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .crash_output import CrashOutput, flush_before_exit
-from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas, tune_pyplot
+from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas, tune_plotly, tune_pyplot
 from .host_calls import claim_input_channel
 from .ipython_shell import (
     ask_once,
@@ -54,6 +54,7 @@ _TUNED = {
     "pandas": tune_pandas,
     "matplotlib.pyplot": tune_pyplot,
     "altair": tune_altair,
+    "plotly.io._renderers": tune_plotly,
     "bokeh.io": tune_bokeh,
     "numba.core.caching": cache_cells,
 }

@@ -383,6 +383,20 @@ def tune_altair(altair: Any) -> None:
     altair.renderers.enable("kept")
 
 
+def tune_plotly(module: Any) -> None:
+    """Make Plotly show a figure as its specification, which is kept; its own renderers want nbformat for that.
+
+    Args:
+        module: The module `plotly.io._renderers`.
+    """
+
+    def render(self: Any, figure: Any) -> None:
+        module.ipython_display.display(module.plotly_renderer.to_mimebundle(figure), raw=True)
+
+    module.renderers["kept"] = type("KeptRenderer", (module.ExternalRenderer,), {"render": render})()
+    module.renderers.default = "kept"
+
+
 def tune_bokeh(io: Any) -> None:
     """Make Bokeh say that nothing is shown of a figure: it would be a page without its script.
 
