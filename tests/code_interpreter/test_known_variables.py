@@ -111,15 +111,7 @@ def test_loop_variables_and_files_are_not_told_until_they_are_assigned(cells, to
 
 
 def test_small_containers_are_told_with_their_content():
-    values = {
-        "a": [1, "x"],
-        "b": {"limit": [2, 5]},
-        "c": [object()],
-        "d": list(range(99)),
-        "e": ("é",),
-        "f": {},
-        "g": (1, 2),
-    }
+    values = {"a": [1, "x"], "b": {"limit": [2, 5]}, "c": [object()], "d": list(range(99)), "e": ("é",), "f": {}}
 
     told = {name: summary for name, _, summary in describe(values, hidden=())}
 

@@ -738,6 +738,38 @@ def test_a_database_is_told_table_by_table(tmp_path):
     assert "primary key: 'id'" in told
 
 
+def test_a_view_of_more_rows_than_can_be_counted_is_told_by_its_first_ones(tmp_path):
+    endless_view(tmp_path / "a.db")
+
+    ((found,), _) = Describer(tmp_path, apart=False).describe_all([("a.db", "a.db")], seconds=20)
+
+    told = "\n".join(found["lines"])
+    count = re.search(r"view 'v': more than (\d+) rows x 1 columns, judged by its first \1 rows", told)
+    assert f"'x': any, 1 … {count[1]}, all different" in told
+    assert not found["problem"]
+
+
+def test_of_a_view_without_a_row_in_time_the_columns_are_told(tmp_path):
+    endless_view(tmp_path / "a.db", "max(x) AS most, min(x) AS least")
+
+    assert "view 'v': not read: interrupted; columns: 'most', 'least'" in describe(tmp_path, "a.db")[0]["a.db"]
+
+
+def test_what_a_full_text_index_keeps_is_no_table(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        if database.execute("SELECT sqlite_version() < '3.37'").fetchone()[0]:
+            pytest.skip("SQLite tells this from 3.37 on")
+        database.execute("CREATE VIRTUAL TABLE notes USING fts5(body)")
+        database.execute("INSERT INTO notes VALUES ('hello')")
+        database.commit()
+
+    told = describe(tmp_path, "a.db")[0]["a.db"]
+
+    assert "SQLite with 1 table" in told
+    assert "table 'notes': 1 rows x 1 columns" in told
+    assert "notes_" not in told
+
+
 def test_columns_that_a_database_computes_are_columns(tmp_path):
     with closing(sqlite3.connect(tmp_path / "a.db")) as database:
         database.execute("CREATE TABLE t (net REAL, gross REAL GENERATED ALWAYS AS (net * 2) STORED, land TEXT)")
@@ -1000,6 +1032,18 @@ def test_columnar_files_are_told_with_their_own_types(tmp_path, suffix):
     assert "'c': list of int, 0–1 items, 1 empty ([], not null)" in told
 
 
+def test_columns_of_one_name_are_told_each_with_its_values(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table([[1, 2], ["x", "y"]], names=["a", "a"]), tmp_path / "a.parquet")
+
+    told = describe(tmp_path, "a.parquet")[0]["a.parquet"]
+
+    assert "'a': int64, 1 … 2" in told
+    assert "'a': string, all different: 'x', 'y'" in told
+    assert "names that occur twice: 'a'" in told
+    assert "a.1" not in told
+
+
 def test_a_text_is_quoted_where_it_speaks_of_columns_of_the_other_files_in_whatever_order(tmp_path):
     (tmp_path / "a.csv").write_text("cust_id,n\n1,2\n", encoding="utf-8")
     (tmp_path / "a.md").write_text(
@@ -1220,8 +1264,8 @@ def test_the_same_content_is_read_once(tmp_path):
     assert "'b': int, always 1" in str(changed)
 
 
-def endless_view(path):
-    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+def endless_view(path, columns="x"):
+    endless = f"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT {columns} FROM c"
     with closing(sqlite3.connect(path)) as database:
         database.execute(f"CREATE VIEW v AS {endless}")
         database.commit()

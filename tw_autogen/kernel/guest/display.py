@@ -416,7 +416,7 @@ def tune_bokeh(io: Any) -> None:
 def _png_of(figure: Any) -> Any:
     from IPython.core.pylabtools import print_figure  # not needed before a figure is shown
 
-    return print_figure(figure, fmt="png", base64=True)
+    return print_figure(figure, fmt="png", base64=True)  # type: ignore[no-untyped-call]
 
 
 def _is_blank(figure: Any) -> bool:

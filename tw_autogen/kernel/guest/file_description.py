@@ -258,24 +258,30 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         file = parquet.ParquetFile(path)
         schema, count = file.schema_arrow, file.metadata.num_rows
         most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
-        batch = next(file.iter_batches(most, use_threads=False), None)
-        records = batch.to_pylist() if batch is not None else []
+        first: Any = next(file.iter_batches(most, use_threads=False), None)
     else:
         from pyarrow import feather
 
         table = feather.read_table(path, use_threads=False, memory_map=True)
         schema, count = table.schema, table.num_rows
         most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
-        records = table.slice(0, most).to_pylist()
+        first = table.slice(0, most)
+    columns = [one.to_pylist() for one in first.columns] if first is not None else []
     index = _index_names(schema)
-    names = [str(one) for one in schema.names if str(one) not in index]
-    kinds = {str(one.name): str(one.type) for one in schema}
-    described = _typed(name, names, [[one.get(n) for n in names] for one in records], kinds, count)
+    kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
+    names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
+    described = _typed(name, names, _rows_of(columns, kept), kinds, str(count))
     if index:
-        shown = profile_columns(index, [[_value(one.get(n)) for n in index] for one in records], missing=NULLS)
+        rows = _rows_of(columns, [schema.names.index(one) for one in index])
+        shown = profile_columns(index, [[*map(_value, row)] for row in rows], missing=NULLS)
         described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
     kind = "Parquet" if path.lower().endswith(".parquet") else "Feather"
     return Description(f"{kind}: {described[0]}", *described[1:])
+
+
+def _rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[Any]]:
+    """Return the rows of some columns."""
+    return [list(row) for row in zip(*(columns[at] for at in kept), strict=True)] if columns else []
 
 
 def _index_names(schema: Any) -> list[str]:
@@ -286,9 +292,17 @@ def _index_names(schema: Any) -> list[str]:
 
 
 def _typed(
-    name: str, names: list[str], rows: list[list[Any]], kinds: Mapping[str, str], count: int
+    name: str, names: list[str], rows: list[list[Any]], kinds: Sequence[str], count: str
 ) -> tuple[str, list[str], list[tuple[str, list[Column]]]]:
-    """Describe rows of values whose types the file says."""
+    """Describe rows of values whose types the file says.
+
+    Args:
+        name: Of the file or table.
+        names: Of the columns, length m.
+        rows: The first ones, or all.
+        kinds: The types of the columns, length m; empty: it has none.
+        count: How many rows there are, in words.
+    """
     nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
     flat = [at for at, _ in enumerate(names) if at not in nested]
     table = TextTable(
@@ -299,9 +313,9 @@ def _typed(
             cut_line(line.replace(NO_VALUE, ""))
             for line in as_lines([names, *([*map(_value, one)] for one in rows[:2])])
         ],
-        count=str(count),
-        sampled=count > len(rows),
-        kinds={number: kinds[names[at]] for number, at in enumerate(flat) if names[at] in kinds},
+        count=count,
+        sampled=count != str(len(rows)),
+        kinds={number: kinds[at] for number, at in enumerate(flat) if kinds[at]},
         missing=NULLS,
     )
     headline, lines, columns = table.describe()
@@ -318,41 +332,78 @@ def _value(value: Any) -> str:
 
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
     with contextlib.closing(sqlite3.connect(f"file:{_quoted(os.path.abspath(path))}?mode=ro", uri=True)) as database:
-        ends = time.monotonic() + _TABLE_SECONDS
-        listed = database.execute(
-            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' "
-            "ORDER BY name"
-        ).fetchall()
-        database.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)
+        listed = _tables_of(database)
         result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
         for table, kind in listed[:_MOST_TABLES]:
-            ends = time.monotonic() + _TABLE_SECONDS
             try:
-                said, lines, columns = _describe_table(database, str(table), kind)
+                said, lines, columns = _describe_table(database, table)
             except sqlite3.Error as error:
                 result.lines.append(f"{kind} {table!r}: not read: {_one_line(error)}")
                 result.problem = result.problem or f"{kind} {table!r} can't be read: {_one_line(error)}"
                 continue
             result.lines += [f"{kind} {table!r}: {said}", *(f"  {one}" for one in lines)]
             result.tables.append((f"{name}: {table}", columns))
-        result.lines += _not_looked_at("table", [str(one) for one, _ in listed[_MOST_TABLES:]])
+        result.lines += _not_looked_at("table", [one for one, _ in listed[_MOST_TABLES:]])
         return result
 
 
-def _describe_table(database: sqlite3.Connection, table: str, kind: str) -> tuple[str, list[str], list[Column]]:
+def _tables_of(database: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return names and kinds of the tables and views, without those in which a full-text index keeps its own."""
+    listed = database.execute(
+        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' "
+        "ORDER BY name"
+    ).fetchall()
+    shadows = {row[1] for row in database.execute("PRAGMA table_list") if row[2] == "shadow"}  # none before 3.37
+    return [(str(name), str(kind)) for name, kind in listed if name not in shadows]
+
+
+def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list[str], list[Column]]:
     quoted = '"' + table.replace('"', '""') + '"'
     kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_xinfo({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
-    ((count,),) = database.execute(f"SELECT count(*) FROM {quoted}")
     most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(kinds))))
-    cursor = database.execute(f"SELECT * FROM {quoted} LIMIT {most}")
-    names = [str(one[0]) for one in cursor.description]
-    headline, lines, tables = _typed(table, names, [list(row) for row in cursor], kinds, count)
+    try:
+        names, rows, whole = _first_rows(database, f"SELECT * FROM {quoted} LIMIT {most}")
+    except sqlite3.OperationalError as error:
+        raise sqlite3.OperationalError(f"{error}; columns: {', '.join(map(repr, kinds))}") from error
+    count = str(len(rows))
+    if not whole or len(rows) == most:
+        _, counted, _ = _first_rows(database, f"SELECT count(*) FROM {quoted}", several=False)
+        count = str(counted[0][0]) if counted else f"more than {count}"
+    headline, lines, tables = _typed(table, names, rows, [kinds.get(one, "") for one in names], count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
         lines.append(f"{row[3]!r} refers to {row[2]!r}.{row[4] or 'its key'}")
     return headline, lines, tables[0][1]
+
+
+def _first_rows(
+    database: sqlite3.Connection, query: str, *, several: bool = True
+) -> tuple[list[str], list[list[Any]], bool]:
+    """Return the names of the columns, the rows that come within the limit of time, and whether these are all.
+
+    Args:
+        database: It may hold views that take any time.
+        query: What is asked for.
+        several: It is an error if not even one row comes.
+
+    Raises:
+        sqlite3.Error: it can't be read.
+    """
+    ends = time.monotonic() + _TABLE_SECONDS
+    database.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)
+    rows: list[list[Any]] = []
+    names: list[str] = []
+    try:
+        cursor = database.execute(query)
+        names = [str(one[0]) for one in cursor.description]
+        rows.extend(map(list, cursor))
+    except sqlite3.OperationalError as error:
+        if str(error) != "interrupted" or (several and not rows):
+            raise
+        return names, rows, False
+    return names, rows, True
 
 
 def _quoted(path: str) -> str:

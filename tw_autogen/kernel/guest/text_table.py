@@ -93,7 +93,8 @@ class TextTable:
         if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
             names = pandas_names(self.names)
             second = names[self.names.index(twice[0], self.names.index(twice[0]) + 1)]
-            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas calls the second {second!r}")
+            called = f"; pandas calls the second {second!r}" if self.missing is MISSING else ""
+            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}{called}")
         lines += self.notes
         return headline, lines + self._reading, columns
 
