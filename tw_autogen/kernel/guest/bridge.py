@@ -36,7 +36,7 @@ from .ipython_shell import (
 )
 from .json_size import fits_message
 from .kernel_session import Session
-from .missing_names import also_missing
+from .missing_names import also_missing, missing_column
 from .output_capture import FdCapture, LimitedStream, clip
 from .pip_install import INSTALL, Packages
 from .plugin import PluginProblem, install_names
@@ -279,7 +279,7 @@ class Bridge:
         if error is not None:
             text = trace(error, self._cells, self.session.plugin_files, self._hints)
             code = self._shell.transform_cell(self._cells.text(self._number))
-            if more := also_missing(code, error, self._shell.user_ns):
+            if more := also_missing(code, error, self._shell.user_ns) or missing_column(error):
                 text = f"{text}\n{more}"
             self._errors.append(text)
             self._shell._last_traceback = [text]
