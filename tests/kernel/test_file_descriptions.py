@@ -8,6 +8,7 @@ import os
 import re
 import sqlite3
 import zipfile
+import zlib
 from contextlib import closing
 
 import pandas as pd
@@ -987,6 +988,47 @@ def test_sheets_tables_and_columns_that_are_not_looked_at_are_counted(tmp_path):
     assert "1 rows x 1200 columns" in told["a.xlsx"]
     assert "15 more sheets, not looked at: 'S29', " in told["a.xlsx"]
     assert "15 more tables, not looked at: 't30', " in told["a.db"]
+
+
+PDF = b"%PDF-1.4\n1 0 obj << /Type /Pages /Kids [2 0 R 3 0 R] /Count 2 >> endobj\n"
+PAGES_OF_PDF = b"2 0 obj << /Type /Page >> endobj\n3 0 obj << /Type/Page /Parent 1 0 R >> endobj\n"
+PACKED = (
+    b"5 0 obj << /Type /ObjStm /N 2 /Filter /FlateDecode >>\nstream\n" + zlib.compress(PAGES_OF_PDF) + b"\nendstream"
+)
+
+
+@pytest.mark.parametrize("content", [PDF + PAGES_OF_PDF, PDF + PACKED + PACKED.replace(b"x", b"y")])
+def test_a_pdf_is_told_by_its_pages_and_what_reads_it(content, tmp_path):
+    (tmp_path / "a.pdf").write_bytes(content)
+
+    told = describe(tmp_path, "a.pdf")[0]["a.pdf"]
+
+    assert told.splitlines()[0] == "PDF, 2 pages"
+    assert "obj" not in told
+    assert "pypdf" in told
+
+
+def test_a_pdf_that_is_none_says_so(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(b"\0no")
+
+    assert "not readable as pdf: it does not begin as a PDF does" in describe(tmp_path, "a.pdf")[0]["a.pdf"]
+
+
+def test_a_word_document_is_told_by_its_text(tmp_path):
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    cell = "<w:tc><w:p><w:r><w:t>rate</w:t></w:r></w:p></w:tc>"
+    body = f"<w:p><w:r><w:t>Fees of</w:t><w:tab/><w:t>2024</w:t></w:r></w:p><w:tbl><w:tr>{cell}</w:tr></w:tbl>"
+    with zipfile.ZipFile(tmp_path / "a.docx", "w") as archive:
+        archive.writestr("word/document.xml", f"<w:document {space}><w:body>{body}</w:body></w:document>")
+
+    told = describe(tmp_path, "a.docx")[0]["a.docx"]
+
+    assert told.splitlines()[:3] == [
+        "Word document: text of 2 lines, 1 table, whose cells are lines here",
+        "| Fees of\t2024",
+        "| rate",
+    ]
+    assert "docx" in told.splitlines()[3]
 
 
 def test_folders_of_an_archive_are_no_files(tmp_path):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
 import sqlite3
 import time
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -51,6 +53,14 @@ _MOST_TABLES = 30
 _LETTER_LINES = 20_000
 _TEXT_BYTES = 2_000_000
 _PAGE_BYTES = 10_000_000
+_PDF_BYTES, _PIECE, _MOST_PIECES = 20_000_000, 1_000_000, 100
+_PAGE, _PACKED = re.compile(rb"/Type\s{0,5}/Page(?!\w)"), re.compile(rb"/ObjStm[^<>]{0,200}>>\s{0,5}stream\r?\n")
+_PDF_READERS = (
+    ("pypdf", "pypdf.PdfReader({}).pages[0].extract_text()"),
+    ("pdfplumber", "pdfplumber.open({}).pages[0].extract_text()"),
+    ("pymupdf", "pymupdf.open({})[0].get_text()"),
+    ("pdfminer", "pdfminer.high_level.extract_text({})"),
+)
 _TABLE_SECONDS = 1.0
 _WESTERN = ("cp1252", "latin-1")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -466,6 +476,53 @@ def _describe_ods(path: str, name: str, terms: Collection[str]) -> Description:
     )
 
 
+def _describe_pdf(path: str, name: str, terms: Collection[str]) -> Description:
+    with open(path, "rb") as file:
+        content = file.read(_PDF_BYTES)
+    if b"%PDF-" not in content[:1024]:
+        raise ValueError("it does not begin as a PDF does")
+    packed = (
+        content[one.end() : one.end() + _PIECE] for one in itertools.islice(_PACKED.finditer(content), _MOST_PIECES)
+    )
+    count = sum(len(_PAGE.findall(one)) for one in (content, *map(_unpacked, packed)))
+    size = f", {count} page{'' if count == 1 else 's'}" if count and len(content) < _PDF_BYTES else ""
+    there = next((call for module, call in _PDF_READERS if find_spec(module)), "")
+    reads = f"to be read with {there.format(repr(name))}" if there else "no library that reads its text is installed"
+    encrypted = ", encrypted" if b"/Encrypt" in content else ""
+    return Description(f"PDF{size}{encrypted}", [reads if there else f"{reads} (pypdf, pdfplumber, pymupdf)"])
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """Return what a compressed part of a PDF begins with; nothing if it is encrypted or torn."""
+    try:
+        return zlib.decompressobj().decompress(packed, _PIECE)
+    except zlib.error:
+        return b""
+
+
+def _describe_word(path: str, name: str, terms: Collection[str]) -> Description:
+    from xml.etree import ElementTree  # not needed before such a file is described
+
+    with zipfile.ZipFile(path) as archive, archive.open("word/document.xml") as file:
+        content = file.read(_PAGE_BYTES + 1)
+    if len(content) > _PAGE_BYTES or b"<!DOCTYPE" in content:
+        return Description("Word document, too large to be looked through")
+    root = ElementTree.fromstring(content)
+    space = root.tag.partition("}")[0] + "}"
+    paragraphs = [
+        "".join("\t" if one.tag == f"{space}tab" else one.text or "" for one in paragraph.iter() if one.tag in texts)
+        for texts in [(f"{space}t", f"{space}tab")]
+        for paragraph in root.iter(f"{space}p")
+    ]
+    tables = sum(1 for _ in root.iter(f"{space}tbl"))
+    headline, lines = text_lines("\n".join(paragraphs), terms=terms)
+    reads = "zipfile and xml.etree.ElementTree read its word/document.xml; python-docx is not installed"
+    if find_spec("docx"):
+        reads = f"to be read with docx.Document({name!r})"
+    said = f", {tables} table{'' if tables == 1 else 's'}, whose cells are lines here" if tables else ""
+    return Description(f"Word document: {headline}{said}", [*(f"| {line}" for line in lines), reads])
+
+
 def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:
     with open(path, "rb") as file:
         start = file.read(1024)
@@ -499,4 +556,6 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "html": _describe_page,
     "htm": _describe_page,
     "zip": _describe_archive,
+    "pdf": _describe_pdf,
+    "docx": _describe_word,
 }
