@@ -120,6 +120,26 @@ def test_small_containers_are_told_with_their_content():
         "b": "1 key: {'limit': [2, 5]}",
         "c": "1 item",
         "d": "99 items",
-        "e": "1 item: ('é')",
+        "e": "1 item: ('é',)",
         "f": "0 keys",
     }
+
+
+def test_tables_of_other_libraries_are_told_with_their_shape_and_whose_they_are():
+    arrow, sparse = pytest.importorskip("pyarrow"), pytest.importorskip("scipy.sparse")
+    polars = type("DataFrame", (), {"__module__": "polars.dataframe.frame"})
+    frame, lazy = polars(), type("LazyFrame", (), {"__module__": "polars.lazyframe.frame"})()
+    frame.shape, frame.columns, frame.dtypes = (2, 40), [f"c{at}" for at in range(40)], ["Int64"] * 40
+    cube = type("Dataset", (), {"__module__": "xarray.core.dataset"})()
+    cube.sizes, cube.data_vars = {"x": 2, "y": 3}, {"rain": None, "wind": None}
+    values = {"a": arrow.table({"n": [1], "s": ["x"]}), "b": sparse.eye(3), "c": frame, "d": lazy, "e": cube}
+
+    told = {name: (kind, summary) for name, kind, summary in describe(values, hidden=())}
+
+    assert told["a"] == ("pyarrow.Table", "1 x 2, columns n: int64, s: string")
+    assert told["b"][1] == "shape (3, 3), float64, 3 stored values"
+    assert told["c"][0] == "polars.DataFrame"
+    assert told["c"][1].startswith("2 x 40, columns c0: Int64, c1: Int64")
+    assert told["c"][1].endswith("c29: Int64, … 10 more")
+    assert told["d"] == ("polars.LazyFrame", "")
+    assert told["e"] == ("xarray.Dataset", "sizes x: 2, y: 3, variables rain, wind")

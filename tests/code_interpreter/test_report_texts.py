@@ -89,6 +89,8 @@ def test_warnings_speak_against_passing_a_result_on():
     assert warnings_of(Execution(True)) == []
     assert warnings_of(Execution(True, stderr="FutureWarning")) == ["standard error is not empty"]
     assert warnings_of(Execution(True, state_lost=True)) == ["the kernel was lost"]
+    logs = (Log("warning", "display", "nothing is drawn"), Log("info", "plugin", "done"))
+    assert warnings_of(Execution(True, logs=logs)) == ["nothing is drawn"]
 
 
 def test_new_and_changed_files_are_found_but_not_known_hidden_or_linked_ones(tmp_path):

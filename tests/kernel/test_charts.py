@@ -2,6 +2,8 @@
 
 import pytest
 
+from tw_autogen.kernel import KernelSettings, LocalKernel
+
 pytest.importorskip("matplotlib", reason="charts need the extra `data`")
 
 DRAW = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\n"
@@ -47,3 +49,94 @@ def test_displayed_html_and_svg_become_files(run):
     )
 
     assert sorted(one.path.suffix for one in execution.artifacts) == [".html", ".svg"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"import matplotlib\nmatplotlib.use('Agg')\n{DRAW}plt.show()",
+        f"import matplotlib\nmatplotlib.use('agg')\n{DRAW}",
+        f"import matplotlib.pyplot as plt\nplt.switch_backend('Agg')\n{DRAW}figure = plt.gcf()\nfigure",
+        f"import os\nos.environ['MPLBACKEND'] = 'Agg'\n{DRAW}plt.show()",
+    ],
+)
+@pytest.mark.parametrize("preload", [(), ("matplotlib.pyplot",)])
+def test_a_chart_is_kept_where_code_asks_for_a_backend_without_a_screen(code, preload):
+    with LocalKernel(settings=KernelSettings(preload=preload)) as kernel:
+        first, then = kernel.execute(code, seconds=60), kernel.execute(DRAW, seconds=60)
+
+    assert first.ok, first.error
+    assert [len(charts(one)) for one in (first, then)] == [1, 1]
+
+
+def test_a_figure_without_pyplot_that_is_the_last_value_is_kept():
+    with LocalKernel(settings=KernelSettings(preload=())) as kernel:
+        made = kernel.execute(
+            "from matplotlib.figure import Figure\nfigure = Figure()\nfigure.subplots().plot([1])\nfigure", seconds=60
+        )
+
+    assert made.ok, made.error
+    assert len(charts(made)) == 1
+
+
+PLOTLY = """
+class ExternalRenderer:
+    pass
+class Renderers(dict):
+    default = "plotly_mimetype"
+class ipython_display:
+    from IPython.display import display
+class plotly_renderer:
+    @staticmethod
+    def to_mimebundle(figure):
+        return {"application/vnd.plotly.v1+json": figure}
+renderers = Renderers()
+def show(figure):
+    renderer = renderers.get(renderers.default)
+    if not isinstance(renderer, ExternalRenderer):
+        raise ValueError("Mime type rendering requires nbformat>=4.2.0 but it is not installed")
+    renderer.render(figure)
+"""
+
+
+def test_a_figure_of_plotly_is_shown_without_nbformat():
+    with LocalKernel() as kernel:
+        (kernel.folder / "plotly" / "io").mkdir(parents=True)
+        (kernel.folder / "plotly" / "io" / "_renderers.py").write_text(PLOTLY, encoding="utf-8")
+        code = "import plotly.io._renderers\nplotly.io._renderers.show({'data': [{'type': 'bar'}]})"
+        shown = kernel.execute(code, seconds=60)
+
+    assert shown.ok, shown.error
+    assert [(one.kind, one.preview) for one in shown.artifacts] == [("json", "bar")]
+
+
+BLANK = {
+    "no rows": "axes.plot([])\nfigure.savefig('units.png')",
+    "only nan, shown": "axes.plot([1, 2], [float('nan')] * 2)",
+    "no points": "axes.scatter([], [])\naxes.set_title('Units')\nfigure.suptitle('All')\nfigure",
+    "no bars": "axes.bar([], [])\nfigure.savefig('units.png')",
+}
+DRAWN = {
+    "a point": "axes.plot([1], [2], 'o')",
+    "a line over all": "axes.axhline(3)",
+    "points": "axes.scatter([1, 2], [3, 4])\nfigure.savefig('units.png')",
+    "bars": "axes.bar(['a'], [1])",
+    "a map of colours": "axes.pcolormesh([[1, 2], [3, 4]])",
+    "a picture": "axes.imshow([[1, 2]])",
+    "a pie": "axes.pie([1, 2])",
+    "contours": "axes.contour([[1, 2], [3, 4]])",
+    "an area": "axes.fill_between([1, 2], [3, 4])",
+    "words": "axes.text(0.5, 0.5, 'no data')",
+    "one of two": "figure.add_subplot(222).plot([1, 2])",
+    "in three dimensions": "figure.clear()\nfigure.add_subplot(projection='3d').plot([1, 2], [3, 4], [5, 6])",
+}
+
+
+@pytest.mark.parametrize("case", [*BLANK, *DRAWN])
+def test_a_chart_in_which_nothing_is_drawn_is_named(run, case):
+    code = BLANK.get(case) or DRAWN[case]
+    execution = run(f"import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\n{code}")
+
+    logged = [one.message for one in execution.logs]
+    name = "units.png" if "savefig" in code else "a chart"
+    assert logged == ([f"nothing is drawn in {name}: its axes hold no data"] if case in BLANK else [])

@@ -8,6 +8,7 @@ import os
 import re
 import sqlite3
 import zipfile
+import zlib
 from contextlib import closing
 
 import pandas as pd
@@ -738,6 +739,38 @@ def test_a_database_is_told_table_by_table(tmp_path):
     assert "primary key: 'id'" in told
 
 
+def test_a_view_of_more_rows_than_can_be_counted_is_told_by_its_first_ones(tmp_path):
+    endless_view(tmp_path / "a.db")
+
+    ((found,), _) = Describer(tmp_path, apart=False).describe_all([("a.db", "a.db")], seconds=20)
+
+    told = "\n".join(found["lines"])
+    count = re.search(r"view 'v': more than (\d+) rows x 1 columns, judged by its first \1 rows", told)
+    assert f"'x': any, 1 … {count[1]}, all different" in told
+    assert not found["problem"]
+
+
+def test_of_a_view_without_a_row_in_time_the_columns_are_told(tmp_path):
+    endless_view(tmp_path / "a.db", "max(x) AS most, min(x) AS least")
+
+    assert "view 'v': not read: interrupted; columns: 'most', 'least'" in describe(tmp_path, "a.db")[0]["a.db"]
+
+
+def test_what_a_full_text_index_keeps_is_no_table(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        if database.execute("SELECT sqlite_version() < '3.37'").fetchone()[0]:
+            pytest.skip("SQLite tells this from 3.37 on")
+        database.execute("CREATE VIRTUAL TABLE notes USING fts5(body)")
+        database.execute("INSERT INTO notes VALUES ('hello')")
+        database.commit()
+
+    told = describe(tmp_path, "a.db")[0]["a.db"]
+
+    assert "SQLite with 1 table" in told
+    assert "table 'notes': 1 rows x 1 columns" in told
+    assert "notes_" not in told
+
+
 def test_columns_that_a_database_computes_are_columns(tmp_path):
     with closing(sqlite3.connect(tmp_path / "a.db")) as database:
         database.execute("CREATE TABLE t (net REAL, gross REAL GENERATED ALWAYS AS (net * 2) STORED, land TEXT)")
@@ -781,10 +814,126 @@ def test_formulas_without_values_and_names_that_are_no_texts_are_named(tmp_path)
 
     told, read = describe(tmp_path, "a.xlsx")[0]["a.xlsx"], pd.read_excel(tmp_path / "a.xlsx")
 
-    assert "sheet 'Sheet': 2 cells hold formulas without values, which pandas reads as nan" in told
+    assert "  2 formulas without a stored value, such as =B2+C2, which pandas reads as nan" in told
     assert "names that are no texts, but numbers or dates: 2020, datetime.datetime(2024, 1, 1, 0, 0)" in told
     assert list(read)[1:3] == [2020, datetime.datetime(2024, 1, 1)]
     assert read["sum"].isna().all()
+
+
+DAY = datetime.datetime(2024, 1, 1)
+BREAKS = [[at, f"one{sign}two {at}", at * 2] for at, sign in enumerate(["\n", "\r\n", "\u2028", "\x85"] * 4)]
+REPORT = [["Region", "Product", "Amount"], *([f"R{at % 3}", f"P{at}", at * 10] for at in range(12))]
+YEARS = [str(year) for year in range(1990, 2010)]
+SHEETS = {  # fmt: off
+    # name: (rows, what is said, what is not said)
+    "line ends in cells": (
+        [["id", "comment", "n"], *BREAKS], ["16 rows x 3 columns", "'n': int, 0 … 30"], ["fewer values", "missing"],
+    ),
+    "line ends in names": (
+        [["Region", "Sales\n(EUR)", "Zip\nof it"], ["N", 1.5, "01"], ["S", 2.5, "02"]],
+        ["'Sales\\n(EUR)': float", "dtype={'Zip\\nof it': str}"], ["'Sales (EUR)'"],
+    ),
+    "dates above a note": (
+        [["Date", "n"], *([DAY + datetime.timedelta(at), at] for at in range(9)), [], ["Source: the ministry, in May"]],
+        ["'Date': dates, no text, 2024-01-01", "nrows=9"], [],
+    ),
+    "dates and a few texts": (
+        [["when", "n"], *([DAY + datetime.timedelta(at), at] for at in range(9)), ["unknown", 5], ["n/a", 6]],
+        ["'when': 9 dates and 1 text, "], ["date text"],
+    ),
+    "dates and missing ones": ([["when"], [DAY], ["n/a"], ["NA"]], ["'when': dates, no text"], []),
+    "times and durations": (
+        [["at", "long"], *([datetime.time(at, 30), datetime.timedelta(hours=30 + at)] for at in range(9))],
+        ["'at': times, no text", "'long': durations, no text"], [],
+    ),
+    "a name of dates and of texts": (
+        [["d", "d"], *([DAY, f"t{at}"] for at in range(9))],
+        ["'d': dates, no text", "'d': text, all different"], ["'d': dates, no text, all different"],
+    ),
+    "an empty column in front of a title": (
+        [[None, "Sales report 2024"], [], *([None, *row] for row in REPORT)],
+        ["12 rows x 3 columns, header in line 3", "'Region': text", "skiprows=2, usecols=range(1, 4))"], ["Unnamed"],
+    ),
+    "an empty column in front": (
+        [[None, *row] for row in REPORT], ["12 rows x 3 columns", "usecols=range(1, 4))"], ["Unnamed"],
+    ),
+    "an empty column in front of two tables": (
+        [[None, *row] for row in ([], ["Sales"], ["day", "n"], [1, 5], [2, 6], [], ["Shops"], ["city", "n"], ["O", 7])],
+        ["2 tables, one below the other", "skiprows=2, nrows=2, usecols=range(1, 3))"], [],
+    ),
+    "a title of two cells": (
+        [["Data Source", "World Indicators"], [], ["Last Updated Date", DAY], [], ["Country Name", "Code", *YEARS],
+         *([one, one[:2], *range(20)] for one in ("Aruba", "Chad", "Peru"))],
+        ["3 rows x 22 columns, header in line 5", "skiprows=4"], [],
+    ),
+    "one formula without a value": (
+        [["k", "n"], ["a", 3], ["b", 4], ["Total", "=SUM(B2:B3)"]],
+        ["1 formula without a stored value, such as =SUM(B2:B3), which pandas reads as nan"], [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SHEETS)
+def test_a_sheet_is_told_by_the_values_of_its_cells(case, tmp_path):
+    rows, said, unsaid = SHEETS[case]
+    workbook(tmp_path / "a.xlsx", rows)
+
+    text = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+    assert [one for one in said if one not in text] == [], text
+    assert [one for one in unsaid if one in text] == [], text
+    size = re.search(r"'Sheet': (\d+) rows x (\d+) columns", text)
+    call = re.search(r"to be read with (.*)", text)
+    if size:
+        read = eval(
+            call[1].replace("'a.xlsx'", "path") if call else "pd.read_excel(path)",
+            {"pd": pd, "path": tmp_path / "a.xlsx"},
+        )
+        assert read.shape == (int(size[1]), int(size[2]))
+
+
+def test_a_title_of_two_cells_that_a_spreadsheet_program_has_padded_is_no_header(tmp_path):
+    rows = [",".join(map(str, [*row, *[""] * (22 - len(row))])) for row in SHEETS["a title of two cells"][0]]
+    (tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf-8")
+
+    assert "3 rows x 22 columns, header in line 5" in describe(tmp_path, "a.csv")[0]["a.csv"]
+
+
+def test_formulas_of_a_program_that_computes_nothing_are_named(tmp_path):
+    workbook(tmp_path / "a.xlsx", [["k", "n", "m"], *([f"k{at}", at + 1, f"=B{at + 2}*2"] for at in range(4))])
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as book, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as stored:
+        for one in book.namelist():
+            stored.writestr(one, re.sub(rb"</f><v ?/>|</f><v></v>", b"</f><v>0</v>", book.read(one)))
+
+    told = describe(tmp_path, "b.xlsx")[0]["b.xlsx"]
+
+    assert "4 formulas with the stored value 0, such as =B2*2, which may be no result" in told
+
+
+def test_cells_that_only_have_a_format_do_not_count_as_columns(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [["a", "b"], *([at, at * 2] for at in range(500))]:
+        book.active.append(row)
+    book.active.cell(1, 16_384).number_format = "0%"
+    book.save(tmp_path / "a.xlsx")
+
+    assert "500 rows x 2 columns" in describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
+
+
+def test_sheets_of_the_same_columns_are_not_joined(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for title, columns in {"FY2022": "department", "FY2023": "department", "Heads": "head"}.items():
+        sheet = book.create_sheet(title)
+        for row in [[columns, "units"], *([f"D{at}", at * 7.5] for at in range(9))]:
+            sheet.append(row)
+    book.save(tmp_path / "a.xlsx")
+
+    joins = describe(tmp_path, "a.xlsx")[1]
+
+    assert [one for one in joins if "FY2022" in one and "FY2023" in one] == []
+    assert [one for one in joins if "Heads" in one]
 
 
 def test_values_of_bytes_are_told_apart(tmp_path):
@@ -841,6 +990,47 @@ def test_sheets_tables_and_columns_that_are_not_looked_at_are_counted(tmp_path):
     assert "15 more tables, not looked at: 't30', " in told["a.db"]
 
 
+PDF = b"%PDF-1.4\n1 0 obj << /Type /Pages /Kids [2 0 R 3 0 R] /Count 2 >> endobj\n"
+PAGES_OF_PDF = b"2 0 obj << /Type /Page >> endobj\n3 0 obj << /Type/Page /Parent 1 0 R >> endobj\n"
+PACKED = (
+    b"5 0 obj << /Type /ObjStm /N 2 /Filter /FlateDecode >>\nstream\n" + zlib.compress(PAGES_OF_PDF) + b"\nendstream"
+)
+
+
+@pytest.mark.parametrize("content", [PDF + PAGES_OF_PDF, PDF + PACKED + PACKED.replace(b"x", b"y")])
+def test_a_pdf_is_told_by_its_pages_and_what_reads_it(content, tmp_path):
+    (tmp_path / "a.pdf").write_bytes(content)
+
+    told = describe(tmp_path, "a.pdf")[0]["a.pdf"]
+
+    assert told.splitlines()[0] == "PDF, 2 pages"
+    assert "obj" not in told
+    assert "pypdf" in told
+
+
+def test_a_pdf_that_is_none_says_so(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(b"\0no")
+
+    assert "not readable as pdf: it does not begin as a PDF does" in describe(tmp_path, "a.pdf")[0]["a.pdf"]
+
+
+def test_a_word_document_is_told_by_its_text(tmp_path):
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    cell = "<w:tc><w:p><w:r><w:t>rate</w:t></w:r></w:p></w:tc>"
+    body = f"<w:p><w:r><w:t>Fees of</w:t><w:tab/><w:t>2024</w:t></w:r></w:p><w:tbl><w:tr>{cell}</w:tr></w:tbl>"
+    with zipfile.ZipFile(tmp_path / "a.docx", "w") as archive:
+        archive.writestr("word/document.xml", f"<w:document {space}><w:body>{body}</w:body></w:document>")
+
+    told = describe(tmp_path, "a.docx")[0]["a.docx"]
+
+    assert told.splitlines()[:3] == [
+        "Word document: text of 2 lines, 1 table, whose cells are lines here",
+        "| Fees of\t2024",
+        "| rate",
+    ]
+    assert "docx" in told.splitlines()[3]
+
+
 def test_folders_of_an_archive_are_no_files(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("data/", "")
@@ -882,6 +1072,18 @@ def test_columnar_files_are_told_with_their_own_types(tmp_path, suffix):
     assert "2 rows x 3 columns" in told
     assert "'a': int64, 1 … 2" in told
     assert "'c': list of int, 0–1 items, 1 empty ([], not null)" in told
+
+
+def test_columns_of_one_name_are_told_each_with_its_values(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table([[1, 2], ["x", "y"]], names=["a", "a"]), tmp_path / "a.parquet")
+
+    told = describe(tmp_path, "a.parquet")[0]["a.parquet"]
+
+    assert "'a': int64, 1 … 2" in told
+    assert "'a': string, all different: 'x', 'y'" in told
+    assert "names that occur twice: 'a'" in told
+    assert "a.1" not in told
 
 
 def test_a_text_is_quoted_where_it_speaks_of_columns_of_the_other_files_in_whatever_order(tmp_path):
@@ -1104,8 +1306,8 @@ def test_the_same_content_is_read_once(tmp_path):
     assert "'b': int, always 1" in str(changed)
 
 
-def endless_view(path):
-    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
+def endless_view(path, columns="x"):
+    endless = f"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT {columns} FROM c"
     with closing(sqlite3.connect(path)) as database:
         database.execute(f"CREATE VIEW v AS {endless}")
         database.commit()

@@ -267,3 +267,55 @@ def test_where_a_library_is_missing_those_that_are_there_are_named(kernel):
 )
 def test_nothing_is_told_where_nothing_else_is_missing(kernel, code):
     assert "lacks more" not in kernel.execute(code, seconds=30).error
+
+
+TABLES = (
+    "import pandas as pd\ndf = pd.DataFrame({'Kunde': ['a'], 'Betrag (EUR)': [5.0]})\n"
+    "other = df.rename(columns={'Kunde': 'Region'})"
+)
+DF = "df has the columns 'Kunde', 'Betrag (EUR)'"
+MISSING = {
+    "a column": ("print(df['Betrag'].sum())", f"{DF}; nearest: 'Betrag (EUR)'."),
+    "several columns": ("df[['Kunde', 'Betrag']]", f"{DF}; nearest: 'Betrag (EUR)'."),
+    "an accent and case": ("df['KÜNDE']", f"{DF}; nearest: 'Kunde'."),
+    "nothing like it": ("df['x']", f"{DF}."),
+    "groups": ("df.groupby('kunden').sum()", f"{DF}; nearest: 'Kunde'."),
+    "a merge": ("df.merge(other, on='Region')", f"{DF}."),
+    "an order": ("df.sort_values('Betrag')", f"{DF}; nearest: 'Betrag (EUR)'."),
+    "an index": ("df.set_index('Betrag')", f"{DF}; nearest: 'Betrag (EUR)'."),
+    "by label": ("df.loc[:, 'Betrag']", f"{DF}; nearest: 'Betrag (EUR)'."),
+    "to drop": ("df.drop(columns='Betrag')", f"{DF}; nearest: 'Betrag (EUR)'."),
+    "in a function": (
+        "def f(table):\n    return table['Betrag']\nf(df)",
+        f"{DF.replace('df', 'table')}; nearest: 'Betrag",
+    ),
+    "of no variable": ("df.copy()['Betrag']", f"{DF.replace('df', 'The table')}; nearest: 'Betrag (EUR)'."),
+}
+
+
+@pytest.mark.parametrize(("code", "said"), MISSING.values(), ids=MISSING.keys())
+def test_an_error_for_want_of_a_column_names_those_that_are_there(kernel, code, said):
+    run(kernel, TABLES, seconds=30)
+
+    assert run(kernel, code, seconds=30).error.splitlines()[-1].startswith(said)
+
+
+@pytest.mark.parametrize(
+    "code", ["df.loc['x']", "{'a': 1}['x']", "df['Kunde'][5]", "df.drop('x')", "raise KeyError('x')"]
+)
+def test_an_error_for_want_of_another_key_names_no_columns(kernel, code):
+    run(kernel, TABLES, seconds=30)
+
+    assert "columns" not in run(kernel, code, seconds=30).error.splitlines()[-1]
+
+
+def test_an_error_for_want_of_a_file_names_similar_ones(kernel):
+    (kernel.folder / "Umsätze 2023-24.csv").write_text("a\n1\n", encoding="utf-8")
+    (kernel.folder / "other.txt").write_text("x", encoding="utf-8")
+
+    read = run(kernel, "import pandas as pd\npd.read_csv('Umsatze.csv')", seconds=30)
+    unlike = run(kernel, "open('quarterly.parquet')", seconds=30)
+    written = run(kernel, "open('none/Umsatze.csv', 'w')", seconds=30)
+
+    assert read.error.splitlines()[-1] == "Similar files that are there: 'Umsätze 2023-24.csv'."
+    assert not [one for one in (unlike, written) if "Similar" in one.error]

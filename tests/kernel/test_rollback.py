@@ -68,6 +68,19 @@ CHANGES = {
     "a series": ("import pandas as pd\nv = pd.Series([1, 2], name='s')", "v[0] = 9\nv.name = 't'", "(list(v), v.name)"),
     "an array": ("import numpy as np\nv = np.arange(4.0)", "v *= 2", "v.tolist()"),
     "an array through its view": ("import numpy as np\nbase = np.arange(4)\nv = base[1:]", "v += 1", "base.tolist()"),
+    "an array's shape": ("import numpy as np\nv = np.arange(6)", "v.shape = (2, 3)\nv[0, 0] = 9", "v.tolist()"),
+    "categories": ("import pandas as pd\nv = pd.Categorical(['a', 'b'])", "v[0] = 'b'", "list(v)"),
+    "an array of dates": (
+        "import pandas as pd\nv = pd.array(pd.to_datetime(['2024-01-01', '2024-01-02']))",
+        "v[0] = pd.Timestamp('2000-01-01')", "list(v)",
+    ),
+    "an array of durations": (
+        "import pandas as pd\nv = pd.array([pd.Timedelta(1)])", "v[0] = pd.Timedelta(5)", "list(v)"
+    ),
+    "the name of an index": ("import pandas as pd\nv = pd.Index([1, 2])", "v.name = 'q'", "v.name"),
+    "the names of an index of levels": (
+        "import pandas as pd\nv = pd.MultiIndex.from_tuples([(1, 2)])", "v.names = ['a', 'b']", "list(v.names)"
+    ),
     "a generator of random numbers": (
         "import numpy as np\nv = np.random.default_rng(1)", "v.random(3)", "v.bit_generator.state"
     ),
@@ -194,6 +207,17 @@ def test_what_can_not_be_put_back_is_named_in_the_log_and_in_the_error(kernel, r
     run("del large, lines")
 
 
+def test_objects_of_a_class_of_python_that_hold_what_is_written_in_c_are_named(kernel, run):
+    run("import io\nclass Buffer(io.BytesIO): pass\nclass Odd(Exception): pass\nbuffer, odd = Buffer(b'abc'), Odd('x')")
+
+    execution = kernel.execute("buffer.write(b'zz'); odd.more = 1\n1 / 0", seconds=30)
+
+    told = "\n".join(one.message for one in execution.logs)
+    assert "buffer may still be changed by the failed cell: it holds a Buffer, which is not copied" in told
+    assert "odd" not in told
+    assert run("hasattr(odd, 'more')").result == "False"
+
+
 def test_a_cell_that_succeeds_says_nothing_and_frees_what_was_copied(kernel, run):
     run("import numpy as np\nheld = np.zeros(6_000_000)")
     copied = run("held[0] = 1")
@@ -209,10 +233,11 @@ def test_a_cell_that_succeeds_says_nothing_and_frees_what_was_copied(kernel, run
 def test_copying_that_takes_too_long_is_given_up_and_named():
     settings = KernelSettings(rollback_on_error=True, rollback_seconds=0.05)
     with LocalKernel(settings=settings) as kernel:
-        kernel.execute("deep = [[[n]] for n in range(1_000_000)]", seconds=60)
+        kernel.execute("deep = [[[n]] for n in range(1_000_000)]\nimport time\nfrom shutil import copy", seconds=60)
         started = time.monotonic()
-        execution = kernel.execute("deep[0][0].append(1)\n1 / 0", seconds=60)
+        execution = kernel.execute("deep[0][0].append(1)\ntime, copy\n1 / 0", seconds=60)
 
+        assert [one.message.split()[0] for one in execution.logs] == ["deep"]
         assert time.monotonic() - started < 1 + margin()
         assert "deep may still be changed" in "\n".join(one.message for one in execution.logs)
         assert "copying took longer than 0.05 s" in execution.logs[0].message

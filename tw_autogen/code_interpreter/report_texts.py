@@ -145,7 +145,7 @@ def warnings_of(execution: Execution) -> list[str]:
         found.append("a last expression of several lines, and nothing was printed")
     if lost := lost_output(execution):
         found.append(lost)
-    return found
+    return found + [one.message for one in execution.logs if one.tag == "display"]
 
 
 def empty_arrays(execution: Execution, made: Sequence[str]) -> list[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .crash_output import CrashOutput, flush_before_exit
-from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas
+from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas, tune_plotly, tune_pyplot
 from .host_calls import claim_input_channel
 from .ipython_shell import (
     ask_once,
@@ -36,7 +36,7 @@ from .ipython_shell import (
 )
 from .json_size import fits_message
 from .kernel_session import Session
-from .missing_names import also_missing
+from .missing_names import also_missing, missing_column
 from .output_capture import FdCapture, LimitedStream, clip
 from .pip_install import INSTALL, Packages
 from .plugin import PluginProblem, install_names
@@ -50,7 +50,14 @@ _LAST_OUTPUT = "last_output"
 _LONG_OUTPUT_CHARS = 4000
 """What a cell printed, with its result, is kept as the variable `last_output` if it is longer than this."""
 
-_TUNED = {"pandas": tune_pandas, "altair": tune_altair, "bokeh.io": tune_bokeh, "numba.core.caching": cache_cells}
+_TUNED = {
+    "pandas": tune_pandas,
+    "matplotlib.pyplot": tune_pyplot,
+    "altair": tune_altair,
+    "plotly.io._renderers": tune_plotly,
+    "bokeh.io": tune_bokeh,
+    "numba.core.caching": cache_cells,
+}
 _ERROR_CHARS = 100_000
 _TOO_MUCH = "what this cell logged, and what it left, is too much to be told"
 
@@ -271,8 +278,8 @@ class Bridge:
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if error is not None:
             code = self._shell.transform_cell(self._cells.text(self._number))
-            notes = also_missing(code, error, self._shell.user_ns), self._hints.hint_for(error)
-            text = trace(error, self._cells, self.session.plugin_files, notes)
+            more = also_missing(code, error, self._shell.user_ns) or missing_column(error)
+            text = trace(error, self._cells, self.session.plugin_files, (more, self._hints.hint_for(error)))
             self._errors.append(text)
             self._shell._last_traceback = [text]
 

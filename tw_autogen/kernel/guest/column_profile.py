@@ -123,7 +123,7 @@ def profile_columns(
     *,
     decimal: str = ".",
     thousands: str = "",
-    kinds: Mapping[str, str] | None = None,
+    kinds: Mapping[int, str] | None = None,
     missing: frozenset[str] = MISSING,
 ) -> list[Column]:
     """Return what the values of each column are.
@@ -133,7 +133,7 @@ def profile_columns(
         rows: Texts; a row may be shorter or longer than the header.
         decimal: Sign in front of decimals.
         thousands: Sign between groups of three digits; empty: none.
-        kinds: Of columns whose type the file itself says.
+        kinds: Of columns whose type the file itself says, by their numbers.
         missing: What stands for a missing value.
     """
     found = []
@@ -142,8 +142,8 @@ def profile_columns(
         column = Column(name, counts)
         column.missing = missing
         _judge(column, decimal, thousands)
-        if kinds and name in kinds:
-            column.kind = kinds[name]
+        if kinds and at in kinds:
+            column.kind = kinds[at]
         found.append(column)
     return found
 

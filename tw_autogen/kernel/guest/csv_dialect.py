@@ -118,12 +118,14 @@ class TextStart:
         encoding: As it was recognized.
         whole: The lines are all there are.
         more_lines: How many line ends follow, of a large file an estimate; None: they were not counted.
+        rows: The values of each line, of a table that is no text; None: the lines have to be parsed.
     """
 
     lines: list[str] = field(default_factory=list)
     encoding: str = "utf-8"
     whole: bool = True
     more_lines: int | None = 0
+    rows: list[list[str]] | None = None
 
 
 def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
@@ -366,8 +368,8 @@ def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands:
 
 
 def as_lines(rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return rows as lines of separated values, as they would stand in a text."""
+    """Return rows as lines of separated values, as they would stand in a text, line ends in values as blanks."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows(rows)
+    writer.writerows([" ".join(str(one).splitlines()) for one in row] for row in rows)
     return out.getvalue().splitlines()

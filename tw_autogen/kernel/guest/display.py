@@ -25,6 +25,7 @@ from .traceback_text import code_lines
 _CHARS = 100
 _READ = 20_000
 _PNG = b"\x89PNG\r\n\x1a\n"
+_INLINE = "module://matplotlib_inline.backend_inline"
 
 
 def line_about(mime: str, body: bytes) -> str:
@@ -152,8 +153,10 @@ class Display:
         hook.quiet = lambda: may_end_with_semicolon(self._code) and hook.semicolon_at_end_of_expression(self._code)
         hook.update_user_ns = lambda result: None  # no `Out`: it would keep every result alive
         self._saved: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._blank: weakref.WeakSet[Any] = weakref.WeakSet()
         self._format = shell.display_formatter.format
         shell.display_formatter.format = self._format_unsaved
+        self._png = shell.display_formatter.formatters["image/png"]
         AfterImport("matplotlib.figure", self._watch_savefig).install()
 
     def begin_session(self, ctx: PluginContext, result_chars: int) -> None:
@@ -171,6 +174,7 @@ class Display:
         self._code = code
         self._seen.clear()
         self._saved.clear()
+        self._blank.clear()
         self._dropped = 0
         self.result = None
 
@@ -204,21 +208,36 @@ class Display:
             return {}, {}
         made = self._format(value, *args, **kwargs)
         self._value, self._data = value, made[0]
+        if isinstance(value, self._figure):
+            self._look_at(value, "a chart")
         return made
 
     def _watch_savefig(self, module: Any) -> None:
-        """Take down which figures the code saves to a file."""
+        """Take down which figures the code saves to a file; those that pyplot has not made are shown as others are."""
         self._figure = module.Figure
+        self._png.for_type(module.Figure, _png_of)  # until the backend sets its own
         original = module.Figure.savefig
 
         @functools.wraps(original)
         def savefig(figure: Any, *args: Any, **kwargs: Any) -> Any:
             done = original(figure, *args, **kwargs)
-            if isinstance(args[0] if args else kwargs.get("fname"), (str, os.PathLike)):
+            name = args[0] if args else kwargs.get("fname")
+            if isinstance(name, (str, os.PathLike)):
                 self._saved.add(figure)
+                self._look_at(figure, os.path.basename(name))
             return done
 
         module.Figure.savefig = savefig
+
+    def _look_at(self, figure: Any, name: Any) -> None:
+        """Log once that nothing is drawn in a figure."""
+        try:
+            blank = figure not in self._blank and _is_blank(figure)
+        except Exception:  # noqa: BLE001 - axes and what is in them may be of other libraries
+            return
+        if blank:
+            self._blank.add(figure)
+            self._ctx.log("warning", "display", f"nothing is drawn in {name}: its axes hold no data")
 
     def _keep(self, data: Mapping[str, Any], text: str) -> bool:
         """Write the richest form as a file; tell whether the value has one that text doesn't replace."""
@@ -341,10 +360,41 @@ def tune_pandas(pandas: Any) -> None:
         pandas.set_option(name, value)
 
 
+def tune_pyplot(pyplot: Any) -> None:
+    """Keep the backend that shows figures where code asks for Agg, which is for a machine without a screen.
+
+    Args:
+        pyplot: The module `matplotlib.pyplot`, whose `switch_backend` `matplotlib.use` calls, too.
+    """
+    switch = pyplot.switch_backend
+
+    @functools.wraps(switch)
+    def switch_backend(newbackend: Any) -> None:
+        if isinstance(newbackend, str) and newbackend.lower() == "agg":
+            newbackend = pyplot.rcParams["backend"] = _INLINE  # read while the backend is imported
+        switch(newbackend)
+
+    pyplot.switch_backend = switch_backend
+
+
 def tune_altair(altair: Any) -> None:
     """Make Altair show a chart as its specification, which is kept, and not as a page that wants the network."""
     altair.renderers.register("kept", lambda chart, **_: {_VEGA: chart})
     altair.renderers.enable("kept")
+
+
+def tune_plotly(module: Any) -> None:
+    """Make Plotly show a figure as its specification, which is kept; its own renderers want nbformat for that.
+
+    Args:
+        module: The module `plotly.io._renderers`.
+    """
+
+    def render(self: Any, figure: Any) -> None:
+        module.ipython_display.display(module.plotly_renderer.to_mimebundle(figure), raw=True)
+
+    module.renderers["kept"] = type("KeptRenderer", (module.ExternalRenderer,), {"render": render})()
+    module.renderers.default = "kept"
 
 
 def tune_bokeh(io: Any) -> None:
@@ -361,6 +411,27 @@ def tune_bokeh(io: Any) -> None:
         )
 
     io.install_notebook_hook("jupyter", lambda *_, **__: None, say, say, overwrite=True)
+
+
+def _png_of(figure: Any) -> Any:
+    from IPython.core.pylabtools import print_figure  # not needed before a figure is shown
+
+    return print_figure(figure, fmt="png", base64=True)  # type: ignore[no-untyped-call]
+
+
+def _is_blank(figure: Any) -> bool:
+    """Return whether all axes of a figure that has been drawn hold no finite data, pictures, tables or words."""
+    isfinite = sys.modules["numpy"].isfinite
+    if any((figure.images, figure.lines, figure.patches, figure.artists)) or not figure.axes:
+        return False
+    for axes in figure.axes:
+        if any((axes.patches, axes.images, axes.tables, axes.texts, axes.artists)):
+            return False
+        if any(isfinite(one.get_xydata()).all(axis=1).any() for one in axes.lines):
+            return False
+        if any(len(one.get_paths() or ()) and isfinite(one.get_offsets()).any() for one in axes.collections):
+            return False
+    return True
 
 
 def _is_table(value: Any) -> bool:

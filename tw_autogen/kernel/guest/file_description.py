@@ -11,11 +11,9 @@ import re
 import sqlite3
 import time
 import zipfile
-from collections import Counter
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
-from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,7 +21,6 @@ from .column_profile import NO_VALUE, NULLS, Column, profile_columns
 from .csv_dialect import (
     COMPRESSED,
     SAMPLE_BYTES,
-    CsvDialect,
     TextStart,
     as_lines,
     find_separator,
@@ -33,7 +30,6 @@ from .csv_dialect import (
 from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
-from .table_blocks import find_blocks, find_side_blocks
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import GUESSED, LATIN, latin_encodings
 from .text_outline import text_lines
@@ -46,24 +42,31 @@ from .text_table import (
     csv_table,
     cut_line,
 )
+from .workbook_sheets import read_sheets
 
 MOST_CHARS = 20_000
 """How long the description of one file may be."""
 _WHOLE_JSON_BYTES = 60_000_000
 _MOST_BROKEN = 5
 _SHEET_ROWS = 20_000
-_FORMULA_ROWS = 1000
 _MOST_TABLES = 30
 _LETTER_LINES = 20_000
 _TEXT_BYTES = 2_000_000
 _PAGE_BYTES = 10_000_000
+_PDF_BYTES, _PIECE, _MOST_PIECES = 20_000_000, 1_000_000, 100
+_PAGE, _PACKED = re.compile(rb"/Type\s{0,5}/Page(?!\w)"), re.compile(rb"/ObjStm[^<>]{0,200}>>\s{0,5}stream\r?\n")
+_PDF_READERS = (
+    ("pypdf", "pypdf.PdfReader({}).pages[0].extract_text()"),
+    ("pdfplumber", "pdfplumber.open({}).pages[0].extract_text()"),
+    ("pymupdf", "pymupdf.open({})[0].get_text()"),
+    ("pdfminer", "pdfminer.high_level.extract_text({})"),
+)
 _TABLE_SECONDS = 1.0
 _WESTERN = ("cp1252", "latin-1")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
-_FAILED_CELLS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
-_MOST_NAMED, _MOST_NAMES = 40, 5
+_MOST_NAMED = 40
 _SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
@@ -240,148 +243,22 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
-    if path.lower().endswith(".xls"):
-        import pandas  # optional; with xlrd it reads the old form
-
-        with pandas.ExcelFile(path) as old:
-            titles = [str(one) for one in old.sheet_names]
-            frames = pandas.read_excel(old, sheet_name=titles[:_MOST_TABLES], header=None, nrows=_SHEET_ROWS)
-        sheets = {title: frame.astype(object).values.tolist() for title, frame in frames.items()}
-        read = [(str(title), rows, len(rows) >= _SHEET_ROWS) for title, rows in sheets.items()]
-        return _sheets(name, read, titles)
-    import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
-
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    found = []
-    for sheet in book.worksheets[:_MOST_TABLES]:
-        sheet.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
-        given = map(list, sheet.iter_rows(values_only=True))
-        rows = list(itertools.islice(given, 100))
-        most = max(100, min(_SHEET_ROWS, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
-        rows += itertools.islice(given, most + 1 - len(rows))
-        found.append((str(sheet.title), rows, len(rows) > most))
-    notes = _formulas_without_values(path, {title: rows for title, rows, _ in found})
-    hidden = [str(one.title) for one in book.worksheets if one.sheet_state != "visible"]
-    described = _sheets(name, found, [str(one.title) for one in book.worksheets])
-    described.lines += notes
-    if hidden:
-        described.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
-    return described
-
-
-def _formulas_without_values(path: str, sheets: Mapping[str, Sequence[Sequence[Any]]]) -> list[str]:
-    """Return a note for each sheet with formulas whose values the file does not hold.
-
-    Args:
-        path: Of the workbook.
-        sheets: The rows of its sheets as they were read, by title.
-    """
-    gaps = {
-        title: rows
-        for title, rows in sheets.items()
-        if any(sum(one is not None for one in column) == 1 for column in itertools.zip_longest(*rows)) and len(rows) > 1
-    }
-    if not gaps:
-        return []
-    import openpyxl
-
-    notes, book = [], openpyxl.load_workbook(path, read_only=True)
-    for title, rows in gaps.items():
-        book[title].reset_dimensions()
-        written = book[title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
-        pairs = [pair for one, row in zip(written, rows, strict=False) for pair in zip(one, row, strict=False)]
-        count = sum(value is None and isinstance(text, str) and text[:1] == "=" for text, value in pairs)
-        if count:
-            some = f" of its first {_FORMULA_ROWS} rows" if len(rows) > _FORMULA_ROWS else ""
-            notes.append(
-                f"sheet {title!r}: {count} cells{some} hold formulas without values, which pandas reads as nan; a "
-                "spreadsheet program that opens and saves the file computes them"
-            )
-    return notes
-
-
-def _sheets(name: str, sheets: Sequence[tuple[str, list[list[Any]], bool]], titles: Sequence[str]) -> Description:
-    """Describe the sheets that were read: title, rows, and whether more rows follow; `titles` are those of all."""
+    titles, sheets = read_sheets(path, most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
     result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
-    for title, values, more in sheets:
-        cells = [[_cell(one) for one in row] for row in values]
-        while cells and not any(cells[-1]):
-            cells.pop()
-        width = max((at + 1 for row in cells for at, one in enumerate(row) if one), default=0)
-        cells = [(row + [""] * width)[:width] for row in cells]
-        if not cells or not width:
-            result.lines.append(f"sheet {title!r}: empty")
-            continue
-        lines = as_lines([[one.replace("\n", " ") for one in row] for row in cells])
-        several = f", sheet_name={title!r}" if len(titles) > 1 else ""
-        if not more and (blocks := find_side_blocks(cells) or find_blocks(cells)):
-            headline, said, columns = block_lines(blocks, name, ",", partial(_sheet_call, name, several))
-            result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
-            result.tables.append((f"{name}: {title}", columns))
-            continue
-        above = next((at for at, row in enumerate(cells) if any(row)), 0)
-        above += lines_above_header(lines[above : above + 300])
-        start = TextStart([f"{line}\n" for line in lines], whole=not more, more_lines=None if more else 0)
-        table = csv_table(start, name, above, ",", call=partial(_sheet_call, name, several))
-        table.kinds = _date_kinds(table.names, values[table.first_line :])
-        table.notes += _names_no_text(values[table.first_line - 1]) if table.named else []
-        table.notes += _error_cells(values)
-        headline, said, columns = table.describe()
-        result.lines += [f"sheet {title!r}: {headline}", *(f"  {one}" for one in said)]
-        result.tables.append((f"{name}: {title}", columns))
+    for sheet in sheets:
+        headline, lines, columns = sheet.describe(name, several=len(titles) > 1)
+        result.lines += [f"sheet {sheet.title!r}: {headline}", *(f"  {one}" for one in lines)]
+        if columns:
+            result.tables.append((f"{name}: {sheet.title}", columns))
     result.lines += _not_looked_at("sheet", titles[len(sheets) :])
+    if hidden := [one.title for one in sheets if one.hidden]:
+        result.lines.append(f"hidden sheets: {', '.join(map(repr, hidden))}")
     return result
 
 
 def _not_looked_at(kind: str, names: Sequence[str]) -> list[str]:
     shown = ", ".join(map(repr, names[:_MOST_NAMED])) + (", …" if len(names) > _MOST_NAMED else "")
     return [f"{len(names)} more {kind}{'s' * (len(names) > 1)}, not looked at: {shown}"] if names else []
-
-
-def _date_kinds(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """Return the kind of the columns whose cells are dates and no texts.
-
-    Args:
-        names: The header, length m.
-        rows: Below it.
-    """
-    kinds = {}
-    for at, name in enumerate(names):
-        kinds_here = {type(row[at]) for row in rows if at < len(row) and not (row[at] is None or row[at] == "")}
-        if kinds_here and all(issubclass(one, date) for one in kinds_here):
-            kinds[name] = "dates, no text"
-    return kinds
-
-
-def _names_no_text(header: Sequence[Any]) -> list[str]:
-    """Return a note on the names of columns that are numbers or dates, as pandas keeps them."""
-    names = [_cell(one) if isinstance(one, (int, float)) else repr(one) for one in header if not _is_text(one)]
-    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    return [f"names that are no texts, but numbers or dates: {shown}"] if names else []
-
-
-def _is_text(value: Any) -> bool:
-    return value is None or value != value or isinstance(value, (str, bool))
-
-
-def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return a note on the cells whose formula has failed."""
-    failed = Counter(one for row in rows for one in row if isinstance(one, str) and one in _FAILED_CELLS)
-    said = ", ".join(f"{one} {count}" for one, count in failed.items())
-    return [f"cells with an error, which pandas reads as nan: {said}"] if failed else []
-
-
-def _sheet_call(name: str, sheet: str, dialect: CsvDialect) -> str:
-    """Return the call that reads a table of a sheet; empty where `read_excel` with the sheet's name alone does."""
-    return f"pd.read_excel({name!r}{sheet}{dialect.options})" if dialect.options else ""
-
-
-def _cell(value: Any) -> str:
-    if value is None or value != value or (isinstance(value, str) and value in _FAILED_CELLS):
-        return ""
-    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
 
 
 def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Description:
@@ -391,24 +268,30 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         file = parquet.ParquetFile(path)
         schema, count = file.schema_arrow, file.metadata.num_rows
         most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
-        batch = next(file.iter_batches(most, use_threads=False), None)
-        records = batch.to_pylist() if batch is not None else []
+        first: Any = next(file.iter_batches(most, use_threads=False), None)
     else:
         from pyarrow import feather
 
         table = feather.read_table(path, use_threads=False, memory_map=True)
         schema, count = table.schema, table.num_rows
         most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
-        records = table.slice(0, most).to_pylist()
+        first = table.slice(0, most)
+    columns = [one.to_pylist() for one in first.columns] if first is not None else []
     index = _index_names(schema)
-    names = [str(one) for one in schema.names if str(one) not in index]
-    kinds = {str(one.name): str(one.type) for one in schema}
-    described = _typed(name, names, [[one.get(n) for n in names] for one in records], kinds, count)
+    kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
+    names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
+    described = _typed(name, names, _rows_of(columns, kept), kinds, str(count))
     if index:
-        shown = profile_columns(index, [[_value(one.get(n)) for n in index] for one in records], missing=NULLS)
+        rows = _rows_of(columns, [schema.names.index(one) for one in index])
+        shown = profile_columns(index, [[*map(_value, row)] for row in rows], missing=NULLS)
         described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
     kind = "Parquet" if path.lower().endswith(".parquet") else "Feather"
     return Description(f"{kind}: {described[0]}", *described[1:])
+
+
+def _rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[Any]]:
+    """Return the rows of some columns."""
+    return [list(row) for row in zip(*(columns[at] for at in kept), strict=True)] if columns else []
 
 
 def _index_names(schema: Any) -> list[str]:
@@ -419,9 +302,17 @@ def _index_names(schema: Any) -> list[str]:
 
 
 def _typed(
-    name: str, names: list[str], rows: list[list[Any]], kinds: Mapping[str, str], count: int
+    name: str, names: list[str], rows: list[list[Any]], kinds: Sequence[str], count: str
 ) -> tuple[str, list[str], list[tuple[str, list[Column]]]]:
-    """Describe rows of values whose types the file says."""
+    """Describe rows of values whose types the file says.
+
+    Args:
+        name: Of the file or table.
+        names: Of the columns, length m.
+        rows: The first ones, or all.
+        kinds: The types of the columns, length m; empty: it has none.
+        count: How many rows there are, in words.
+    """
     nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
     flat = [at for at, _ in enumerate(names) if at not in nested]
     table = TextTable(
@@ -432,9 +323,9 @@ def _typed(
             cut_line(line.replace(NO_VALUE, ""))
             for line in as_lines([names, *([*map(_value, one)] for one in rows[:2])])
         ],
-        count=str(count),
-        sampled=count > len(rows),
-        kinds=kinds,
+        count=count,
+        sampled=count != str(len(rows)),
+        kinds={number: kinds[at] for number, at in enumerate(flat) if kinds[at]},
         missing=NULLS,
     )
     headline, lines, columns = table.describe()
@@ -451,41 +342,78 @@ def _value(value: Any) -> str:
 
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
     with contextlib.closing(sqlite3.connect(f"file:{_quoted(os.path.abspath(path))}?mode=ro", uri=True)) as database:
-        ends = time.monotonic() + _TABLE_SECONDS
-        listed = database.execute(
-            "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' "
-            "ORDER BY name"
-        ).fetchall()
-        database.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)
+        listed = _tables_of(database)
         result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
         for table, kind in listed[:_MOST_TABLES]:
-            ends = time.monotonic() + _TABLE_SECONDS
             try:
-                said, lines, columns = _describe_table(database, str(table), kind)
+                said, lines, columns = _describe_table(database, table)
             except sqlite3.Error as error:
                 result.lines.append(f"{kind} {table!r}: not read: {_one_line(error)}")
                 result.problem = result.problem or f"{kind} {table!r} can't be read: {_one_line(error)}"
                 continue
             result.lines += [f"{kind} {table!r}: {said}", *(f"  {one}" for one in lines)]
             result.tables.append((f"{name}: {table}", columns))
-        result.lines += _not_looked_at("table", [str(one) for one, _ in listed[_MOST_TABLES:]])
+        result.lines += _not_looked_at("table", [one for one, _ in listed[_MOST_TABLES:]])
         return result
 
 
-def _describe_table(database: sqlite3.Connection, table: str, kind: str) -> tuple[str, list[str], list[Column]]:
+def _tables_of(database: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return names and kinds of the tables and views, without those in which a full-text index keeps its own."""
+    listed = database.execute(
+        "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*' "
+        "ORDER BY name"
+    ).fetchall()
+    shadows = {row[1] for row in database.execute("PRAGMA table_list") if row[2] == "shadow"}  # none before 3.37
+    return [(str(name), str(kind)) for name, kind in listed if name not in shadows]
+
+
+def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list[str], list[Column]]:
     quoted = '"' + table.replace('"', '""') + '"'
     kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_xinfo({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
-    ((count,),) = database.execute(f"SELECT count(*) FROM {quoted}")
     most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(kinds))))
-    cursor = database.execute(f"SELECT * FROM {quoted} LIMIT {most}")
-    names = [str(one[0]) for one in cursor.description]
-    headline, lines, tables = _typed(table, names, [list(row) for row in cursor], kinds, count)
+    try:
+        names, rows, whole = _first_rows(database, f"SELECT * FROM {quoted} LIMIT {most}")
+    except sqlite3.OperationalError as error:
+        raise sqlite3.OperationalError(f"{error}; columns: {', '.join(map(repr, kinds))}") from error
+    count = str(len(rows))
+    if not whole or len(rows) == most:
+        _, counted, _ = _first_rows(database, f"SELECT count(*) FROM {quoted}", several=False)
+        count = str(counted[0][0]) if counted else f"more than {count}"
+    headline, lines, tables = _typed(table, names, rows, [kinds.get(one, "") for one in names], count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
         lines.append(f"{row[3]!r} refers to {row[2]!r}.{row[4] or 'its key'}")
     return headline, lines, tables[0][1]
+
+
+def _first_rows(
+    database: sqlite3.Connection, query: str, *, several: bool = True
+) -> tuple[list[str], list[list[Any]], bool]:
+    """Return the names of the columns, the rows that come within the limit of time, and whether these are all.
+
+    Args:
+        database: It may hold views that take any time.
+        query: What is asked for.
+        several: It is an error if not even one row comes.
+
+    Raises:
+        sqlite3.Error: it can't be read.
+    """
+    ends = time.monotonic() + _TABLE_SECONDS
+    database.set_progress_handler(lambda: int(time.monotonic() > ends), 10_000)
+    rows: list[list[Any]] = []
+    names: list[str] = []
+    try:
+        cursor = database.execute(query)
+        names = [str(one[0]) for one in cursor.description]
+        rows.extend(map(list, cursor))
+    except sqlite3.OperationalError as error:
+        if str(error) != "interrupted" or (several and not rows):
+            raise
+        return names, rows, False
+    return names, rows, True
 
 
 def _quoted(path: str) -> str:
@@ -548,6 +476,53 @@ def _describe_ods(path: str, name: str, terms: Collection[str]) -> Description:
     )
 
 
+def _describe_pdf(path: str, name: str, terms: Collection[str]) -> Description:
+    with open(path, "rb") as file:
+        content = file.read(_PDF_BYTES)
+    if b"%PDF-" not in content[:1024]:
+        raise ValueError("it does not begin as a PDF does")
+    packed = (
+        content[one.end() : one.end() + _PIECE] for one in itertools.islice(_PACKED.finditer(content), _MOST_PIECES)
+    )
+    count = sum(len(_PAGE.findall(one)) for one in (content, *map(_unpacked, packed)))
+    size = f", {count} page{'' if count == 1 else 's'}" if count and len(content) < _PDF_BYTES else ""
+    there = next((call for module, call in _PDF_READERS if find_spec(module)), "")
+    reads = f"to be read with {there.format(repr(name))}" if there else "no library that reads its text is installed"
+    encrypted = ", encrypted" if b"/Encrypt" in content else ""
+    return Description(f"PDF{size}{encrypted}", [reads if there else f"{reads} (pypdf, pdfplumber, pymupdf)"])
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """Return what a compressed part of a PDF begins with; nothing if it is encrypted or torn."""
+    try:
+        return zlib.decompressobj().decompress(packed, _PIECE)
+    except zlib.error:
+        return b""
+
+
+def _describe_word(path: str, name: str, terms: Collection[str]) -> Description:
+    from xml.etree import ElementTree  # not needed before such a file is described
+
+    with zipfile.ZipFile(path) as archive, archive.open("word/document.xml") as file:
+        content = file.read(_PAGE_BYTES + 1)
+    if len(content) > _PAGE_BYTES or b"<!DOCTYPE" in content:
+        return Description("Word document, too large to be looked through")
+    root = ElementTree.fromstring(content)
+    space = root.tag.partition("}")[0] + "}"
+    paragraphs = [
+        "".join("\t" if one.tag == f"{space}tab" else one.text or "" for one in paragraph.iter() if one.tag in texts)
+        for texts in [(f"{space}t", f"{space}tab")]
+        for paragraph in root.iter(f"{space}p")
+    ]
+    tables = sum(1 for _ in root.iter(f"{space}tbl"))
+    headline, lines = text_lines("\n".join(paragraphs), terms=terms)
+    reads = "zipfile and xml.etree.ElementTree read its word/document.xml; python-docx is not installed"
+    if find_spec("docx"):
+        reads = f"to be read with docx.Document({name!r})"
+    said = f", {tables} table{'' if tables == 1 else 's'}, whose cells are lines here" if tables else ""
+    return Description(f"Word document: {headline}{said}", [*(f"| {line}" for line in lines), reads])
+
+
 def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:
     with open(path, "rb") as file:
         start = file.read(1024)
@@ -581,4 +556,6 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "html": _describe_page,
     "htm": _describe_page,
     "zip": _describe_archive,
+    "pdf": _describe_pdf,
+    "docx": _describe_word,
 }

@@ -99,12 +99,16 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
         tables: Name and columns of each.
     """
     by_table: dict[str, list[_Key]] = {}
+    parts: dict[str, tuple[str, ...]] = {}
     for name, columns in tables:
+        parts[name] = (name.rpartition(": ")[0], *(one.name for one in columns))
         by_table.setdefault(name, []).extend(key for one in columns if (key := _key(name, one)))
     for name, keys in by_table.items():
         by_table[name] = sorted(keys, key=lambda key: not key.unique)[:_MOST_KEYS]
     found = []
-    for some, others in itertools.combinations(by_table.values(), 2):
+    for (first, some), (second, others) in itertools.combinations(by_table.items(), 2):
+        if parts[first] == parts[second] and parts[first][0]:
+            continue
         best = max(
             ((score, one, other) for one in some for other in others if (score := _score(one, other))),
             key=lambda pair: pair[0],
@@ -116,9 +120,9 @@ def join_lines(tables: Iterable[tuple[str, Sequence[Column]]]) -> list[str]:
     joined: dict[_Place, _Place] = {}
     lines = []
     for _, one, other in found:
-        first, second = (_root(joined, (key.table, key.column.name)) for key in (one, other))
-        if first != second:
-            joined[first] = second
+        root, of_other = (_root(joined, (key.table, key.column.name)) for key in (one, other))
+        if root != of_other:
+            joined[root] = of_other
             lines.append(_line(one, other))
     return lines
 

@@ -1,18 +1,24 @@
-"""`also_missing`: what else a cell that failed for want of a name or a module lacks, so that it is mended once."""
+"""What a cell lacks that failed for want of a name, a module or a column, and what is there: so it is mended once."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import importlib.util
+import re
 import symtable
-from collections.abc import Container, Iterator
+import sys
+import unicodedata
+from collections.abc import Container, Iterable, Iterator
+from typing import Any
 
 _MOST_NAMED = 8
 _USUAL = (
     *("numpy", "pandas", "polars", "scipy", "sklearn", "statsmodels", "xgboost", "lightgbm", "torch"),
     *("matplotlib", "seaborn", "plotly", "openpyxl"),
 )
+_MOST_COLUMNS, _NAME_CHARS = 30, 60
+_QUOTED = re.compile(r"'([^'\n]{1,100})'")
 _IMPLIED = {"__file__", "__path__", "__class__", "__debug__", "__annotations__"}
 
 
@@ -44,6 +50,66 @@ def also_missing(code: str, error: BaseException, known: Container[str]) -> str:
     more = f"This cell lacks more; {'; '.join(parts)}." if parts else ""
     there = [one for one in _USUAL if not _absent(one)] if isinstance(error, ModuleNotFoundError) or modules else []
     return " ".join(filter(None, (more, f"Installed are {', '.join(there)}." if there else "")))
+
+
+def missing_column(error: BaseException) -> str:
+    """Return one line that names the columns of the table of pandas in which a key was looked for; empty: it was none.
+
+    Args:
+        error: What has ended a cell.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(error, KeyError):
+        return ""
+    try:
+        table, name = _looked_in(error, pandas)
+        if table is None:
+            return ""
+        columns = list(map(str, table.columns))
+        said = str(error.args[0]) if error.args else ""
+        near = ", ".join(repr(one[:_NAME_CHARS]) for one in nearest(_QUOTED.findall(said) or [said], columns))
+        more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+        shown = ", ".join(repr(one[:_NAME_CHARS]) for one in columns[:_MOST_COLUMNS])
+        return f"{name} has the columns {shown}{more}{f'; nearest: {near}' if near else ''}."
+    except Exception:  # noqa: BLE001 - a table may be of a class of the cell's
+        return ""
+
+
+def _looked_in(error: BaseException, pandas: Any) -> tuple[Any, str]:
+    """Return the table whose columns lack a key, and what the code calls it; None: it was looked for elsewhere."""
+    frames, step = [], error.__traceback__
+    while step:
+        frames.append(step.tb_frame)
+        step = step.tb_next
+    held = []
+    while frames and str(frames[-1].f_globals.get("__name__")).partition(".")[0] == "pandas":
+        inner = frames.pop().f_locals
+        held.append(inner.get("self", inner.get("obj")))
+    labels = next((one for one in held if isinstance(one, pandas.Index)), None)
+    tables = (one for one in held if isinstance(one, pandas.DataFrame))
+    table = next((one for one in tables if labels is None or one.columns is labels or one.columns.equals(labels)), None)
+    names = {**frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
+    called = (name for name, one in names.items() if one is table and not name.startswith("_"))
+    return table, next(called, "The table")
+
+
+def nearest(names: Iterable[str], there: Iterable[str]) -> list[str]:
+    """Return those of other names that look most like the given ones, three at most.
+
+    Args:
+        names: Which are missing.
+        there: Which there are.
+    """
+    import difflib  # not needed before something is missing
+
+    plain = {_plain(one): one for one in there}
+    found = [one for name in names for one in difflib.get_close_matches(_plain(name), plain, 3)]
+    return [plain[one] for one in dict.fromkeys(found)][:3]
+
+
+def _plain(name: str) -> str:
+    """Return a name in lower case, without accents."""
+    return "".join(one for one in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(one))
 
 
 def _unbound(code: str) -> Iterator[str]:

@@ -69,7 +69,7 @@ def is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
 
 _OF_DATA = {
     "numpy": ("generic", "dtype"),
-    "pandas": ("Timestamp", "Timedelta", "Period", "Interval", "Index", "NaTType", "NAType", "BaseOffset"),
+    "pandas": ("Timestamp", "Timedelta", "Period", "Interval", "NaTType", "NAType", "BaseOffset"),
     "pyarrow": ("_Weakrefable",),
 }  # fmt: skip
 
@@ -86,6 +86,10 @@ def of_data(value: Any) -> Contents | None:
             return _numpy_random(value)
         if root == "pandas" and name in ("DataFrame", "Series"):
             return _table(value)
+        if root == "pandas" and name == "Index":
+            return _index(value)
+        if root == "pandas" and name == "NDArrayBacked":  # categories, dates, durations
+            return _with_attributes(value, Contents((value._ndarray,)))
     return None
 
 
@@ -100,8 +104,10 @@ def _array(value: Any) -> Contents:
         saved = value.copy(order="K")
 
         def undo() -> None:
+            if value.size != saved.size:
+                raise ValueError("its size was changed in place")
             if value.shape != saved.shape:
-                raise ValueError("its shape was changed in place")
+                value.shape = saved.shape
             value[...] = saved
 
         return undo
@@ -149,6 +155,11 @@ def _table(value: Any) -> Contents:
     return Contents(held, copy, size)
 
 
+def _index(value: Any) -> Contents:
+    names = list(value.names)
+    return Contents(copy=lambda: lambda: setattr(value, "names", names), size=100)
+
+
 MAIN = "__main__"
 """Where classes and functions live that cells define."""
 
@@ -165,6 +176,14 @@ _NOT_OURS = frozenset({"IPython", "ipykernel", "traitlets", "zmq", "tornado", "j
 _CODE = (types.FunctionType, classmethod, staticmethod, property)
 
 _UNSET = object()
+_POINTER = tuple.__itemsize__
+
+
+def is_fixed(value: Any) -> bool:
+    """Return whether nothing of an object can change; False where that takes time to tell."""
+    kind = type(value)
+    atom = kind in PLAIN or issubclass(kind, _ATOMS)
+    return atom or (issubclass(kind, (types.FunctionType, type)) and contents(value) is NOTHING)
 
 
 def contents(value: Any) -> Contents | None:
@@ -286,10 +305,15 @@ def _instance(value: Any) -> Contents | None:
     root = (kind.__module__ or "").partition(".")[0]
     if root in _NOT_OURS or (root in sys.stdlib_module_names and root not in (MAIN, "types", "argparse")):
         return None
-    found = _with_attributes(value, NOTHING)
-    return (
-        None if found.copy is None and kind.__basicsize__ > object.__basicsize__ else found
-    )  # what it holds is hidden
+    hidden = _hides(kind) and not issubclass(kind, BaseException)
+    return None if hidden else _with_attributes(value, NOTHING)
+
+
+def _hides(kind: type) -> bool:
+    """Return whether objects of a class take more memory than their attributes do: C code keeps something in them."""
+    attributes = len(copyreg._slotnames(kind))  # type: ignore[attr-defined] # as pickle finds them
+    attributes += (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__basicsize__ > object.__basicsize__ + attributes * _POINTER
 
 
 def _with_attributes(value: Any, rest: Contents) -> Contents:

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
-from .object_snapshot import Undo, contents, is_a
+from .object_snapshot import Undo, contents, is_a, is_fixed
 
 _WORD = re.compile(r"\w+")
 _ANY_NAME = {
@@ -125,7 +125,7 @@ class Snapshot:
             if id(value) in self._seen:
                 continue
             if time.monotonic() > self._end:
-                for late in (name, *dict.fromkeys(one for one, _ in todo)):
+                for late in dict.fromkeys(one for one, held in [(name, value), *todo] if not is_fixed(held)):
                     self._left.setdefault(late, f"copying took longer than {self._most_seconds:g} s")
                 return
             self._seen[id(value)] = value

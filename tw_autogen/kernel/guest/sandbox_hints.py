@@ -25,11 +25,13 @@ from .error_files import (
     writes,
 )
 from .folder_listing import list_files
+from .missing_names import nearest
 from .reachable_files import ReachableFiles, can_read, closed_part, is_absent, is_below
 from .text_encoding import find_encoding
 
 _CHAIN = 10
 _MOST_NAMED = 3
+_MOST_LIKE = 2000
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})
 _LITTLE = 1 << 20
 _STACK = 8 << 20
@@ -78,6 +80,7 @@ class Hints:
             self._elsewhere,
             *((self._of_home, self._sharing, _browser, self._network) if walled else ()),
             *((self._link, self._limit, self._path) if walled else ()),
+            self._similar,
         )
         try:
             return next((hint for one in _chain(error) for look in looks if (hint := look(one))), "")
@@ -233,6 +236,22 @@ class Hints:
                 return f"{name} is not in {where}; there are {', '.join(map(repr, found[:_MOST_NAMED]))}{more}."
         return ""
 
+    def _similar(self, error: BaseException) -> str:
+        """Look for files whose names are like that of a missing one."""
+        for given in named_files(error) if is_missing(error) and not writes(error) else []:
+            places = [one for one in self._files.granted if os.path.isdir(one)]
+            path = _absolute(given)
+            if _is_pattern(path, error) or os.path.exists(path) or not is_below(path, places):
+                continue
+            there: dict[str, str] = {}
+            for place in places:
+                for one in list_files(place)[0][:_MOST_LIKE]:
+                    shown = one.name if place == self._folder else os.path.join(place, one.name)
+                    there.setdefault(_stem(one.name), shown)
+            if near := nearest([_stem(path)], there):
+                return f"Similar files that are there: {', '.join(repr(there[one]) for one in near)}."
+        return ""
+
     def _link_of_grant(self, path: str, error: BaseException) -> str:
         return self._link_out(os.path.normpath(path), error) if "level" in self._wall else ""
 
@@ -290,6 +309,10 @@ class Hints:
         paths = [one for one in self._files.granted if one != self._folder]
         more = ["…"] if len(paths) > _MOST_NAMED else []
         return "".join(f", {one}" for one in [*paths[:_MOST_NAMED], *more])
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]
 
 
 def _encoding(error: BaseException) -> str:

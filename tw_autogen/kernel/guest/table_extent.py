@@ -212,15 +212,15 @@ def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, s
 
     Args:
         lines: The lines.
-        rows: Their values.
+        rows: Their values; empty ones at the end do not count.
         width: How many values the header below them has.
         split: One of the lines has several values.
     """
-    blank, words = any(not line.strip() for line in lines), " " in lines[0].strip()
+    blank, words = not all(map(any, rows)), " " in lines[0].strip()
     if not split:
         foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in SEPARATORS)
         return (words or blank or not all(row[0] for row in rows)) and not (foreign and not words)
-    widest = max(map(len, rows))
+    widest = max((at + 1 for row in rows for at, cell in enumerate(row) if cell), default=0)
     return words and (widest < width or (blank and widest <= width))
 
 

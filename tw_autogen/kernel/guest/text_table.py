@@ -55,10 +55,11 @@ class TextTable:
     name: str
     raw: list[str] = field(default_factory=list)
     first_line: int = 1
+    read: int = 0
     count: str = ""
     sampled: bool = False
     notes: list[str] = field(default_factory=list)
-    kinds: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[int, str] = field(default_factory=dict)
     missing: frozenset[str] = MISSING
     decimal: str = "."
     thousands: str = ""
@@ -92,7 +93,8 @@ class TextTable:
         if twice := [one for one, count in Counter(self.names).items() if count > 1][:5]:
             names = pandas_names(self.names)
             second = names[self.names.index(twice[0], self.names.index(twice[0]) + 1)]
-            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}; pandas calls the second {second!r}")
+            called = f"; pandas calls the second {second!r}" if self.missing is MISSING else ""
+            lines.append(f"names that occur twice: {', '.join(map(repr, twice))}{called}")
         lines += self.notes
         return headline, lines + self._reading, columns
 
@@ -126,7 +128,8 @@ def csv_table(
     cells = MOST_CELLS if start.whole else MOST_CELLS // 4
     most = max(100, cells // min(max(1, first), MOST_COLUMNS))
     sampled = not start.whole or len(lines) > most + 1
-    rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled)
+    values = start.rows and start.rows[above : above + most + 1]
+    rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled, values=values)
     named, notes = has_names(rows), []
     rows = rows if named else [[str(at) for at in range(len(rows[0]))], *rows]
     header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
@@ -191,6 +194,7 @@ def csv_table(
         name,
         raw=[cut_line(line) for line in start.lines[: above + _RAW_LINES]],
         first_line=above + 1,
+        read=read,
         count=total,
         sampled=sampled,
         notes=notes,
@@ -202,7 +206,7 @@ def csv_table(
 
 
 def _parsed_rows(
-    lines: Sequence[str], separator: str, *, sampled: bool
+    lines: Sequence[str], separator: str, *, sampled: bool, values: list[list[str]] | None
 ) -> tuple[list[list[str]], Mapping[str, Any], float]:
     """Return the rows of lines, how their quotes are read, and how many rows a line holds.
 
@@ -210,10 +214,13 @@ def _parsed_rows(
         lines: From the header on.
         separator: Between the values of a row.
         sampled: More lines follow.
+        values: Of the lines, where they need not be parsed.
 
     Raises:
         ValueError: there are no rows.
     """
+    if values:
+        return values, {}, 1.0
     rows, quoting = parse_table(lines, separator)
     share = len(rows) / len(lines)
     if sampled and "quoting" not in quoting and sum(line.count('"') for line in lines) % 2:

@@ -1,4 +1,4 @@
-"""Says in one short line what a variable holds, without running anybody's code but pandas' and numpy's own."""
+"""Says in one short line what a variable holds, without running anybody's code but that of libraries of tables."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _Told = TypeVar("_Told")
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _MOST_ITEMS, _MOST_TEXT = 20, 60
 """Containers that are longer, or hold longer texts, are told by their number of items alone."""
+_TABLES = ("polars", "pyarrow", "xarray")
 _SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
 
 
@@ -108,6 +109,9 @@ def _size(value: Any) -> float:
 
 def _type_name(value: Any) -> str:
     name = str(type.__getattribute__(type(value), "__name__"))
+    root = str(type.__getattribute__(type(value), "__module__")).partition(".")[0]
+    if root in _TABLES:  # `DataFrame` alone would be that of pandas
+        name = f"{root}.{name}"
     return "function" if type(value) is types.FunctionType else name[:_MOST_NAME]
 
 
@@ -140,7 +144,7 @@ def _plain_text(value: Any, depth: int) -> str:
         pairs = [(_plain_text(key, depth - 1), _plain_text(one, depth - 1)) for key, one in dict.items(value)]
         return f"{{{', '.join(f'{key}: {one}' for key, one in pairs)}}}" if all(map(all, pairs)) else ""
     texts = [_plain_text(one, depth - 1) for one in kind.__iter__(value)]
-    form = {list: "[{}]", tuple: "({})"}.get(kind, "{{{}}}")
+    form = {list: "[{}]", tuple: "({},)" if len(texts) == 1 else "({})"}.get(kind, "{{{}}}")
     return form.format(", ".join(texts)) if all(texts) else ""
 
 
@@ -151,7 +155,7 @@ def _keys(value: dict[Any, Any]) -> str:
 
 
 def _of_data(value: Any) -> str:
-    """Describe what numpy and pandas made; the classes are told by their module, so that neither is imported."""
+    """Describe what numpy, pandas and others made; classes are told by their module, so that none is imported."""
     for kind in type(value).__mro__:
         root = (kind.__module__ or "").partition(".")[0]
         if root == "pandas":
@@ -171,18 +175,41 @@ def _of_data(value: Any) -> str:
                 return str(value)
         if root == "datetime":
             return str(value)
+        if root in _TABLES or root == "scipy":
+            return _of_table(value, root, kind.__name__)
     return ""
+
+
+def _of_table(value: Any, root: str, name: str) -> str:
+    if root == "scipy":
+        return f"shape {value.shape}, {value.dtype}, {value.nnz} stored values" if hasattr(value, "nnz") else ""
+    if root == "xarray":
+        sizes = ", ".join(f"{dimension}: {size}" for dimension, size in value.sizes.items())
+        if name == "Dataset":
+            return f"sizes {sizes}, variables {', '.join(map(str, value.data_vars))}"
+        return f"sizes {sizes}, {value.dtype}" if name == "DataArray" else ""
+    if (root, name) == ("polars", "DataFrame"):
+        return _sized(value.shape, list(map(str, value.columns[:_MOST_COLUMNS])), value.dtypes)
+    if (root, name) == ("pyarrow", "Table"):
+        return _sized(value.shape, value.column_names[:_MOST_COLUMNS], value.schema.types)
+    return f"{len(value)} values, {value.dtype}" if (root, name) == ("polars", "Series") else ""
+
+
+def _sized(shape: Sequence[int], names: Sequence[str], kinds: Sequence[Any]) -> str:
+    """Return a table's shape and its columns with their types, the first ones of many."""
+    columns = [f"{name}: {kind}" for name, kind in zip(names, kinds, strict=False)]
+    more = f", … {shape[1] - len(names)} more" if shape[1] > len(names) else ""
+    return f"{shape[0]} x {shape[1]}" + (f", columns {', '.join(columns)}{more}" if columns else "")
 
 
 def _frame(frame: Any) -> str:
     names = list(frame.columns[:_MOST_COLUMNS])
     counted = frame.shape[0] * max(frame.shape[1], 1) <= _MOST_CELLS  # counting what is missing takes time
-    columns = [
-        f"{name}: {frame.dtypes.iloc[place]}" + (_missing(frame.iloc[:, place]) if counted else "")
-        for place, name in enumerate(names)
+    kinds = [
+        f"{frame.dtypes.iloc[place]}" + (_missing(frame.iloc[:, place]) if counted else "")
+        for place in range(len(names))
     ]
-    more = f", … {frame.shape[1] - len(names)} more" if frame.shape[1] > len(names) else ""
-    return f"{frame.shape[0]} x {frame.shape[1]}" + (f", columns {', '.join(columns)}{more}" if columns else "")
+    return _sized(frame.shape, names, kinds)
 
 
 def _missing(series: Any) -> str:
