@@ -1,12 +1,14 @@
 """A session that goes on where an earlier one ended: its rounds by `remember`, its variables by the kernel."""
 
+import contextlib
 import itertools
 import stat
+import sys
 import tracemalloc
 
 import pytest
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, JournalError, RoundError
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.session import open_session, read_journal, rounds_of
 from tw_autogen.testing import ScriptedModel, codes, plans
@@ -62,6 +64,33 @@ def test_values_of_all_lines_of_a_journal_count_together(tmp_path):
 
     with pytest.raises(ValueError, match="line 28: it and those before it would take more than 1 GB"):
         next(events)
+
+
+@contextlib.contextmanager
+def full_disk(path, *, left):
+    """Let no file of this process become longer than one is, and a few bytes: a disk that is full for a moment."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + left, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no limit on the length of files")
+@pytest.mark.parametrize("left", [0, 10, 20_000])
+def test_a_line_that_a_full_disk_cuts_off_does_no_harm_to_the_journal(tmp_path, left):
+    said = [plans(one, to="User") for one in ("1", "x" * 30_000, "3") if left > 1000 or len(one) == 1]
+    with open_session(ScriptedModel(said), folder=tmp_path, kernel=None) as session:
+        session.ask("one")
+        with full_disk(session.journal, left=left), pytest.raises((JournalError, RoundError), match=r"events\.jsonl"):
+            session.ask("two")
+        assert session.ask("three").text == "3"
+
+    with open_session(ScriptedModel([]), folder=tmp_path, kernel=None, resume=session.id) as later:
+        assert [one.user_query for one in later.rounds][:: len(later.rounds) - 1] == ["one", "three"]
+        assert later.rounds[-1].posts[-1].message == "3"
 
 
 def open_past(folder, planner, coder, **more):

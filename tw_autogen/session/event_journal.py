@@ -10,11 +10,11 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from tw_autogen import bounded_json
 from tw_autogen.conversation import Round, RoundState
-from tw_autogen.errors import ConfigError, SessionBusyError
+from tw_autogen.errors import ConfigError, JournalError, SessionBusyError
 from tw_autogen.events import (
     BoardWritten,
     Event,
@@ -72,7 +72,7 @@ class Journal:
                 count, whole_bytes = _count_lines(before, seals)
             if goes_on:
                 self._file.truncate(whole_bytes)
-            self._write_line = EventLines(self._file, first=count, seal=seals.seal)
+            self._write_line = EventLines(_WholeLines(self._file, seals), first=count, seal=seals.seal)
         except BaseException:
             self._file.close()
             raise
@@ -93,7 +93,11 @@ class Journal:
             self._handlers.remove(handler)
 
     def write(self, event: Event) -> None:
-        """Take an event; never raises because of a handler."""
+        """Take an event; never raises because of a handler.
+
+        Raises:
+            JournalError: the file can't be written, such as on a full disk; nothing of the event is there then.
+        """
         if not isinstance(event, PostGrew):
             self._append(event)
         for handler in list(self._handlers):
@@ -119,9 +123,42 @@ class Journal:
         with self._lock:
             if self._file.closed:  # a late event, such as that of an abandoned model call
                 return
-            self._write_line(event)
-            if isinstance(event, RoundClosed):
-                os.fsync(self._file.fileno())
+            try:
+                self._write_line(event)
+                if isinstance(event, RoundClosed):
+                    os.fsync(self._file.fileno())
+            except OSError as error:
+                raise JournalError(
+                    f"{self.path}: can't be written: {error.strerror or error}", path=self.path
+                ) from error
+
+
+class _WholeLines:
+    """Appends lines to a journal, each whole or not at all, and goes on behind it with the seals.
+
+    Args:
+        file: Open for appending; its buffer stays unused.
+        seals: Of its lines.
+    """
+
+    def __init__(self, file: TextIO, seals: LineSeals) -> None:
+        self._file = file
+        self._seals = seals
+
+    def write(self, line: str, /) -> None:
+        number, data = self._file.fileno(), line.encode("utf-8", "backslashreplace")
+        whole_bytes = os.fstat(number).st_size
+        try:
+            left = memoryview(data)
+            while left:  # a disk that becomes full takes a part first
+                left = left[os.write(number, left) :]
+        except BaseException:
+            os.ftruncate(number, whole_bytes)
+            raise
+        self._seals.take(data)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
 
 
 def read_journal(path: Path | str) -> Iterator[Event]:
@@ -208,7 +245,11 @@ def sealed_lines(folder: SafeFolder, lines: Iterable[bytes]) -> bytes:
         lines: Without their ends and seals.
     """
     seals = LineSeals(folder, _PURPOSE)
-    return b"".join(seals.seal(line.decode("utf-8", "backslashreplace")).encode() + b"\n" for line in lines)
+    sealed = []
+    for line in lines:
+        sealed.append(seals.seal(line.decode("utf-8", "backslashreplace")).encode() + b"\n")
+        seals.take(sealed[-1])
+    return b"".join(sealed)
 
 
 def _count_lines(file: BinaryIO, seals: LineSeals) -> tuple[int, int]:

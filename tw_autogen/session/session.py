@@ -16,6 +16,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Mem
 from tw_autogen.deadline import until_given_up
 from tw_autogen.errors import (
     ConfigError,
+    JournalError,
     RoundError,
     RoundInterrupted,
     SessionBusyError,
@@ -164,6 +165,7 @@ class Session(NotebookAccess, Closing):
 
         Raises:
             RoundError: the round ended without an answer; `error.round` holds what was said.
+            JournalError: the round could not be opened or closed because nothing can be written, as on a full disk.
             ConfigError: a file doesn't exist, or a variable's name is no identifier or one of Python's own; nothing has
                 run yet.
             SessionBusyError: called from inside a round of this session.
@@ -546,7 +548,8 @@ class Session(NotebookAccess, Closing):
         try:
             yield
         except BaseException as error:
-            self.close_round(RoundState.failed, reason=self._reason_of(error))
+            with contextlib.suppress(JournalError):  # the disk is full: what failed before is the reason
+                self.close_round(RoundState.failed, reason=self._reason_of(error))
             if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
                 raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
             raise
