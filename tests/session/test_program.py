@@ -79,6 +79,16 @@ PARAMETERS = {
         "match n:\n    case 5 | 'a.csv':\n        m = 7",
         "match n:\n    case 5 | 'a.csv':\n        m = M",
     ),
+    "in the braces of an f-string": (
+        "units above 100 of a.csv",
+        "f'{len(x > 100)} over 100 {y:>{w + 100}} {len(open(\"a.csv\"))}'",
+        "f'{len(x > ABOVE)} over 100 {y:>{w + ABOVE}} {len(open(A_CSV))}'",
+    ),
+    "in a text that pandas evaluates": (
+        "units above 100 of a.csv",
+        """x.query("a > 100 and b < @c and d == '100'")\nx.eval('a * 100')\nx.query('`a 100` > 5')""",
+        """x.query("a > @ABOVE and b < @c and d == '100'")\nx.eval('a * @ABOVE')\nx.query('`a 100` > 5')""",
+    ),
     "behind letters of two bytes": ("top 5", "print('größe', 5)", "print('größe', TOP)"),
 }
 

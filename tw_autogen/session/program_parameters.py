@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import keyword
 import re
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
 _FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
 _DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
+_QUERIES = re.compile(r"(query|eval)$")
+"""Methods that evaluate a text, in which `@name` is a variable."""
 _WILD = re.compile(r"[*?\[{]")
 _JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
 _GLUED = re.compile(rb"^[\w\x80-\xff]|[\w\x80-\xff]$")
@@ -93,8 +96,9 @@ class ParameterFinder:
             code: What the tree was parsed from.
         """
         found: list[Place] = []
-        self._lines = [line.encode() for line in python_lines(code)]
+        before, self._lines = self._lines, [line.encode() for line in python_lines(code)]
         self._visit(tree, "", False, found)
+        self._lines = before
         return sorted(found, reverse=True)
 
     def _visit(self, node: ast.AST, name: str, reads: bool, found: list[Place], *, lists: bool = False) -> None:
@@ -110,6 +114,7 @@ class ParameterFinder:
         if isinstance(node, ast.JoinedStr | ast.Constant):
             if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
                 text = self._joined(node, reads or lists or bool(name))
+                text = self._between_braces(text or self._source_of(node)) or text
             else:
                 known = self._parameter(node.value, name, reads)
                 text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
@@ -127,19 +132,24 @@ class ParameterFinder:
             self._visit(node.value, node.targets[0].id, False, found)
             return
         if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            self._visit(node.func, "", False, found)
-            reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
-            for one in node.args:
-                self._visit(one, "", reads, found, lists=lists)
-            for pair in node.keywords:
-                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
+            self._visit_call(node, found)
             return
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if is_docstring or isinstance(node, ast.pattern):  # a name in a pattern would match everything
             return
         for inner in ast.iter_child_nodes(node):
             self._visit(inner, "", reads, found, lists=lists)
+
+    def _visit_call(self, node: ast.Call, found: list[Place]) -> None:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        self._visit(node.func, "", False, found)
+        reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
+        for one in node.args:
+            if _QUERIES.match(called) and isinstance(node.func, ast.Attribute):
+                found += self._in_query(one)
+            self._visit(one, "", reads, found, lists=lists)
+        for pair in node.keywords:
+            self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
 
     def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
         if isinstance(value, str):
@@ -190,6 +200,38 @@ class ParameterFinder:
             made = f"{{{name}}}{rest}"
         meant = [one for one in parts if not isinstance(one, ast.Constant) or one.value]
         return begin[0] + made if _is_joined(begin[0] + made, [*meant, *node.values[1:]]) else ""
+
+    def _between_braces(self, code: str) -> str:
+        """Return the code of an f-string with parameters in the expressions of its braces; empty: there are none."""
+        changed = False
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # before 3.12 quotes may not suffice
+            made = parse(f"({code}\n)")
+            left = [made.body[0].value] if isinstance(made.body[0], ast.Expr) else []
+            for node in left:  # grows
+                if isinstance(node, ast.JoinedStr):
+                    left += node.values
+                elif isinstance(node, ast.FormattedValue):
+                    left += [node.format_spec] if node.format_spec else []
+                    inner = "" if isinstance(node.value, ast.Name) else f"({ast.unparse(node.value)}\n)"
+                    if places := self.places(parse(inner), inner):
+                        node.value = ast.parse(replaced(inner, places), mode="eval").body
+                        changed = True
+            return ast.unparse(made) if changed else ""
+        return ""
+
+    def _in_query(self, node: ast.expr) -> list[Place]:
+        """Return the place of a text that pandas evaluates, with parameters for its numbers; none: it has none."""
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or node.end_lineno is None:
+            return []
+        code = f"({node.value.replace('@', ' ')}\n)"
+        try:
+            places = self.places(parse(code), code)
+        except (SyntaxError, ValueError, RecursionError):  # such as a name between backticks
+            return []
+        numbers = {one.name for one in self.known.values() if not isinstance(one.value, str)}
+        places = [(*one[:4], f"@{one[4]}") for one in places if one[4] in numbers]
+        made = replaced(f"({node.value}\n)", places)[1:-2]
+        return [(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset or 0, repr(made))] if places else []
 
     def _source_of(self, node: ast.expr) -> str:
         last = node.end_lineno or node.lineno
