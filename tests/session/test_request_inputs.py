@@ -168,6 +168,15 @@ def test_a_link_out_of_a_folder_that_is_not_trusted_is_not_read(name, passes, wa
                 session.ask("look", files=[path])
 
 
+def test_files_may_be_given_by_a_generator(tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
+
+    with open_session(ScriptedModel([plans("1", to="User")]), folder=tmp_path / "work", kernel=None) as session:
+        session.ask("sum them", files=tmp_path.glob("*.csv"))
+
+        assert (session.folder / "a.csv").read_text(encoding="utf-8") == "x\n1\n"
+
+
 def test_code_and_models_see_both_files_of_one_name(tmp_path):
     for folder in ("north", "south"):
         (tmp_path / folder).mkdir()

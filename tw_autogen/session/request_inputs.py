@@ -415,7 +415,8 @@ class SessionInputs(Closing):
             ConfigError: as `Session.ask`.
         """
         checked_text(text)
-        if several(files) and not self._here.holds():  # nobody has named the folder in which the program stands now
+        files = several(files)  # a generator gives them once
+        if files and not self._here.holds():  # nobody has named the folder in which the program stands now
             with SafeFolder(Path.cwd()) as current:
                 self.distrust(current)
         return tuple(checked_inputs(files, variables, images, distrusted=self._distrusted))
