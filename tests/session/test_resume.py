@@ -150,6 +150,15 @@ def test_a_request_that_was_cut_off_is_gone_on_with_from_its_last_post(tmp_path)
     assert (past.state.value, past.spent["calls"]) == ("finished", 3)
 
 
+def test_files_of_a_request_that_was_cut_off_are_files_of_the_session(tmp_path):
+    first = first_day(tmp_path, code="open('a.csv', 'w').close()")
+    lines = first.journal.read_bytes().splitlines(keepends=True)
+    first.journal.write_bytes(b"".join(itertools.takewhile(lambda line: b'"CellRan"' not in line, lines)))
+
+    with open_past(tmp_path, ScriptedModel([]), ScriptedModel([]), resume=first.id) as session:
+        assert [one.name for one in session.artifacts] == ["a.csv"]
+
+
 def test_a_new_request_closes_the_one_that_was_cut_off(tmp_path):
     first = first_day(tmp_path)
     lines = first.journal.read_bytes().splitlines(keepends=True)

@@ -479,6 +479,17 @@ def test_files_that_code_makes_are_artifacts_of_the_answer(team):
     assert answer.artifacts[0].path.read_text(encoding="utf-8") == "hi"
 
 
+def test_files_of_a_round_that_timed_out_are_files_of_the_session_as_long_as_they_are_there(team):
+    code = "for name in 'ab': open(f'{name}.csv', 'w').close()\nwhile True: pass"
+    session, *_ = team([plans("save")], [codes(code)], settings=SessionSettings(round_seconds=2))
+
+    with pytest.raises(RoundTimedOut, match="round_seconds"):
+        session.ask("save")
+    (session.folder / "b.csv").unlink()
+
+    assert [one.name for one in session.artifacts] == ["a.csv"]
+
+
 def test_a_round_that_goes_on_and_on_ends_with_all_its_posts(team):
     session, *_ = team([plans("a"), plans("b")], [codes("1"), codes("2")], settings=SessionSettings(max_posts=5))
 

@@ -43,7 +43,7 @@ from tw_autogen.private_files import keep_private_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
 from tw_autogen.safe_folder import remove_folder, temporary_folder
-from tw_autogen.session.answer import USER, Answer, Seconds
+from tw_autogen.session.answer import USER, Answer, MadeFiles, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget
 from tw_autogen.session.earlier_session import CUT_OFF, EarlierSession
@@ -128,6 +128,7 @@ class Session(NotebookAccess, Closing):
         self._stop_reason = self._why_closed = ""
         self._set: dict[str, Any] = {}
         self._held_by: dict[str, list[object]] = {}
+        self._made = MadeFiles(earlier.events if earlier else ())
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
@@ -139,7 +140,7 @@ class Session(NotebookAccess, Closing):
             on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
             earlier=self.rounds,
         )
-        self._journal = Journal(root / JOURNAL, [self._budget, *handlers], goes_on=earlier is not None)
+        self._journal = Journal(root / JOURNAL, [self._budget, self._made, *handlers], goes_on=earlier is not None)
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
 
@@ -417,9 +418,8 @@ class Session(NotebookAccess, Closing):
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
-        """Files made in the session's folder in all rounds, in order; each path once."""
-        found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
-        return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
+        """Files made in the session's folder in all rounds, in order; those of one that failed, if they are there."""
+        return self._made.below(self.folder, self.rounds)
 
     @property
     def definitions(self) -> Definitions:
