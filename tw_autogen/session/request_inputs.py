@@ -11,8 +11,8 @@ import reprlib
 import stat
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any, BinaryIO
 from tw_autogen.closing import Closing
 from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
+from tw_autogen.events import Event, TalkShortened
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
 from tw_autogen.named_folders import is_code_folder, leads_out_reason, private_reason
@@ -457,6 +458,21 @@ class SessionInputs(Closing):
                     with suppress(OSError):  # it has gone meanwhile
                         was, now = stamp(path.stat()), stamp(opened.info(copy.name))
                         self._copies[copy.name] = Copied(os.path.abspath(path), was, now)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Forget what this block has described if it fails: no model has read it."""
+        before = self._descriptions.told, self._held
+        try:
+            yield
+        except BaseException:
+            self._descriptions.told, self._held = before
+            raise
+
+    def hear(self, event: Event) -> None:
+        """Take note that descriptions have left the prompt of the role that gets the requests; a handler of events."""
+        if isinstance(event, TalkShortened) and event.summary and event.role == self._team.entry:
+            self._descriptions.forget_files()
 
     def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.

@@ -140,7 +140,9 @@ class Session(NotebookAccess, Closing):
             on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
             earlier=self.rounds,
         )
-        self._journal = Journal(root / JOURNAL, [self._budget, self._made, *handlers], goes_on=earlier is not None)
+        self._journal = Journal(
+            root / JOURNAL, [self._budget, self._made, self.inputs.hear, *handlers], goes_on=earlier is not None
+        )
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
 
@@ -316,14 +318,11 @@ class Session(NotebookAccess, Closing):
             self.missing = brought.missing
             self.variables.update(variables)
             self._held_by.update({name: [] for name in variables})
-            try:
+            with self._closing_what_fails(), self.inputs.telling():
                 profile = self.inputs.describe(text, brought, {**self._set, **variables})
                 note = self.inputs.folder_note("" if send_to else text, len(profile), self.landing)
                 parts = (text, profile, brought.note, note)
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
-            except BaseException as error:
-                self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
-                raise
             self._set.clear()
             if words := self.inputs.board(profile if brought.placed else "", self.rounds):
                 here.write_board(USER, words)
@@ -479,11 +478,7 @@ class Session(NotebookAccess, Closing):
         self._journal.write(event)
 
     def subscribe(self, handler: Handler) -> None:
-        """Hand every event from now on to one more handler.
-
-        Raises:
-            ConfigError: it can't be called.
-        """
+        """Hand every event from now on to one more handler; a ConfigError if it can't be called."""
         self._journal.subscribe(handler)
 
     def unsubscribe(self, handler: Handler) -> None:

@@ -1,0 +1,40 @@
+"""What a prompt says of a variable that comes with a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tw_autogen.escaped_text import shortened
+
+_TEXT_CHARS = 400
+_HEAD_ROWS = 3
+_MOST_COLUMNS = 40
+
+
+def profile_value(name: str, value: Any) -> str:
+    """Describe a variable that came with a request.
+
+    Args:
+        name: The variable's name.
+        value: A table, an array, or anything that has a JSON form.
+    """
+    kind = type(value).__name__
+    if kind == "DataFrame":
+        return f"{name}: DataFrame, {_describe_frame(value)}"
+    if kind == "Series":
+        return f"{name}: Series, {_describe_frame(value.to_frame())}"
+    text = repr(value)
+    return f"{name}: {kind}, {text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + '…'}"
+
+
+def _describe_frame(frame: Any) -> str:
+    """Return shape, columns with dtypes and missing counts, and the first rows as CSV, of a table of pandas."""
+    columns = [
+        f"{name!r} ({dtype}{f', {count} missing' if count else ''})"
+        for name, dtype, count in zip(frame.columns, frame.dtypes, frame.isna().sum(), strict=True)
+    ]
+    more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+    head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=False).strip()
+    rows = "\n".join(shortened(one, _TEXT_CHARS) for one in head.splitlines())
+    shape = f"{len(frame)} rows x {len(columns)} columns"
+    return f"{shape}: {', '.join(columns[:_MOST_COLUMNS])}{more}\nfirst rows:\n{rows}"
