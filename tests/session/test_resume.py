@@ -169,6 +169,9 @@ def test_a_new_request_closes_the_one_that_was_cut_off(tmp_path):
         ScriptedModel([]) as coder,
         open_past(tmp_path, planner, coder, resume=first.id) as session,
     ):
+        with pytest.raises(ConfigError, match="there is no such file"):
+            session.ask("are you there?", files="mistyped.csv")
+        assert session.cut_off is session.rounds[-1]
         assert session.ask("are you there?").text == "Yes."
         assert [(one.state.value, one.error) for one in session.rounds] == [
             ("failed", "it was cut off"),

@@ -310,6 +310,7 @@ class Session(NotebookAccess, Closing):
             with contextlib.ExitStack() as undo:  # files can't be copied, or the journal not be written
                 undo.callback(self._idle.start, self._settings.idle_seconds)
                 brought = self.inputs.place(text, given, named=not send_to)
+                self._close_cut_off()
                 self.rounds.append(here)
                 undo.callback(self.rounds.pop)
                 self._budget.open_round(here)
@@ -358,6 +359,7 @@ class Session(NotebookAccess, Closing):
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
+            self._close_cut_off()
             if past.state is RoundState.created:
                 past = replace(past, state=RoundState.failed, error=past.error or CUT_OFF)
             self.rounds.append(past)
@@ -573,10 +575,13 @@ class Session(NotebookAccess, Closing):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
+        if self._cut_off is None and self.rounds and self.rounds[-1].state is RoundState.created:
+            raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+
+    def _close_cut_off(self) -> None:
         if self._cut_off is not None:
             self.close_round(RoundState.failed, reason=CUT_OFF)
-        if self.rounds and self.rounds[-1].state is RoundState.created:
-            raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+            self._idle.stop()  # the next round is about to begin
 
     def _check_limits(self, here: Round, because: BaseException | None = None) -> None:
         stopped = (self._stop_reason or "stopped by interrupt()") if self._cancelled.is_set() else ""
