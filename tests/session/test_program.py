@@ -259,6 +259,18 @@ def test_what_only_a_kernel_takes_runs_in_a_program(tmp_path, case):
     assert (ran.stdout.splitlines(), ran.stderr) == (lines, "")
 
 
+@pytest.mark.parametrize("name", ["fläche_m².csv", "CO₂.csv", "销售Ｑ１.csv", "2023 ½ (alt).csv", "ŉ.csv"])
+def test_a_program_starts_whatever_its_parameters_are_called(tmp_path, name):
+    (tmp_path / name).write_text("a", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("b", encoding="utf-8")
+    code = f"print(open({name!r}).read() * 3)"
+
+    program = Program.of(events(code, query=f"I need help: 3 of {name}", files=[name]))
+
+    assert run(program, tmp_path).stdout == "aaa\n"
+    assert run(program, tmp_path, "b.csv", "--help-2", "4").stdout == "bbbb\n"
+
+
 def test_names_that_no_cell_makes_are_named(tmp_path):
     cells = ["def f(x):\n    return helper(x) + len(loads)", "def helper(x): return {x for x in loads}", "_, _y = f(1)"]
     program = Program.of(events(*cells, query="q", files=()))

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import keyword
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -75,7 +76,7 @@ class ParameterFinder:
         self._folder = folder
         self._lines: list[bytes] = []
         self._numbered: dict[str, int] = {}
-        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts", "run_async"}
+        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts", "run_async", "HELP"}
         self._numbers: dict[float, tuple[str, str]] = {}
         for request in requests:
             words, question = request, " ".join(request.split())
@@ -270,7 +271,9 @@ class ParameterFinder:
         self, value: str | int | float, base: str, about: str, *, brought: bool = False, is_folder: bool = False
     ) -> Parameter:
         if value not in self.known:
-            plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
+            plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", base).upper())  # as Python reads a name
+            plain = "".join(sign if f"_{sign}".isidentifier() else "_" for sign in plain)
+            plain = plain if plain.isidentifier() else f"_{plain}"
             name, number = plain, self._numbered.get(plain, 2)
             while name in self._taken or keyword.iskeyword(name):
                 name, number = f"{plain}_{number}", number + 1
