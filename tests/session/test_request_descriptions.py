@@ -445,6 +445,17 @@ def test_values_are_told_briefly():
         "frame: DataFrame, 1 rows x 1 columns: 'a' (int64)"
     )
     assert len(profile_value("text", "x" * 10_000)) < 500
+    nested = {"b": [1, (2, "x" * 99)], "a": {3}, "": [b"", None]}
+    assert profile_value("nested", nested) == f"nested: dict, {nested}"
+    assert profile_value("digits", [1] * 140).endswith("1, 1…")
+
+
+@pytest.mark.parametrize("value", [b"\x91" * 50_000_000, [1 / 3] * 2_000_000, {"a": "ä" * 50_000_000}])
+def test_a_large_value_is_told_from_its_beginning(value):
+    started = time.process_time()
+
+    assert len(profile_value("large", value)) < 500
+    assert time.process_time() - started < 0.5
 
 
 def test_a_request_that_brings_nothing_has_no_description(tmp_path):

@@ -23,8 +23,28 @@ def profile_value(name: str, value: Any) -> str:
         return f"{name}: DataFrame, {_describe_frame(value)}"
     if kind == "Series":
         return f"{name}: Series, {_describe_frame(value.to_frame())}"
-    text = repr(value)
+    text = repr(_beginning(value, [_TEXT_CHARS]))
     return f"{name}: {kind}, {text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + '…'}"
+
+
+def _beginning(value: Any, room: list[int]) -> Any:
+    """Return as much of a value as its text needs to have some number of characters; all of it if it is shorter.
+
+    Args:
+        value: The value.
+        room: How many characters may follow; no more is taken off than the text of what is returned has.
+    """
+    room[0] -= 1
+    kind = type(value)
+    if kind in (str, bytes, bytearray):
+        begun = value[: max(0, room[0] + 1)]
+        room[0] -= len(begun)
+        return begun
+    if kind in (list, tuple, set, frozenset):
+        return kind(_beginning(one, room) for one in value if room[0] > 0)
+    if kind is dict:
+        return {_beginning(key, room): _beginning(one, room) for key, one in value.items() if room[0] > 0}
+    return value
 
 
 def _describe_frame(frame: Any) -> str:
