@@ -447,7 +447,23 @@ def test_values_are_told_briefly():
     assert len(profile_value("text", "x" * 10_000)) < 500
     nested = {"b": [1, (2, "x" * 99)], "a": {3}, "": [b"", None]}
     assert profile_value("nested", nested) == f"nested: dict, {nested}"
-    assert profile_value("digits", [1] * 140).endswith("1, 1…")
+    assert profile_value("digits", [1] * 140).endswith("1, …")
+
+
+def test_a_tables_index_is_told_unless_it_numbers_the_rows():
+    frame = pd.DataFrame({"v": [1, 2], "place": ["N", "S"]}, index=pd.to_datetime(["2020-01-01", "2020-01-02"]))
+    frame.index.name = "datum"
+    told = profile_value("f", frame)
+    sums = profile_value("s", frame.set_index("place").v)
+    two = profile_value("t", frame.set_index("place", append=True))
+    plain = profile_value("p", frame.reset_index()[1:])
+
+    assert "2 rows x 2 columns, index 'datum' (datetime64[" in told
+    assert "\ndatum,v,place\n2020-01-01,1,N" in told
+    assert "2 rows x 1 columns, index 'place' (" in sums
+    assert "first rows:\nplace,v\nN,1" in sums
+    assert "2 rows x 1 columns, index 'datum', 'place' (object): 'v'" in two
+    assert "1 rows x 3 columns: 'datum'" in plain
 
 
 @pytest.mark.parametrize("value", [b"\x91" * 50_000_000, [1 / 3] * 2_000_000, {"a": "ä" * 50_000_000}])

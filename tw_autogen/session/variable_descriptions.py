@@ -48,13 +48,18 @@ def _beginning(value: Any, room: list[int]) -> Any:
 
 
 def _describe_frame(frame: Any) -> str:
-    """Return shape, columns with dtypes and missing counts, and the first rows as CSV, of a table of pandas."""
+    """Return shape, index, columns with dtypes and missing counts, and the first rows as CSV, of a table of pandas."""
     columns = [
         f"{name!r} ({dtype}{f', {count} missing' if count else ''})"
         for name, dtype, count in zip(frame.columns, frame.dtypes, frame.isna().sum(), strict=True)
     ]
     more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-    head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=False).strip()
+    index = frame.index
+    named = [f"{name!r}" for name in index.names if name is not None]
+    has_index = bool(named) or index.dtype.kind not in "iu"  # else the numbers of rows
+    head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=has_index).strip()
     rows = "\n".join(shortened(one, _TEXT_CHARS) for one in head.splitlines())
     shape = f"{len(frame)} rows x {len(columns)} columns"
+    if has_index:
+        shape += f", index {', '.join(named[:_MOST_COLUMNS])}".rstrip() + f" ({index.dtype})"
     return f"{shape}: {', '.join(columns[:_MOST_COLUMNS])}{more}\nfirst rows:\n{rows}"
