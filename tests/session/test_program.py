@@ -89,6 +89,16 @@ PARAMETERS = {
         """x.query("a > 100 and b < @c and d == '100'")\nx.eval('a * 100')\nx.query('`a 100` > 5')""",
         """x.query("a > @ABOVE and b < @c and d == '100'")\nx.eval('a * @ABOVE')\nx.query('`a 100` > 5')""",
     ),
+    "no looks, seeds and remainders": (
+        "the top 10 of a.csv",
+        "x.head(10).plot(figsize=(10, 6), fontsize=10, bins=10)\nx % 10 + x.n[10] // 10\nfit(random_state=10)",
+        "x.head(TOP).plot(figsize=(10, 6), fontsize=10, bins=10)\nx % 10 + x.n[TOP] // 10\nfit(random_state=10)",
+    ),
+    "looks that are asked for": (
+        "a histogram with 20 bins and fontsize 14",
+        "plt.hist(x, bins=20)\nplt.title('x', fontsize=14)",
+        "plt.hist(x, bins=BINS)\nplt.title('x', fontsize=FONTSIZE)",
+    ),
     "behind letters of two bytes": ("top 5", "print('größe', 5)", "print('größe', TOP)"),
 }
 

@@ -26,6 +26,10 @@ _GLUED = re.compile(rb"^[\w\x80-\xff]|[\w\x80-\xff]$")
 _MOST_FILES = 1000
 """Names of given files that are looked for in the questions; the names of more would take long."""
 _NEAR_CHARS = 100
+_LOOKS = frozenset(("figsize", "dpi", "fontsize", "labelsize", "rotation", "linewidth", "lw", "markersize", "bins")) | {
+    *("random_state", "seed"),
+}
+"""Keywords whose number is a question's only if the word stands beside it: `20 bins`."""
 _SMALL = (0, 1, 2)
 """Numbers that stand in code for something else than what a question means, such as an axis or a square."""
 _FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
@@ -126,8 +130,10 @@ class ParameterFinder:
                     text = f"({text})"
                 found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
             return
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            self._visit(node.left, "", False, found)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.Mod | ast.FloorDiv):
+            sides = [one for one in (node.left, node.right) if not _is_number(one)]
+            for one in [node.left] if isinstance(node.op, ast.Pow) else sides:
+                self._visit(one, "", False, found)
             return
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             self._visit(node.value, node.targets[0].id, False, found)
@@ -150,7 +156,15 @@ class ParameterFinder:
                 found += self._in_query(one)
             self._visit(one, "", reads, found, lists=lists)
         for pair in node.keywords:
-            self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
+            if self._is_asked_for(pair):
+                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
+
+    def _is_asked_for(self, pair: ast.keyword) -> bool:
+        """Return whether a number that this keyword has may be one of a question: of looks, if it stands beside it."""
+        if pair.arg not in _LOOKS:
+            return True
+        value = pair.value.value if isinstance(pair.value, ast.Constant) else None
+        return isinstance(value, int | float) and self._numbers.get(value, ("", ""))[0].lower() == pair.arg
 
     def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
         if isinstance(value, str):
@@ -281,6 +295,10 @@ class ParameterFinder:
             self._taken.add(name)
             self.known[value] = Parameter(name, value, about, brought, is_folder)
         return self.known[value]
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
 def _is_joined(code: str, values: list[ast.expr]) -> bool:
