@@ -281,6 +281,15 @@ def test_a_program_starts_whatever_its_parameters_are_called(tmp_path, name):
     assert run(program, tmp_path, "b.csv", "--help-2", "4").stdout == "bbbb\n"
 
 
+def test_a_program_goes_on_after_a_cell_that_ended_with_an_exit(tmp_path):
+    early = "import sys\ntotal = 42\nif total:\n    sys.exit(0)\nprint('never')"
+    program = Program.of(events(early, "print(total)", "raise SystemExit", "if total > 41: sys.exit(3)", "print('no')"))
+
+    ran = run(program, tmp_path)
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "42\n", "")
+
+
 def test_names_that_no_cell_makes_are_named(tmp_path):
     cells = ["def f(x):\n    return helper(x) + len(loads)", "def helper(x): return {x for x in loads}", "_, _y = f(1)"]
     program = Program.of(events(*cells, query="q", files=()))

@@ -40,7 +40,8 @@ else:
     nbformat = LazyModule("nbformat")  # takes as long as half of this package
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
-_EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
+EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
+"""What the code of a cell has that may end before its last line without an error."""
 _MOST_LOOKED_UP = 200
 """Answers of which the numbers are looked up in all that was printed before."""
 _NEEDS_PLUGINS = (
@@ -199,7 +200,7 @@ class _Notebook:
         cell.outputs = self._outputs(event)
         if not event.ok:
             cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it
-        elif _EXIT.search(cell.source):
+        elif EXIT.search(cell.source):
             cell.metadata.tags = ["raises-exception"]  # elsewhere an exit without an error is an error
 
     @take.register(RoundClosed)

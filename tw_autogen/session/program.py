@@ -20,7 +20,7 @@ from tw_autogen.session.name_flow import (
     variables_of_functions,
     variables_used,
 )
-from tw_autogen.session.notebook import loading_code
+from tw_autogen.session.notebook import EXIT, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
 
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d+)$", re.MULTILINE)
@@ -82,10 +82,16 @@ matplotlib.figure.Figure.savefig = noting_saved(matplotlib.figure.Figure.savefig
 
 
 '''
-_AWAITS = '''def run_async(code, loop=asyncio.new_event_loop()):
-    """Run a cell that awaits something."""
+_RUNS = '''def run_cell(code, loop=asyncio.new_event_loop()):
+    """Run a cell that awaits something, or that may end before its last line, with `sys.exit(0)`."""
     asyncio.set_event_loop(loop)
-    loop.run_until_complete(eval(compile(code, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), globals()))
+    try:
+        left = eval(compile(code, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), globals())
+        if left is not None:
+            loop.run_until_complete(left)
+    except SystemExit as end:
+        if end.code:
+            raise
 
 
 '''
@@ -185,8 +191,8 @@ class Program:
         missing = ", ".join(self.missing)
         features: set[str] = set()
         cells = [_Text.of(one, features) for one in self.cells]
-        charts, awaits = any(one.charts for one in self.cells), any(one.awaits for one in cells)
-        imports = ["ast", "asyncio"] * awaits + ["matplotlib.figure"] * charts
+        charts, run = any(one.charts for one in self.cells), any(one.is_text for one in cells)
+        imports = ["ast", "asyncio"] * run + ["matplotlib.figure"] * charts
         head = _HEAD.format(
             about=about or "Code of a session.",
             session=_in_docstring(self.session) or "a session",
@@ -202,8 +208,8 @@ class Program:
         text = [head, _SHOW]
         if charts:
             text.append(_CHARTS)
-        if awaits:
-            text.append(_AWAITS)
+        if run:
+            text.append(_RUNS)
         if any("display(" in one.source for one in self.cells):
             text.append("display = show\n\n")
         if self.plugins:
@@ -349,11 +355,11 @@ class _Text:
 
     Args:
         code: The text.
-        awaits: It awaits something outside of functions, so that `run_async` runs it.
+        is_text: It is a text that `run_cell` runs: it awaits something outside of functions, or may end with an exit.
     """
 
     code: str
-    awaits: bool
+    is_text: bool
 
     @classmethod
     def of(cls, cell: ProgramCell, features: set[str]) -> _Text:
@@ -379,10 +385,10 @@ class _Text:
                 text = ast.get_source_segment(source, last) or ast.unparse(last)
                 places.append((*_place(last), f"show({text})"))
         code = replaced(source, places[::-1]).rstrip("\n")
-        if not _awaits(tree):
+        if not (_awaits(tree) or EXIT.search(code)):
             return cls(code, False)
         quoted = f"r'''\n{code}\n'''" if "'''" not in code else repr(code)
-        return cls(f"run_async({quoted})", True)
+        return cls(f"run_cell({quoted})", True)
 
 
 def _place(one: ast.stmt) -> tuple[int, int, int, int]:

@@ -80,7 +80,7 @@ class ParameterFinder:
         self._folder = folder
         self._lines: list[bytes] = []
         self._numbered: dict[str, int] = {}
-        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts", "run_async", "HELP"}
+        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts", "run_cell", "HELP"}
         self._numbers: dict[float, tuple[str, str]] = {}
         for request in requests:
             words, question = request, " ".join(request.split())
