@@ -290,6 +290,13 @@ def test_a_program_goes_on_after_a_cell_that_ended_with_an_exit(tmp_path):
     assert (ran.returncode, ran.stdout, ran.stderr) == (3, "42\n", "")
 
 
+@pytest.mark.parametrize("end", [";", " ;  # größe; of it", "  # shown;", "\n# shown;"])
+def test_a_value_before_a_semicolon_is_not_shown(tmp_path, end):
+    program = Program.of(events(f"x = 'größe'; x{end}"))
+
+    assert run(program, tmp_path).stdout == ("größe\n" if "shown" in end else "")
+
+
 def test_names_that_no_cell_makes_are_named(tmp_path):
     cells = ["def f(x):\n    return helper(x) + len(loads)", "def helper(x): return {x for x in loads}", "_, _y = f(1)"]
     program = Program.of(events(*cells, query="q", files=()))

@@ -378,7 +378,7 @@ class _Text:
             if future or isinstance(one, ast.Global):  # which would have to stand before the cells that use its names
                 places.append((*_place(one), "pass"))
         last = tree.body[-1] if tree.body else None
-        if isinstance(last, ast.Expr) and cell.ran is not None and not source.rstrip().endswith(";"):
+        if isinstance(last, ast.Expr) and cell.ran is not None and not _is_hidden(source, last):
             value = last.value
             prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display", "show")
             if not prints:
@@ -393,6 +393,12 @@ class _Text:
 
 def _place(one: ast.stmt) -> tuple[int, int, int, int]:
     return one.lineno, one.col_offset, one.end_lineno or one.lineno, one.end_col_offset or one.col_offset
+
+
+def _is_hidden(source: str, last: ast.Expr) -> bool:
+    """Return whether a semicolon stands after the last statement, as notebooks have it where nothing is to be shown."""
+    first, *_ = python_lines(source)[(last.end_lineno or 1) - 1 :]
+    return first.encode()[last.end_col_offset or 0 :].lstrip().startswith(b";")
 
 
 def _awaits(tree: ast.Module) -> bool:
