@@ -297,6 +297,19 @@ def test_a_value_before_a_semicolon_is_not_shown(tmp_path, end):
     assert run(program, tmp_path).stdout == ("größe\n" if "shown" in end else "")
 
 
+def test_functions_of_the_session_hide_none_of_the_programs_own(tmp_path):
+    cells = [
+        "def show(t, n):\n    return t * n\ndef run_cell(): pass",
+        "[1, 2]",
+        "show('a', 2)",
+        "import sys\nsys.exit()",
+    ]
+
+    ran = run(Program.of(events(*cells)), tmp_path)
+
+    assert (ran.stdout, ran.stderr) == ("[1, 2]\naa\n", "")
+
+
 def test_names_that_no_cell_makes_are_named(tmp_path):
     cells = ["def f(x):\n    return helper(x) + len(loads)", "def helper(x): return {x for x in loads}", "_, _y = f(1)"]
     program = Program.of(events(*cells, query="q", files=()))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -95,6 +96,9 @@ _RUNS = '''def run_cell(code, loop=asyncio.new_event_loop()):
 
 
 '''
+
+
+_OWN = re.compile(r"\b(?:show|save_charts|noting_saved|run_cell)\b(?=\()")
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,9 @@ class Program:
         values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
         missing = ", ".join(self.missing)
         features: set[str] = set()
-        cells = [_Text.of(one, features) for one in self.cells]
+        taken = {*self.plugins, *(name for one in self.cells for name in names_stored(parse(one.source)))}
+        own = {name: _free(name, taken) for name in ("show", "save_charts", "noting_saved", "run_cell")}
+        cells = [_Text.of(one, features, own) for one in self.cells]
         charts, run = any(one.charts for one in self.cells), any(one.is_text for one in cells)
         imports = ["ast", "asyncio"] * run + ["matplotlib.figure"] * charts
         head = _HEAD.format(
@@ -205,23 +211,27 @@ class Program:
             assignments=f"{names} = {values}\n" if names else "",
             checks=_checks(paths),
         )
-        text = [head, _SHOW]
-        if charts:
-            text.append(_CHARTS)
-        if run:
-            text.append(_RUNS)
+        helpers = "".join([_SHOW, _CHARTS * charts, _RUNS * run])
+        text = [head, _OWN.sub(lambda found: own[found[0]], helpers)]
         if any("display(" in one.source for one in self.cells):
-            text.append("display = show\n\n")
+            text.append(f"display = {own['show']}\n\n")
         if self.plugins:
             text.append(f"{loading_code(self.plugins)}\n\n")
         for number, (cell, shown) in enumerate(zip(self.cells, cells, strict=True), 1):
             text += [f"# {visible(line)}\n" for line in cell.request.splitlines()]
             text.append(f"{shown.code}\n")
             if cell.charts:
-                text.append(f'save_charts("chart-{number}")\n')
+                text.append(f'{own["save_charts"]}("chart-{number}")\n')
             text.append("\n")
         text += [f"# Left out: {line}\n" for line in self.left_out]
         return "".join(text).rstrip() + "\n"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken: it, or with a number behind it."""
+    return next(
+        free for free in itertools.chain([name], (f"{name}_{at}" for at in itertools.count(2))) if free not in taken
+    )
 
 
 def _in_docstring(text: str) -> str:
@@ -362,12 +372,13 @@ class _Text:
     is_text: bool
 
     @classmethod
-    def of(cls, cell: ProgramCell, features: set[str]) -> _Text:
+    def of(cls, cell: ProgramCell, features: set[str], own: Mapping[str, str]) -> _Text:
         """Return a cell with its last expression printed, as a notebook shows it.
 
         Args:
             cell: The cell.
             features: Takes those of `from __future__`, which has to stand at the program's beginning.
+            own: What the program calls its own functions.
         """
         source, tree = cell.source, parse(cell.source)
         places: list[Place] = []
@@ -380,15 +391,15 @@ class _Text:
         last = tree.body[-1] if tree.body else None
         if isinstance(last, ast.Expr) and cell.ran is not None and not _is_hidden(source, last):
             value = last.value
-            prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display", "show")
+            prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display")
             if not prints:
                 text = ast.get_source_segment(source, last) or ast.unparse(last)
-                places.append((*_place(last), f"show({text})"))
+                places.append((*_place(last), f"{own['show']}({text})"))
         code = replaced(source, places[::-1]).rstrip("\n")
         if not (_awaits(tree) or EXIT.search(code)):
             return cls(code, False)
         quoted = f"r'''\n{code}\n'''" if "'''" not in code else repr(code)
-        return cls(f"run_cell({quoted})", True)
+        return cls(f"{own['run_cell']}({quoted})", True)
 
 
 def _place(one: ast.stmt) -> tuple[int, int, int, int]:
