@@ -15,6 +15,7 @@ from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionO
 from tw_autogen.python_source import parse, python_lines
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.name_flow import (
+    acts_outside,
     names_stored,
     variables_changed,
     variables_made,
@@ -29,6 +30,7 @@ _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
 _RUNS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?=[^-\s])")
 _MOST_MAGICS = 50
 _IMPORTS = (ast.Import, ast.ImportFrom)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _MODULE_NAMES = frozenset(("__name__", "__file__", "__doc__", "__builtins__"))
@@ -305,6 +307,7 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
     unsure: list[str] = []
     imports = [one for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _IMPORTS)]
     modules = {name for one in imports for name in names_stored(one)}
+    functions = {one.name for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _DEFINITIONS)}
     called = {name for _, tree, _, _ in read.cells for name in variables_of_functions(tree)}
     needed = set(called)
     for code, tree, asked, ran in reversed(read.cells):
@@ -312,9 +315,9 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
             if ran.undone or ran.state_lost:
                 continue
             done, code = _before_failure(code, tree, ran.error)
-            if partly := _changed_in_part(tree.body[len(done) :], ran.error, modules) & needed:
+            if partly := _changed_in_part(tree.body[len(done) :], ran.error, modules, functions) & needed:
                 unsure.append(f"cell {ran.cell}, which failed: it may have changed {', '.join(sorted(partly))}")
-            if not variables_changed(done, modules) & needed:
+            if not (variables_changed(done, modules, functions) & needed or acts_outside(done)):
                 continue
             code = f"# Of a cell that failed later:\n{code}"
             tree = parse(code)
@@ -326,17 +329,18 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
     return kept[::-1], needed - known, unsure[::-1]
 
 
-def _changed_in_part(left: list[ast.stmt], error: str, modules: set[str]) -> set[str]:
+def _changed_in_part(left: list[ast.stmt], error: str, modules: set[str], functions: set[str]) -> set[str]:
     """Return the variables that a cell may have changed after the last statement that is known to have ended.
 
     Args:
         left: The statements from that which failed on, or all where the failure's place is not known.
         error: Says the place.
         modules: Names of what is imported.
+        functions: Names of functions that the code defines.
     """
     if _failed_line(error):
         left = [one for one in left[:1] if isinstance(one, _BLOCKS)]  # any other has no effect if it fails
-    return variables_changed(left, modules)
+    return variables_changed(left, modules, functions)
 
 
 def _failed_line(error: str) -> int:
