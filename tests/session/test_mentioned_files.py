@@ -168,6 +168,19 @@ def test_in_a_session_that_is_gone_on_with_a_changed_file_is_brought_again_too(t
         assert ("- sales.csv: " in model.calls[-1][-1]["content"]) == brought
 
 
+def test_a_fork_of_a_folder_that_is_called_as_a_word_leaves_the_words_alone(tmp_path):
+    root = tmp_path.resolve() / "umsatz"
+    with Session([Planner(ScriptedModel([plans("Der umsatz ist 3.", to="User")]))], folder=root) as first:
+        first.ask(f"umsatz je monat? {root}/files/a.csv, nicht {root}2, {first.id}")
+
+    fork = fork_session(root, trust=True)
+
+    said = (fork / "events.jsonl").read_text(encoding="utf-8")
+    assert f'"user_query": "umsatz je monat? {fork}/files/a.csv, nicht {root}2, {fork.name}"' in said
+    assert "Der umsatz ist 3." in said
+    assert f'"folder": "{fork}/files"' in said
+
+
 @pytest.mark.parametrize("record", [b"", b"[]", b'{"sales.csv": 1}', b'{"sales.csv": {"source": "a", "was": [1]}}'])
 def test_a_damaged_record_of_copies_is_as_good_as_none(tmp_path, users, record):
     (tmp_path / "session").mkdir()

@@ -209,7 +209,8 @@ FAILED = {
     "what another one needs": ["n = 1", "m = n + 4\nboom", "k = m\nboom", "print(k)"],
     "in its place": ["rows = [1]", "rows.append(5)\nboom", "n = len(rows)", "rows.append(n)\nprint(rows)"],
     "in a function of a later cell": ["def f(): return rows", "rows = [5]\nboom", "print(f())"],
-    "a seed": ["import random", "random.seed(1)\nboom", "print(5 if random.random() == random.Random(1).random() else 0)"],
+    "a seed": ["import random", "random.seed(1)\nboom",
+               "print(5 if random.random() == random.Random(1).random() else 0)"],
     "a folder": ["import os", "os.makedirs('sub')\nboom", "print(5 if os.path.isdir('sub') else 0)"],
     "what a function is given whose result is kept": [
         "def f(x):\n    x.append(5)\n    return 0\nrows = []", "y = f(rows)\nboom", "print(rows)"],
