@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -175,6 +176,24 @@ def test_files_may_be_given_by_a_generator(tmp_path):
         session.ask("sum them", files=tmp_path.glob("*.csv"))
 
         assert (session.folder / "a.csv").read_text(encoding="utf-8") == "x\n1\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be removed there")
+def test_folders_that_are_gone_are_named(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with open_session(ScriptedModel([]), folder=tmp_path / "work", kernel=None) as session:
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        with pytest.raises(ConfigError, match="the current folder is gone"):
+            session.ask("sum", files=tmp_path / "a.csv")
+        with pytest.raises(ConfigError, match="the current folder is gone"):
+            open_session(ScriptedModel([]), folder=tmp_path / "other", kernel=None)
+        monkeypatch.chdir(tmp_path)
+        session.folder.rmdir()
+        with pytest.raises(ConfigError, match=r"a\.csv: can't be put into the working folder: No such file"):
+            session.ask("sum", files=tmp_path / "a.csv")
 
 
 def test_code_and_models_see_both_files_of_one_name(tmp_path):

@@ -25,7 +25,7 @@ from tw_autogen.errors import ConfigError, nearest_path, url_problem
 from tw_autogen.events import Event, TalkShortened
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
-from tw_autogen.named_folders import is_code_folder, leads_out_reason, private_reason
+from tw_autogen.named_folders import current_folder, is_code_folder, leads_out_reason, private_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
@@ -249,7 +249,7 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Sequence[Sa
 
 def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder], limit_bytes: int) -> int:
     """Copy as `copy_in`, at most so many bytes; return how many."""
-    with SafeFolder(folder) as opened:
+    with _opened(folder) as opened:
         if opened.name_of(path) == name:
             opened_as_given(path, folder, distrusted=distrusted).close()
             return 0
@@ -264,8 +264,6 @@ def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder],
                     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
                 opened.copy_in(given, name, mode=_READ_ONLY, limit_bytes=limit_bytes)
             except OSError as error:
-                if error.errno not in (errno.EFBIG, errno.EPERM, errno.EACCES):
-                    raise
                 raise _not_copied(path, error) from error
             return given.tell()
 
@@ -315,8 +313,15 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
 
+def _opened(folder: Path) -> SafeFolder:
+    try:
+        return SafeFolder(folder)
+    except OSError as error:
+        raise ConfigError(f"{folder}: can't be opened: {error.strerror or error}; was it removed?") from error
+
+
 def _name_in(path: Path, folder: Path) -> str:
-    with SafeFolder(folder) as opened:
+    with _opened(folder) as opened:
         return opened.name_of(path)
 
 
@@ -418,7 +423,7 @@ class SessionInputs(Closing):
         checked_text(text)
         files = several(files)  # a generator gives them once
         if files and not self._here.holds():  # nobody has named the folder in which the program stands now
-            with SafeFolder(Path.cwd()) as current:
+            with _opened(current_folder()) as current:
                 self.distrust(current)
         return tuple(checked_inputs(files, variables, images, distrusted=self._distrusted))
 
