@@ -94,20 +94,23 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
         holders = {name: {copies[name].source} if name in copies else set() for name in names}
         for one, name in zip(full, names, strict=True):
             holders[name].add(one)
-        twice = next((name for name in names if len(holders[name]) > 1), None)
-        if twice is None:
+        alike: dict[str, list[int]] = {}
+        for at, name in enumerate(names):
+            if len(holders[name]) > 1:
+                alike.setdefault(name, []).append(at)
+        if not alike:
             return names
-        alike = [at for at, name in enumerate(names) if name == twice]
-        longer = [at for at in alike if depths[at] < len(parts[at])]
-        if not longer:
-            one, other, *_ = sorted(holders[twice])
-            raise ConfigError(
-                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
-                "their folder (kernel.read)"
-            )
-        deepest = max(depths[at] for at in longer)
-        for at in longer:
-            depths[at] += depths[at] == deepest
+        for twice, places in alike.items():
+            longer = [at for at in places if depths[at] < len(parts[at])]
+            if not longer:
+                one, other, *_ = sorted(holders[twice])
+                raise ConfigError(
+                    f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code "
+                    "read their folder (kernel.read)"
+                )
+            deepest = max(depths[at] for at in longer)
+            for at in longer:
+                depths[at] += depths[at] == deepest
 
 
 def _end_of(name: str) -> str:
