@@ -438,7 +438,7 @@ class SessionInputs(Closing):
         known, others = dict(self._copies), dict(self._copies)
         for path in given:  # one that lies there stays as it is
             others.pop(_name_in(path, self._folder), None)
-        names = {*working_names(given, others), *(path.name for path in given)}
+        names = dict(zip(working_names(given, others), given, strict=True))
         try:
             found = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
             placed = place_inputs(

@@ -77,7 +77,7 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
 
     Args:
         paths: Each once.
-        copies: Those that are there, by name; none is replaced by another file's.
+        copies: Those that are there, by name; none is replaced by another file's, and each keeps its name.
 
     Raises:
         ConfigError: folders don't keep two apart.
@@ -89,8 +89,12 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
     full = [os.path.abspath(path) for path in paths]
     parts = [Path(one).parts[1:] for one in full]
     depths = [1] * len(paths)
+    kept = {one.source: name for name, one in reversed(copies.items())}
     while True:
-        names = [_end_of("_".join(one[-depth:])) for one, depth in zip(parts, depths, strict=True)]
+        names = [
+            kept.get(path) or _end_of("_".join(one[-depth:]))
+            for path, one, depth in zip(full, parts, depths, strict=True)
+        ]
         holders = {name: {copies[name].source} if name in copies else set() for name in names}
         for one, name in zip(full, names, strict=True):
             holders[name].add(one)
@@ -101,7 +105,7 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
         if not alike:
             return names
         for twice, places in alike.items():
-            longer = [at for at in places if depths[at] < len(parts[at])]
+            longer = [at for at in places if depths[at] < len(parts[at]) and full[at] not in kept]
             if not longer:
                 one, other, *_ = sorted(holders[twice])
                 raise ConfigError(
