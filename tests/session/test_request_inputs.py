@@ -189,6 +189,26 @@ def test_files_may_be_given_by_a_generator(tmp_path):
         assert (session.folder / "a.csv").read_text(encoding="utf-8") == "x\n1\n"
 
 
+def test_a_file_that_is_given_again_is_copied_again_only_if_it_or_its_copy_has_changed(tmp_path):
+    given = tmp_path / "a.csv"
+    given.write_text("x\n1\n", encoding="utf-8")
+    model = ScriptedModel([plans("1", to="User")] * 5)
+    with open_session(model, folder=tmp_path / "work", kernel=None) as session:
+        copy, inodes = session.folder / "a.csv", []
+        for happens in (lambda: None, lambda: None, lambda: given.write_text("x\n23\n"), lambda: copy.unlink()):
+            happens()
+            session.ask("sum it", files=given)
+            inodes.append(copy.stat().st_ino)
+            assert copy.read_text(encoding="utf-8") == given.read_text(encoding="utf-8")
+            assert not copy.stat().st_mode & 0o222
+        copy.chmod(0o600)
+        copy.write_text("of code", encoding="utf-8")
+        session.ask("sum it", files=given)
+
+        assert copy.read_text(encoding="utf-8") == "x\n23\n"
+    assert inodes[0] == inodes[1] != inodes[2]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be removed there")
 def test_folders_that_are_gone_are_named(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")

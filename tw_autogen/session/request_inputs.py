@@ -50,6 +50,7 @@ FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
 _SHOWN_CHARS = 200
 _LARGEST_COPY_BYTES = 1 << 30
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 _MOST_UNREAD = 3
 """How many descriptions of earlier requests' files, and of the user's folder, the board has."""
@@ -186,7 +187,7 @@ def place_inputs(
         show_granted: The same as `show` for files in one of `distrusted`, if code can read their folder already.
         limit_mb: What the copies may have together, counted by length, since holes in a file take room in its copy;
             0: no limit.
-        copies: As of `working_names`.
+        copies: As of `working_names`; what is unchanged is not copied again.
 
     Returns:
         For each file the path that code opens: the copy, or the file itself, absolute.
@@ -199,7 +200,8 @@ def place_inputs(
     for path, name in zip(paths, working_names(paths, copies), strict=True):
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
-            size = os.fstat(given.fileno()).st_size
+            info = os.fstat(given.fileno())
+            size = info.st_size
             if reason := unwritten_reason(given, real, partial(_beside, real, folder, distrusted)):
                 raise ConfigError(reason)
         known = all(_name_below(path, one) is None for one in distrusted)
@@ -207,7 +209,7 @@ def place_inputs(
         large = size > LARGE_BYTES and _place_of_code(path)[0] is None and not here
         shown = large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
         placed.append(real if shown else folder / name)
-        if not shown:
+        if not shown and not _is_copied(path, info, folder, name, copies.get(name)):
             sizes[name] = 0 if here == name else size
             if sizes[name] > _LARGEST_COPY_BYTES:  # a sparse one may take no time to make
                 raise _not_copied(path, OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
@@ -266,6 +268,19 @@ def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder],
             except OSError as error:
                 raise _not_copied(path, error) from error
             return given.tell()
+
+
+def _is_copied(path: Path, info: os.stat_result, folder: Path, name: str, copied: Copied | None) -> bool:
+    """Return whether a file has a read-only copy of this name, and neither has changed since it was made."""
+    if copied is None or copied.source != os.path.abspath(path):
+        return False
+    try:
+        with SafeFolder(folder) as opened:
+            now = opened.info(name)
+            same = (copied.was, copied.copy) == (stamp(info), stamp(now))
+            return same and stat.S_ISREG(now.st_mode) and not now.st_mode & _WRITABLE
+    except OSError:
+        return False
 
 
 def _beside(path: Path, folder: Path, distrusted: Sequence[SafeFolder], end: str) -> BinaryIO | None:
