@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+import unicodedata
 
 import pytest
 
@@ -179,6 +180,20 @@ def test_a_fork_of_a_folder_that_is_called_as_a_word_leaves_the_words_alone(tmp_
     assert f'"user_query": "umsatz je monat? {fork}/files/a.csv, nicht {root}2, {fork.name}"' in said
     assert "Der umsatz ist 3." in said
     assert f'"folder": "{fork}/files"' in said
+
+
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
+@pytest.mark.parametrize("typed", ["NFC", "NFD"])
+def test_a_name_with_accents_is_found_however_it_is_stored(session, users, stored, typed):
+    name = unicodedata.normalize("NFC", "Übersicht.csv")
+    (users / unicodedata.normalize(stored, name)).write_text("day,revenue\n1,20\n", encoding="utf-8")
+
+    session.ask(f"sum of {unicodedata.normalize(typed, name)}?")
+    session.ask("sum it", files=users / unicodedata.normalize(stored, name))
+
+    assert session.missing == ()
+    assert [one.name for one in session.folder.iterdir()] == [name]
+    assert f"- {name}: " in session.told()
 
 
 def test_a_file_in_a_subfolder_comes_along_beside_a_given_one_of_its_name(session, users):

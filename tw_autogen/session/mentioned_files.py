@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -183,7 +184,14 @@ class NamedFiles:
             path = path.relative_to(self._users)
         parts = path.parts
         private = any(part.startswith(".") or is_protected(part) for part in parts)
-        return None if private or is_secret_file(path.name) else path.as_posix()
+        return None if private or is_secret_file(path.name) else self._as_stored(path.as_posix())
+
+    def _as_stored(self, name: str) -> str:
+        """Return a name with its accents as the user's folder has them, which may be signs of their own (macOS)."""
+        forms = dict.fromkeys([name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))])
+        if len(forms) == 1 or self._users is None:
+            return name
+        return next((one for one in forms if _has(self._users, one)), name)
 
     def _note(self, missing: Collection[str]) -> str:
         if self._users is None or not missing:

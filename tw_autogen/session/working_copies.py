@@ -7,6 +7,7 @@ import io
 import json
 import os
 import struct
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -87,7 +88,7 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
         ['north_a.csv', 'south_a.csv', 'b.csv']
     """
     full = [os.path.abspath(path) for path in paths]
-    parts = [Path(one).parts[1:] for one in full]
+    parts = [Path(unicodedata.normalize("NFC", one)).parts[1:] for one in full]  # as people and models type it
     depths = [1] * len(paths)
     kept = {one.source: name for name, one in reversed(copies.items())}
     while True:
