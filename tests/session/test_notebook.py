@@ -233,6 +233,18 @@ def test_the_journal_gives_the_same_notebook_as_the_events_each_time(events, tmp
     nbformat.validate(nbformat.read(tmp_path / "a.ipynb", as_version=4))
 
 
+def test_a_cell_that_was_cut_off_stays_so_where_the_session_goes_on():
+    opened = SessionOpened("s", "/s", ["Planner"], [], "here")
+    cut_off = [CellStarted(1, "loop()"), CellOutput(1, "stdout", "half\n")]
+    went_on = [CellStarted(1, "2"), CellRan(1, True, "2", "", "", "", [], [], False, 0.1)]
+
+    made = notebook([opened, RoundOpened("r", "q", []), *cut_off, opened, *went_on])
+
+    first, second = [one for one in made.cells if one.cell_type == "code"]
+    assert (first.metadata.tags, first.outputs[0].text) == (["unfinished"], "half\n")
+    assert (second.metadata.get("tags"), second.outputs[0].data["text/plain"]) == (None, "2")
+
+
 def test_a_session_that_was_cut_off_keeps_what_its_last_cell_wrote():
     made = notebook([RoundOpened("r", "q", []), CellStarted(1, "loop()"), CellOutput(1, "stdout", "row 1\n")])
 

@@ -119,9 +119,7 @@ class _Notebook:
         self._place_of_plugins = 0
 
     def whole(self) -> nbformat.NotebookNode:
-        for cell, node in self._running.items():
-            node.metadata.tags = ["unfinished"]
-            node.outputs = self._written[cell]
+        self._end_running()
         code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
         words = set(re.findall(r"\w+", code))
         called = [name for name in self._plugins if name in words]
@@ -138,13 +136,21 @@ class _Notebook:
         nbformat.validate(whole)
         return whole
 
+    def _end_running(self) -> None:
+        """Mark cells that never came to an end."""
+        for cell, node in self._running.items():
+            node.metadata.tags = ["unfinished"]
+            node.outputs = self._written[cell]
+        self._running.clear()
+
     @singledispatchmethod
     def take(self, event: Event) -> None:
         """Ignore what has no place in a notebook."""
 
     @take.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
-        if self._cells:  # it was gone on with
+        if self._cells:  # it was gone on with, by a process that counts its cells from 1 again
+            self._end_running()
             self._plugins.update(dict.fromkeys(event.plugins))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
