@@ -4,13 +4,16 @@ import contextlib
 import itertools
 import stat
 import sys
+import threading
 import tracemalloc
 
 import pytest
 
 from tw_autogen.errors import ConfigError, JournalError, RoundError
+from tw_autogen.events import SessionClosed
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.session import open_session, read_journal, rounds_of
+from tw_autogen.session.event_journal import Journal, is_marked_open
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 
@@ -91,6 +94,37 @@ def test_a_line_that_a_full_disk_cuts_off_does_no_harm_to_the_journal(tmp_path, 
     with open_session(ScriptedModel([]), folder=tmp_path, kernel=None, resume=session.id) as later:
         assert [one.user_query for one in later.rounds][:: len(later.rounds) - 1] == ["one", "three"]
         assert later.rounds[-1].posts[-1].message == "3"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such locks")
+@pytest.mark.parametrize("again", [False, True])
+def test_a_session_that_opens_while_another_process_looks_at_it_is_marked_as_open(tmp_path, again):
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "events.jsonl"
+    path.touch(mode=0o600)
+    with path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_EX)
+        timer = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))
+        timer.start()
+        with Journal(path, goes_on=again), path.open("rb") as other:
+            assert is_marked_open(other.fileno())
+        timer.join()
+
+
+def test_a_new_session_in_the_folder_of_one_that_died_within_a_line_writes_behind_whole_lines(tmp_path):
+    path = tmp_path / "events.jsonl"
+    with Journal(path) as journal:
+        journal.write(SessionClosed("first"))
+        path.write_bytes(path.read_bytes() + b'{"seq": 1, "ev')
+        with Journal(path) as beside:  # another one may be writing
+            assert path.read_bytes().endswith(b'"ev')
+            assert beside.path == path
+        with path.open("rb") as other:
+            assert is_marked_open(other.fileno())
+    with Journal(path) as journal:
+        journal.write(SessionClosed("second"))
+
+    assert [one.session_id for one in read_journal(path)] == ["first", "second"]
 
 
 def open_past(folder, planner, coder, **more):

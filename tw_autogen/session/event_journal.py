@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +41,9 @@ LARGEST_BYTES = 256 << 20
 _MOST_HELD_BYTES = 1 << 30
 """What the events of a journal may take in memory, by estimate: anybody may have written it."""
 
+_LOOKS, _LOOK_SECONDS = 20, 0.01
+"""How often a session is tried to be marked as open, and how long after one another."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -47,9 +51,10 @@ class Journal:
     """Writes events to a file, and hands them to handlers; a handler that fails is logged and does no harm.
 
     Args:
-        path: The file; made, or appended to. Only its owner can read it from then on.
+        path: The file; made, or appended to, without a last line that was cut off. Only its owner can read it from then
+            on.
         handlers: Called with each event, in order, in the thread in which it happened.
-        goes_on: Go on with the journal of a session that has ended. A last line that was cut off is removed.
+        goes_on: Go on with the journal of a session that has ended.
 
     Raises:
         OSError: the file can't be opened or made.
@@ -65,13 +70,16 @@ class Journal:
         self._lock = threading.Lock()
         self._file = open_private(path)
         try:
-            if not _mark_open(self._file.fileno(), alone=goes_on):
+            alone = _mark_open(self._file.fileno(), alone=True)
+            if goes_on and not alone:
                 raise SessionBusyError(f"{path.parent.name} is open in another process; close it there first")
             with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
                 seals = LineSeals(folder, _PURPOSE)
                 count, whole_bytes = _count_lines(before, seals)
-            if goes_on:
+            if alone and os.fstat(self._file.fileno()).st_size > whole_bytes:  # else its time stays
                 self._file.truncate(whole_bytes)
+            if not goes_on:
+                _mark_open(self._file.fileno())
             self._write_line = EventLines(_WholeLines(self._file, seals), first=count, seal=seals.seal)
         except BaseException:
             self._file.close()
@@ -274,12 +282,16 @@ def _mark_open(file: int, *, alone: bool = False) -> bool:
         False if it was to be marked by this one alone, and is marked already.
     """
     if sys.platform != "win32":
-        try:
-            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return not alone
-        except OSError:  # a file system without locks
-            return True
+        for left in reversed(range(_LOOKS)):  # who looks whether it is open holds it for a moment
+            try:
+                fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if left:
+                    time.sleep(_LOOK_SECONDS)
+            except OSError:  # a file system without locks
+                return True
+        return not alone
     return True
 
 
