@@ -39,7 +39,16 @@ from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
-from tw_autogen.session import Seat, Session, SessionSettings, open_session, open_team, read_journal
+from tw_autogen.session import (
+    Seat,
+    Session,
+    SessionSettings,
+    open_session,
+    open_team,
+    past_sessions,
+    read_journal,
+    session_folder,
+)
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -477,6 +486,19 @@ def test_files_that_code_makes_are_artifacts_of_the_answer(team):
 
     assert [one.name for one in answer.artifacts] == ["hello.txt"]
     assert answer.artifacts[0].path.read_text(encoding="utf-8") == "hi"
+
+
+def test_a_session_is_found_however_long_its_first_question_is(tmp_path):
+    with (
+        ScriptedModel([plans("Yes.", to="User")]) as model,
+        open_session(model, folder=tmp_path, kernel=None) as session,
+    ):
+        session.ask('Größe "a"\n' + "ä\n" * 400_000)
+
+    (found,) = past_sessions(tmp_path)
+    assert found.question.startswith('Größe "a"\nä\nä')
+    assert found.question.endswith("…")
+    assert session_folder(None, tmp_path) == session.journal.parent
 
 
 def test_files_of_a_round_that_timed_out_are_files_of_the_session_as_long_as_they_are_there(team):
