@@ -501,6 +501,15 @@ def test_a_session_is_found_however_long_its_first_question_is(tmp_path):
     assert session_folder(None, tmp_path) == session.journal.parent
 
 
+def test_code_with_fences_that_is_run_as_it_stands_is_one_block(team):
+    session, *_ = team([], [])
+
+    session.run_code('text = """\n```\n"""\nprint(len(text))')
+
+    words = session.rounds[-1].user_query
+    assert words == 'This code was run as it stands:\n````python\ntext = """\n```\n"""\nprint(len(text))\n````'
+
+
 def test_files_of_a_round_that_timed_out_are_files_of_the_session_as_long_as_they_are_there(team):
     code = "for name in 'ab': open(f'{name}.csv', 'w').close()\nwhile True: pass"
     session, *_ = team([plans("save")], [codes(code)], settings=SessionSettings(round_seconds=2))

@@ -48,6 +48,7 @@ from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget
 from tw_autogen.session.earlier_session import CUT_OFF, EarlierSession
 from tw_autogen.session.event_journal import Journal
+from tw_autogen.session.markdown_text import fenced
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
@@ -235,7 +236,7 @@ class Session(NotebookAccess, Closing):
             raise ConfigError(f"run_code: expected code as str, got {type(code).__name__}")
         self._refuse_inside()
         with self._lock:
-            words = f"This code was run as it stands:\n```python\n{code}\n```"
+            words = f"This code was run as it stands:\n{fenced(code, 'python')}"
             self.open_round(words, files, send_to=runner.name)
             with self._closing_what_fails():
                 self._step(runner, lambda turn: runner.run_code(code, turn=turn, send_to=USER))
