@@ -427,7 +427,7 @@ class SessionInputs(Closing):
         """Return the files that a request gives.
 
         Args:
-            text: The request; it must not be empty.
+            text: The request.
             files: Paths, or a single one.
             variables: Values by the names under which code will have them.
             images: URLs (`data:` or `https:`).
