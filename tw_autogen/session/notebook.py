@@ -25,7 +25,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import refuse_private
-from tw_autogen.number_sources import number_sources
+from tw_autogen.number_sources import ParsedNumbers, number_sources
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
@@ -116,6 +116,7 @@ class _Notebook:
         self._rounds: list[Round] = []
         self._plugins: dict[str, None] = {}
         self._looked_up = 0
+        self._parsed = ParsedNumbers()
         self._place_of_plugins = 0
 
     def whole(self) -> nbformat.NotebookNode:
@@ -216,7 +217,9 @@ class _Notebook:
             self._say("## Answer\n\n", answer)
             self._looked_up += 1
             looked_up = self._rounds and self._looked_up <= _MOST_LOOKED_UP
-            if sources := sources_html(number_sources(event.answer, self._rounds) if looked_up else ()):
+            if sources := sources_html(
+                number_sources(event.answer, self._rounds, parsed=self._parsed) if looked_up else ()
+            ):
                 inert = sources.replace("![", "!&#91;")
                 self._add(nbformat.v4.new_markdown_cell(inert, metadata={"tags": ["sources"]}))
         if event.error:
