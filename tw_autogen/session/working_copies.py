@@ -90,7 +90,7 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
     full = [os.path.abspath(path) for path in paths]
     parts = [Path(unicodedata.normalize("NFC", one)).parts[1:] for one in full]  # as people and models type it
     depths = [1] * len(paths)
-    kept = {one.source: name for name, one in reversed(copies.items())}
+    kept = {one.source: name for name, one in reversed(list(copies.items()))}
     while True:
         names = [
             kept.get(path) or _end_of("_".join(one[-depth:]))
