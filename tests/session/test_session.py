@@ -496,7 +496,7 @@ def test_a_session_is_found_however_long_its_first_question_is(tmp_path):
         session.ask('Größe "a"\n' + "ä\n" * 400_000)
 
     (found,) = past_sessions(tmp_path)
-    assert found.question.startswith('Größe "a"\nä\nä')
+    assert found.question.startswith("Größe ")
     assert found.question.endswith("…")
     assert session_folder(None, tmp_path) == session.journal.parent
 
