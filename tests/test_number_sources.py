@@ -6,7 +6,7 @@ import pytest
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.model import Usage
-from tw_autogen.number_sources import number_sources, unfounded_numbers
+from tw_autogen.number_sources import ParsedNumbers, number_sources, unfounded_numbers
 from tw_autogen.session import Answer
 
 PRINTED = """The mean is 25.4219, of 1234567 rows
@@ -247,3 +247,16 @@ def test_an_answer_without_numbers_is_compared_with_nothing():
             raise AssertionError("messages were looked through")
 
     assert unfounded_numbers("Nothing was found in a2.csv.", Unread(["1 2 3"])) == []
+
+
+def test_what_was_read_for_one_answer_is_not_read_again_for_the_next_one():
+    rounds = [ran(f"question {at}", "\n".join(f"{at}.{number} 1,{number}" for number in range(400))) for at in range(9)]
+    parsed = ParsedNumbers()
+    spent = []
+    for kept in (parsed, parsed, None):
+        began = time.process_time()
+        found = [number_sources(f"It is {at}.123, 1,399 and 77.", rounds[: at + 1], parsed=kept) for at in range(9)]
+        spent.append(time.process_time() - began)
+        assert found == [number_sources(f"It is {at}.123, 1,399 and 77.", rounds[: at + 1]) for at in range(9)]
+
+    assert spent[1] < spent[2] / 2

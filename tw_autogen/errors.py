@@ -39,6 +39,7 @@
     │   ├── RoundTimedOut           longer than `session.round_seconds`
     │   ├── ApprovalNeeded          a person must approve, and nobody can be asked
     │   └── RoundInterrupted        stopped by `Session.interrupt()`
+    ├── JournalError                the journal of a session can't be written           .path
     ├── SessionBusyError            a round was begun inside a round, or asked for where none is open
     └── SessionClosedError          a closed session was asked again
 
@@ -282,6 +283,14 @@ class ApprovalNeeded(RoundError):
 
 class RoundInterrupted(RoundError):
     """`Session.interrupt()` was called."""
+
+
+class JournalError(TwAutogenError):
+    """The journal of a session can't be written, as on a full disk; the session goes on once it can be."""
+
+    def __init__(self, message: str, *, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class SessionBusyError(TwAutogenError):

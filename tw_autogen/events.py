@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, TextIO, get_type_hints
+from typing import Any, Protocol, get_type_hints
 
 from tw_autogen import bounded_json
 from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round, RoundState
@@ -393,6 +393,16 @@ class SessionClosed(Event):
     session_id: str
 
 
+class LineFile(Protocol):
+    """What lines are written to: a text file, or what has these two methods of one."""
+
+    def write(self, text: str, /) -> object:
+        """Write a line with its end."""
+
+    def flush(self) -> object:
+        """Hand on what was written."""
+
+
 class EventLines:
     """Writes events to a file, each as one line of JSON: `seq`, `at`, `event` and its fields; secrets are masked.
 
@@ -405,7 +415,7 @@ class EventLines:
 
     def __init__(
         self,
-        file: TextIO,
+        file: LineFile,
         *,
         first: int = 0,
         head: Mapping[str, Any] | None = None,
@@ -423,9 +433,9 @@ class EventLines:
         with self._lock:
             at = datetime.now(timezone.utc).isoformat()
             line = {**self._head, "seq": self._seq, "at": at, **event.to_dict()}
-            self._seq += 1
             self._file.write(self._seal(self._redact(json.dumps(line, ensure_ascii=False, default=str))) + "\n")
             self._file.flush()
+            self._seq += 1
 
 
 def event_from_dict(plain: Mapping[str, Any]) -> Event:

@@ -23,6 +23,18 @@ _STORES = (os.path.join(".git", "annex"), os.path.join(".dvc", "cache"))
 """Where tools for large files keep what their links lead to."""
 
 
+def current_folder() -> Path:
+    """Return the current folder.
+
+    Raises:
+        ConfigError: it was removed.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise ConfigError("the current folder is gone: it was removed; go to another one") from error
+
+
 def distrusted_now() -> tuple[Path, ...]:
     """Return the folders that nobody has trusted: those known as such, and the current one, whenever it became that."""
     return tuple(map(Path, sorted(UNTRUSTED_FOLDERS | ({os.getcwd()} - TRUSTED_FOLDERS))))

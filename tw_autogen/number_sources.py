@@ -160,7 +160,34 @@ class _Written:
         return self.start + len(self.text)
 
 
-def number_sources(text: str, rounds: Sequence[Round]) -> tuple[NumberSource, ...]:
+class ParsedNumbers:
+    """The numbers of the texts that the newest look-up has read, for the next one of the same session."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, bool], list[_Written]] = {}
+        self._used: dict[tuple[str, str, bool], list[_Written]] = {}
+
+    def of(self, text: str, where: str, *, words: bool) -> list[_Written]:
+        """Return the numbers of a text.
+
+        Args:
+            text: What was printed or said.
+            where: What wrote it.
+            words: Whether number words count, too.
+        """
+        key = (where, text, words)
+        if key not in self._used:
+            self._used[key] = self._known[key] if key in self._known else _all_numbers(text, where, words=words)
+        return self._used[key]
+
+    def forget_unused(self) -> None:
+        """Keep what was asked for since the last call."""
+        self._known, self._used = self._used, {}
+
+
+def number_sources(
+    text: str, rounds: Sequence[Round], *, parsed: ParsedNumbers | None = None
+) -> tuple[NumberSource, ...]:
     """Look up the numbers of an answer in what code has printed; no model is asked, and the time it takes is linear.
 
     Dates, years, ordinals, numbers of lists, versions, names with digits, and counts up to ten of listed things need no
@@ -170,6 +197,7 @@ def number_sources(text: str, rounds: Sequence[Round]) -> tuple[NumberSource, ..
     Args:
         text: The answer's.
         rounds: All rounds of the session until the answer, oldest first; the last one is the answer's own.
+        parsed: Of the answer before; changed. None: all is parsed anew.
 
     Returns:
         A source for each number, in the order of the text.
@@ -182,8 +210,10 @@ def number_sources(text: str, rounds: Sequence[Round]) -> tuple[NumberSource, ..
         9: not found
     """
     text = text[:_MOST_ANSWER_CHARS]
-    printed = _Index(_texts(rounds, printed=True))
-    given = _Index(_texts(rounds, printed=False), words=True)
+    parsed = parsed or ParsedNumbers()
+    printed = _Index(_texts(rounds, printed=True), parsed)
+    given = _Index(_texts(rounds, printed=False), parsed, words=True)
+    parsed.forget_unused()
     items = len(_ITEM.findall(text))
 
     def look(one: _Written) -> NumberSource | None:
@@ -215,7 +245,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
     told = _without(_NO_NUMBER, _readable(answer))
     if next(_numbers(told), None) is None:
         return []
-    index = _Index((("", text) for text in reversed(shown)), words=True)
+    index = _Index((("", text) for text in reversed(shown)), ParsedNumbers(), words=True)
     numbers = [*_grouped(told, index.exact)]
     found = {one.start: NumberSource(one.text, one.start, "given") for one in numbers if index.exact(one)}
     _add_stated(answer, numbers, found, index.shares())
@@ -363,20 +393,18 @@ class _Index:
 
     Args:
         texts: (What wrote it, text).
+        parsed: Has the numbers of texts that were looked at before.
         words: Whether number words count, too.
     """
 
-    def __init__(self, texts: Iterable[tuple[str, str]], *, words: bool = False) -> None:
+    def __init__(self, texts: Iterable[tuple[str, str]], parsed: ParsedNumbers, *, words: bool = False) -> None:
         room, found = _MOST_SOURCE_CHARS, []
         self._texts: list[str] = []
         for where, text in texts:
             if room <= 0:
                 break
             kept, room = text[:room], room - len(text)
-            place = (where, kept)
-            plain = _readable(kept)
-            found += [*_numbers(plain, place), *_cells(plain, place), *(one for one, _ in _dotted(plain, place))]
-            found += _in_words(kept, place) if words else ()
+            found += parsed.of(kept, where, words=words)
             self._texts.append(kept)
         self._sorted = sorted(found, key=lambda one: one.value)
         self._values = [one.value for one in self._sorted]
@@ -426,6 +454,12 @@ class _Index:
         half = max(half * (1 + 1e-9), 1e-9 * max(1.0, abs(value)))
         at = bisect.bisect_left(self._values, value - half)
         return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
+
+
+def _all_numbers(text: str, where: str, *, words: bool) -> list[_Written]:
+    place, plain = (where, text), _readable(text)
+    found = [*_numbers(plain, place), *_cells(plain, place), *(one for one, _ in _dotted(plain, place))]
+    return [*found, *(_in_words(text, place) if words else ())]
 
 
 def _cells(text: str, where: tuple[str, str]) -> Iterator[_Written]:

@@ -110,18 +110,19 @@ class LineSeals:
         return hmac.compare_digest(_sealed(bare, self._seal_of(bare)), self._last)
 
     def seal(self, line: str) -> str:
-        """Return the next line, without its end, with its seal; unchanged where those before it are not sealed."""
+        """Return the next line, without its end, with its seal; unchanged where those before it are not sealed.
+
+        Once it is written, `take` goes on behind it.
+        """
         if not self.holds:
             return line
-        bare = line.encode("utf-8", "backslashreplace")
-        self._hash.update(self._last)
-        seal = self._seal_of(bare)
-        self._last = _sealed(bare, seal)
+        seal = self._seal_of(self._last, line.encode("utf-8", "backslashreplace"))
         return f'{line[:-1]}{_FIELD.decode()}{seal}"}}'
 
-    def _seal_of(self, bare: bytes) -> str:
+    def _seal_of(self, *parts: bytes) -> str:
         whole = self._hash.copy()
-        whole.update(bare)
+        for one in parts:
+            whole.update(one)
         return hmac.digest(self._key, whole.digest(), "sha256")[:_SEAL_BYTES].hex()
 
 

@@ -11,7 +11,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post, Roun
 from tw_autogen.kernel import Artifact
 from tw_autogen.model import Usage
 from tw_autogen.session import Answer
-from tw_autogen.session.answer_html import markdown_html
+from tw_autogen.session.answer_html import answer_html, markdown_html
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -78,6 +78,27 @@ def test_nothing_that_a_model_or_data_says_runs_or_loads(text, place):
         assert name in KNOWN
         assert set(attributes) <= {"style", "open", "href", "rel", "target", "title", "class", "start"}
         assert attributes.get("href", "https://").startswith(("https://", "http://"))
+
+
+def test_a_picture_stands_where_the_words_have_it_whatever_its_name():
+    pictures = {"/s/a/plot.png": "<i>a</i>", "/s/b/plot.png": "<i>b</i>", "/s/größe 1.png": "<i>g</i>"}
+
+    page = markdown_html(
+        "![x](b/plot.png) ![y](plot.png) ![Größe](größe%201.png) ![z](<größe 1.png>) ![n](no.png)", pictures
+    )
+
+    assert page == "<p><i>b</i> <i>a</i> <i>g</i> <i>g</i> n</p>\n"
+
+
+def test_two_pictures_of_one_name_are_both_shown(tmp_path):
+    made = []
+    for folder in "ab":
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "plot.png"
+        path.write_bytes(PNG)
+        made.append(Artifact("plot.png", "image", path))
+
+    assert answer_html(Round("q"), "two charts", made, (), "").count("<img") == 2
 
 
 def test_pictures_are_shown_once_and_other_files_are_named(tmp_path):

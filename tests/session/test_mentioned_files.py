@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+import unicodedata
 
 import pytest
 
@@ -166,6 +167,61 @@ def test_in_a_session_that_is_gone_on_with_a_changed_file_is_brought_again_too(t
 
         assert ("tax" in (session.folder / "sales.csv").read_text(encoding="utf-8")) == brought
         assert ("- sales.csv: " in model.calls[-1][-1]["content"]) == brought
+
+
+def test_a_fork_of_a_folder_that_is_called_as_a_word_leaves_the_words_alone(tmp_path):
+    root = tmp_path.resolve() / "umsatz"
+    with Session([Planner(ScriptedModel([plans("Der umsatz ist 3.", to="User")]))], folder=root) as first:
+        first.ask(f"umsatz je monat? {root}/files/a.csv, nicht {root}2, {first.id}")
+
+    fork = fork_session(root, trust=True)
+
+    said = (fork / "events.jsonl").read_text(encoding="utf-8")
+    assert f'"user_query": "umsatz je monat? {fork}/files/a.csv, nicht {root}2, {fork.name}"' in said
+    assert "Der umsatz ist 3." in said
+    assert f'"folder": "{fork}/files"' in said
+
+
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
+@pytest.mark.parametrize("typed", ["NFC", "NFD"])
+def test_a_name_with_accents_is_found_however_it_is_stored(session, users, stored, typed):
+    name = unicodedata.normalize("NFC", "Übersicht.csv")
+    (users / unicodedata.normalize(stored, name)).write_text("day,revenue\n1,20\n", encoding="utf-8")
+
+    session.ask(f"sum of {unicodedata.normalize(typed, name)}?")
+    session.ask("sum it", files=users / unicodedata.normalize(stored, name))
+
+    assert session.missing == ()
+    assert [one.name for one in session.folder.iterdir()] == [name]
+    assert f"- {name}: " in session.told()
+
+
+def test_a_file_in_a_subfolder_comes_along_beside_a_given_one_of_its_name(session, users):
+    (users / "sub" / "sales.csv").write_text("day,revenue\n1,30\n", encoding="utf-8")
+    own = {"sales.csv": "day,revenue\n1,20\n", "sub_sales.csv": "day,revenue\n1,30\n"}
+
+    for files in ([users / "sales.csv"], []):  # the copies keep their names
+        session.ask("compare sales.csv with sub/sales.csv", files=files)
+
+        assert {one.name: one.read_text() for one in session.folder.iterdir()} == own
+        assert "'sub_sales.csv'" in session.told() or "- sub_sales.csv: " in session.told()
+        assert "earlier requests: " not in session.told()
+
+
+def test_the_users_own_changed_file_comes_beside_what_code_has_written_under_its_name(session, users):
+    session.ask("describe sales.csv")
+    (session.folder / "sales.csv").write_text("by code\n", encoding="utf-8")
+    session.ask("plot sales.csv")
+    assert sorted(one.name for one in session.folder.iterdir()) == ["sales.csv"]
+
+    for revenue in (30, 4000):
+        (users / "sales.csv").write_text(f"day,revenue\n1,{revenue}\n", encoding="utf-8")
+        session.ask("sum of revenue in sales.csv?")
+
+        assert (session.folder / "sales.csv").read_text() == "by code\n"
+        assert (session.folder / "mine_sales.csv").read_text() == f"day,revenue\n1,{revenue}\n"
+        assert "- mine_sales.csv: " in session.told()
+        assert "'mine_sales.csv' is the User's own file as it is now; 'sales.csv' is what code has" in session.told()
 
 
 @pytest.mark.parametrize("record", [b"", b"[]", b'{"sales.csv": 1}', b'{"sales.csv": {"source": "a", "was": [1]}}'])

@@ -26,6 +26,7 @@ from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.export import _markdown
 from tw_autogen.session.markdown_text import markdown_cells, without_html
 from tw_autogen.session.notebook import notebook, write_notebook
+from tw_autogen.session.notebook_progress import last_lines
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -233,11 +234,42 @@ def test_the_journal_gives_the_same_notebook_as_the_events_each_time(events, tmp
     nbformat.validate(nbformat.read(tmp_path / "a.ipynb", as_version=4))
 
 
+def test_a_cell_that_was_cut_off_stays_so_where_the_session_goes_on():
+    opened = SessionOpened("s", "/s", ["Planner"], [], "here")
+    cut_off = [CellStarted(1, "loop()"), CellOutput(1, "stdout", "half\n")]
+    went_on = [CellStarted(1, "2"), CellRan(1, True, "2", "", "", "", [], [], False, 0.1)]
+
+    made = notebook([opened, RoundOpened("r", "q", []), *cut_off, opened, *went_on])
+
+    first, second = [one for one in made.cells if one.cell_type == "code"]
+    assert (first.metadata.tags, first.outputs[0].text) == (["unfinished"], "half\n")
+    assert (second.metadata.get("tags"), second.outputs[0].data["text/plain"]) == (None, "2")
+
+
 def test_a_session_that_was_cut_off_keeps_what_its_last_cell_wrote():
     made = notebook([RoundOpened("r", "q", []), CellStarted(1, "loop()"), CellOutput(1, "stdout", "row 1\n")])
 
     assert made.cells[-1].metadata.tags == ["unfinished"]
     assert made.cells[-1].outputs[0].text == "row 1\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        ([f"line {number}\n" for number in range(9)], ["line 4", "line 5", "line 6", "line 7", "line 8", ""]),
+        (["a", "b\n", "c"], ["ab", "c"]),
+        (["start\n", "\r0 %", "\r10 %", "\r20 %"], ["start", "20 %"]),
+        (["10 %\r", "20 %\r"], ["20 %\r"]),
+        (["windows\r\n", "end"], ["windows\r", "end"]),
+        (["x" * 400], ["x" * 300]),
+    ],
+)
+def test_of_what_a_running_cell_prints_the_last_lines_are_shown(texts, shown):
+    output = []
+    for text in texts:
+        output = last_lines(output, text)
+
+    assert output == shown
 
 
 def test_a_cell_that_was_stopped_says_so_though_it_raised_nothing():

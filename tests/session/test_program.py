@@ -79,6 +79,26 @@ PARAMETERS = {
         "match n:\n    case 5 | 'a.csv':\n        m = 7",
         "match n:\n    case 5 | 'a.csv':\n        m = M",
     ),
+    "in the braces of an f-string": (
+        "units above 100 of a.csv",
+        "f'{len(x > 100)} over 100 {y:>{w + 100}} {len(open(\"a.csv\"))}'",
+        "f'{len(x > ABOVE)} over 100 {y:>{w + ABOVE}} {len(open(A_CSV))}'",
+    ),
+    "in a text that pandas evaluates": (
+        "units above 100 of a.csv",
+        """x.query("a > 100 and b < @c and d == '100'")\nx.eval('a * 100')\nx.query('`a 100` > 5')""",
+        """x.query("a > @ABOVE and b < @c and d == '100'")\nx.eval('a * @ABOVE')\nx.query('`a 100` > 5')""",
+    ),
+    "no looks, seeds and remainders": (
+        "the top 10 of a.csv",
+        "x.head(10).plot(figsize=(10, 6), fontsize=10, bins=10)\nx % 10 + x.n[10] // 10\nfit(random_state=10)",
+        "x.head(TOP).plot(figsize=(10, 6), fontsize=10, bins=10)\nx % 10 + x.n[TOP] // 10\nfit(random_state=10)",
+    ),
+    "looks that are asked for": (
+        "a histogram with 20 bins and fontsize 14",
+        "plt.hist(x, bins=20)\nplt.title('x', fontsize=14)",
+        "plt.hist(x, bins=BINS)\nplt.title('x', fontsize=FONTSIZE)",
+    ),
     "behind letters of two bytes": ("top 5", "print('größe', 5)", "print('größe', TOP)"),
 }
 
@@ -189,6 +209,11 @@ FAILED = {
     "what another one needs": ["n = 1", "m = n + 4\nboom", "k = m\nboom", "print(k)"],
     "in its place": ["rows = [1]", "rows.append(5)\nboom", "n = len(rows)", "rows.append(n)\nprint(rows)"],
     "in a function of a later cell": ["def f(): return rows", "rows = [5]\nboom", "print(f())"],
+    "a seed": ["import random", "random.seed(1)\nboom",
+               "print(5 if random.random() == random.Random(1).random() else 0)"],
+    "a folder": ["import os", "os.makedirs('sub')\nboom", "print(5 if os.path.isdir('sub') else 0)"],
+    "what a function is given whose result is kept": [
+        "def f(x):\n    x.append(5)\n    return 0\nrows = []", "y = f(rows)\nboom", "print(rows)"],
     "not what is made anew": ["rows = [1]", "rows.append(4)\nboom", "rows = [5]", "print(rows)"],
     "not what is made anew where it is used": ["xs = [5]", "for x in xs: y = x\nboom", "for x in xs: print(x)"],
 }  # fmt: skip
@@ -247,6 +272,47 @@ def test_what_only_a_kernel_takes_runs_in_a_program(tmp_path, case):
     ran = run(Program.of(events(*cells, query="q", files=())), tmp_path)
 
     assert (ran.stdout.splitlines(), ran.stderr) == (lines, "")
+
+
+@pytest.mark.parametrize("name", ["fläche_m².csv", "CO₂.csv", "销售Ｑ１.csv", "2023 ½ (alt).csv", "ŉ.csv"])
+def test_a_program_starts_whatever_its_parameters_are_called(tmp_path, name):
+    (tmp_path / name).write_text("a", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("b", encoding="utf-8")
+    code = f"print(open({name!r}).read() * 3)"
+
+    program = Program.of(events(code, query=f"I need help: 3 of {name}", files=[name]))
+
+    assert run(program, tmp_path).stdout == "aaa\n"
+    assert run(program, tmp_path, "b.csv", "--help-2", "4").stdout == "bbbb\n"
+
+
+def test_a_program_goes_on_after_a_cell_that_ended_with_an_exit(tmp_path):
+    early = "import sys\ntotal = 42\nif total:\n    sys.exit(0)\nprint('never')"
+    program = Program.of(events(early, "print(total)", "raise SystemExit", "if total > 41: sys.exit(3)", "print('no')"))
+
+    ran = run(program, tmp_path)
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "42\n", "")
+
+
+@pytest.mark.parametrize("end", [";", " ;  # größe; of it", "  # shown;", "\n# shown;"])
+def test_a_value_before_a_semicolon_is_not_shown(tmp_path, end):
+    program = Program.of(events(f"x = 'größe'; x{end}"))
+
+    assert run(program, tmp_path).stdout == ("größe\n" if "shown" in end else "")
+
+
+def test_functions_of_the_session_hide_none_of_the_programs_own(tmp_path):
+    cells = [
+        "def show(t, n):\n    return t * n\ndef run_cell(): pass",
+        "[1, 2]",
+        "show('a', 2)",
+        "import sys\nsys.exit()",
+    ]
+
+    ran = run(Program.of(events(*cells)), tmp_path)
+
+    assert (ran.stdout, ran.stderr) == ("[1, 2]\naa\n", "")
 
 
 def test_names_that_no_cell_makes_are_named(tmp_path):

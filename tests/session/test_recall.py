@@ -7,7 +7,14 @@ import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Post, Round, RoundState
-from tw_autogen.errors import ConfigError, ConversationFormatError, ModelError, RoundError, RoundInterrupted
+from tw_autogen.errors import (
+    ConfigError,
+    ConversationFormatError,
+    ModelError,
+    RoundError,
+    RoundInterrupted,
+    RoundTooCostly,
+)
 from tw_autogen.events import TalkNotShortened, TalkShortened
 from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.model import Completion, LexicalRanker
@@ -17,7 +24,7 @@ from tw_autogen.recall import Experience, Recall, RecallSettings, read_experienc
 from tw_autogen.recall.conversation_files import Conversation
 from tw_autogen.recall.examples import Example
 from tw_autogen.role import Role
-from tw_autogen.session import Session, compact_session, open_session, read_journal, rounds_of
+from tw_autogen.session import Session, SessionSettings, compact_session, open_session, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -427,6 +434,20 @@ def test_a_session_is_compacted_on_demand_and_says_by_how_much():
     assert "SUMMARY OF ALL" in prompt
     assert long not in prompt
     assert "second?" in prompt
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_a_summary_on_demand_counts_towards_the_limits_of_the_session(most):
+    steps = [plans("a tale. " * 200, to="User"), plans("Second.", to="User"), *["SUMMARY"] * (most - 2)]
+    settings = SessionSettings(max_session_calls=most, max_calls=1)
+    with ScriptedModel(steps) as model, Session([Planner(model, [])], settings=settings) as session:
+        session.ask("first?")
+        session.ask("second?")
+        if most == 3:
+            assert isinstance(compact_session(session)[0], TalkShortened)
+            assert session.usage.calls == 3
+        with pytest.raises(RoundTooCostly, match="`session.max_session_calls` is"):
+            session.ask("third?") if most == 3 else compact_session(session)
 
 
 def test_a_summary_that_fails_on_demand_leaves_all_as_it_is():

@@ -10,10 +10,13 @@ import pandas as pd
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.session import request_descriptions
+from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.planner import Planner
+from tw_autogen.session import Session, request_descriptions
 from tw_autogen.session.path_grants import Grants
-from tw_autogen.session.request_descriptions import RequestDescriptions, profile_value
+from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.variable_descriptions import profile_value
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 
@@ -313,6 +316,63 @@ def test_files_of_an_earlier_request_stay_known_and_are_not_told_again(tmp_path)
     assert changed.endswith("Files of earlier requests: 'b.csv'.")
 
 
+def test_a_file_of_which_only_a_line_was_told_is_described_when_it_comes_alone(tmp_path):
+    found, own, _ = descriptions(tmp_path, profile_chars=3000)
+    files = [own / f"table{number}.csv" for number in range(60)]
+    for number, path in enumerate(files):
+        path.write_text(f"id{number},price{number}\n{number},5\n", encoding="utf-8")
+    first = found.of_request("sum", files, {})
+
+    second = found.of_request("what does table59 hold?", files[-1:], {})
+    third = found.of_request("and now?", files[-1:], {})
+
+    assert "id59" not in first
+    assert "id59" in second
+    assert "Files of earlier requests: 'table49.csv'" in second
+    assert "(described in an earlier request)" in third
+
+
+def test_files_of_the_users_folder_are_no_files_of_a_request(here, tmp_path):
+    found, own, _ = descriptions(tmp_path, here, profile_folder="content")
+    for name, text in (("first.csv", "a,b\n1,2\n"), ("sales.csv", "other,column\n1,2\n")):
+        (own / name).write_text(text, encoding="utf-8")
+
+    brought = found.of_request("sum the units", [own / "first.csv", own / "sales.csv"], {})
+    told = found.of_folder("sum the units of sales", str(here), 0)
+    later = found.of_request("and now?", [own / "first.csv"], {})
+
+    assert "Files of earlier requests" not in brought
+    assert f"'{here}/sales.csv': 23 bytes, CSV: 1 rows x 2 columns\n    all of it:\n    | day,units" in told
+    assert "| price" not in told
+    assert f"'{here}/states/Alabama.csv'" in told  # nothing was told of the folder before
+    assert later.endswith("Files of earlier requests: 'sales.csv'.")
+
+
+def test_what_was_described_to_no_model_is_described_again(tmp_path, here):
+    class Stopped(FakeKernel):
+        stopped = False
+
+        def list_files(self, *args, **options):
+            if not self.stopped:
+                self.stopped = True
+                raise KeyboardInterrupt
+            return super().list_files(*args, **options)
+
+    (tmp_path / "a.csv").write_text("month,amount\n1,2\n", encoding="utf-8")
+    interpreter = CodeInterpreter(ScriptedModel([]), Stopped(folder=tmp_path / "own"))
+    settings = SessionSettings(user_folder=str(here), profile_folder="content")
+    with (
+        ScriptedModel([plans("2", to="User")]) as model,
+        Session([Planner(model, [interpreter]), interpreter], settings=settings, folder=tmp_path / "s") as session,
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            session.ask("sum", files=tmp_path / "a.csv")
+        session.ask("sum", files=tmp_path / "a.csv")
+
+        assert session.rounds[0].error == "it was stopped by the user"
+    assert "| month,amount" in model.calls[0][-1]["content"]
+
+
 def test_many_given_files_of_one_layout_are_described_by_one_of_them(tmp_path):
     found, own, _ = descriptions(tmp_path)
     names = [f"station_{number:03}.csv" for number in range(120)]
@@ -385,6 +445,33 @@ def test_values_are_told_briefly():
         "frame: DataFrame, 1 rows x 1 columns: 'a' (int64)"
     )
     assert len(profile_value("text", "x" * 10_000)) < 500
+    nested = {"b": [1, (2, "x" * 99)], "a": {3}, "": [b"", None]}
+    assert profile_value("nested", nested) == f"nested: dict, {nested}"
+    assert profile_value("digits", [1] * 140).endswith("1, …")
+
+
+def test_a_tables_index_is_told_unless_it_numbers_the_rows():
+    frame = pd.DataFrame({"v": [1, 2], "place": ["N", "S"]}, index=pd.to_datetime(["2020-01-01", "2020-01-02"]))
+    frame.index.name = "datum"
+    told = profile_value("f", frame)
+    sums = profile_value("s", frame.set_index("place").v)
+    two = profile_value("t", frame.set_index("place", append=True))
+    plain = profile_value("p", frame.reset_index()[1:])
+
+    assert "2 rows x 2 columns, index 'datum' (datetime64[" in told
+    assert "\ndatum,v,place\n2020-01-01,1,N" in told
+    assert "2 rows x 1 columns, index 'place' (" in sums
+    assert "first rows:\nplace,v\nN,1" in sums
+    assert "2 rows x 1 columns, index 'datum', 'place' (object): 'v'" in two
+    assert "1 rows x 3 columns: 'datum'" in plain
+
+
+@pytest.mark.parametrize("value", [b"\x91" * 50_000_000, [1 / 3] * 2_000_000, {"a": "ä" * 50_000_000}])
+def test_a_large_value_is_told_from_its_beginning(value):
+    started = time.process_time()
+
+    assert len(profile_value("large", value)) < 500
+    assert time.process_time() - started < 0.5
 
 
 def test_a_request_that_brings_nothing_has_no_description(tmp_path):

@@ -2,7 +2,9 @@
 
 import os
 import re
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,16 @@ from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 )
 def test_files_of_one_name_get_their_folders_names_in_front(paths, names):
     assert working_names([Path(one) for one in paths]) == names
+
+
+def test_names_of_many_files_take_linear_time():
+    paths = [Path(f"/d/{place}/m{number}.csv") for place in ("north", "south") for number in range(5000)]
+    started = time.process_time()
+
+    names = working_names(paths)
+
+    assert (names[0], len(set(names))) == ("north_m0.csv", 10_000)
+    assert time.process_time() - started < 5
 
 
 def test_names_that_folders_do_not_tell_apart_are_an_error_with_a_remedy():
@@ -166,6 +178,53 @@ def test_a_link_out_of_a_folder_that_is_not_trusted_is_not_read(name, passes, wa
         else:
             with pytest.raises(ConfigError, match=r"out of .*here, which is not trusted, to .*other\.csv; name"):
                 session.ask("look", files=[path])
+
+
+def test_files_may_be_given_by_a_generator(tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
+
+    with open_session(ScriptedModel([plans("1", to="User")]), folder=tmp_path / "work", kernel=None) as session:
+        session.ask("sum them", files=tmp_path.glob("*.csv"))
+
+        assert (session.folder / "a.csv").read_text(encoding="utf-8") == "x\n1\n"
+
+
+def test_a_file_that_is_given_again_is_copied_again_only_if_it_or_its_copy_has_changed(tmp_path):
+    given = tmp_path / "a.csv"
+    given.write_text("x\n1\n", encoding="utf-8")
+    model = ScriptedModel([plans("1", to="User")] * 5)
+    with open_session(model, folder=tmp_path / "work", kernel=None) as session:
+        copy, inodes = session.folder / "a.csv", []
+        for happens in (lambda: None, lambda: None, lambda: given.write_text("x\n23\n"), lambda: copy.unlink()):
+            happens()
+            session.ask("sum it", files=given)
+            inodes.append(copy.stat().st_ino)
+            assert copy.read_text(encoding="utf-8") == given.read_text(encoding="utf-8")
+            assert not copy.stat().st_mode & 0o222
+        copy.chmod(0o600)
+        copy.write_text("of code", encoding="utf-8")
+        session.ask("sum it", files=given)
+
+        assert copy.read_text(encoding="utf-8") == "x\n23\n"
+    assert inodes[0] == inodes[1] != inodes[2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use can't be removed there")
+def test_folders_that_are_gone_are_named(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with open_session(ScriptedModel([]), folder=tmp_path / "work", kernel=None) as session:
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        with pytest.raises(ConfigError, match="the current folder is gone"):
+            session.ask("sum", files=tmp_path / "a.csv")
+        with pytest.raises(ConfigError, match="the current folder is gone"):
+            open_session(ScriptedModel([]), folder=tmp_path / "other", kernel=None)
+        monkeypatch.chdir(tmp_path)
+        session.folder.rmdir()
+        with pytest.raises(ConfigError, match=r"a\.csv: can't be put into the working folder: No such file"):
+            session.ask("sum", files=tmp_path / "a.csv")
 
 
 def test_code_and_models_see_both_files_of_one_name(tmp_path):

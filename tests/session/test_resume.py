@@ -1,14 +1,19 @@
 """A session that goes on where an earlier one ended: its rounds by `remember`, its variables by the kernel."""
 
+import contextlib
 import itertools
 import stat
+import sys
+import threading
 import tracemalloc
 
 import pytest
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, JournalError, RoundError
+from tw_autogen.events import SessionClosed
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.session import open_session, read_journal, rounds_of
+from tw_autogen.session.event_journal import Journal, is_marked_open
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 
@@ -62,6 +67,64 @@ def test_values_of_all_lines_of_a_journal_count_together(tmp_path):
 
     with pytest.raises(ValueError, match="line 28: it and those before it would take more than 1 GB"):
         next(events)
+
+
+@contextlib.contextmanager
+def full_disk(path, *, left):
+    """Let no file of this process become longer than one is, and a few bytes: a disk that is full for a moment."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + left, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no limit on the length of files")
+@pytest.mark.parametrize("left", [0, 10, 20_000])
+def test_a_line_that_a_full_disk_cuts_off_does_no_harm_to_the_journal(tmp_path, left):
+    said = [plans(one, to="User") for one in ("1", "x" * 30_000, "3") if left > 1000 or len(one) == 1]
+    with open_session(ScriptedModel(said), folder=tmp_path, kernel=None) as session:
+        session.ask("one")
+        with full_disk(session.journal, left=left), pytest.raises((JournalError, RoundError), match=r"events\.jsonl"):
+            session.ask("two")
+        assert session.ask("three").text == "3"
+
+    with open_session(ScriptedModel([]), folder=tmp_path, kernel=None, resume=session.id) as later:
+        assert [one.user_query for one in later.rounds][:: len(later.rounds) - 1] == ["one", "three"]
+        assert later.rounds[-1].posts[-1].message == "3"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such locks")
+@pytest.mark.parametrize("again", [False, True])
+def test_a_session_that_opens_while_another_process_looks_at_it_is_marked_as_open(tmp_path, again):
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "events.jsonl"
+    path.touch(mode=0o600)
+    with path.open("rb") as looking:
+        fcntl.flock(looking, fcntl.LOCK_EX)
+        timer = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))
+        timer.start()
+        with Journal(path, goes_on=again), path.open("rb") as other:
+            assert is_marked_open(other.fileno())
+        timer.join()
+
+
+def test_a_new_session_in_the_folder_of_one_that_died_within_a_line_writes_behind_whole_lines(tmp_path):
+    path = tmp_path / "events.jsonl"
+    with Journal(path) as journal:
+        journal.write(SessionClosed("first"))
+        path.write_bytes(path.read_bytes() + b'{"seq": 1, "ev')
+        with Journal(path) as beside:  # another one may be writing
+            assert path.read_bytes().endswith(b'"ev')
+            assert beside.path == path
+        with path.open("rb") as other:
+            assert is_marked_open(other.fileno())
+    with Journal(path) as journal:
+        journal.write(SessionClosed("second"))
+
+    assert [one.session_id for one in read_journal(path)] == ["first", "second"]
 
 
 def open_past(folder, planner, coder, **more):
@@ -121,6 +184,15 @@ def test_a_request_that_was_cut_off_is_gone_on_with_from_its_last_post(tmp_path)
     assert (past.state.value, past.spent["calls"]) == ("finished", 3)
 
 
+def test_files_of_a_request_that_was_cut_off_are_files_of_the_session(tmp_path):
+    first = first_day(tmp_path, code="open('a.csv', 'w').close()")
+    lines = first.journal.read_bytes().splitlines(keepends=True)
+    first.journal.write_bytes(b"".join(itertools.takewhile(lambda line: b'"CellRan"' not in line, lines)))
+
+    with open_past(tmp_path, ScriptedModel([]), ScriptedModel([]), resume=first.id) as session:
+        assert [one.name for one in session.artifacts] == ["a.csv"]
+
+
 def test_a_new_request_closes_the_one_that_was_cut_off(tmp_path):
     first = first_day(tmp_path)
     lines = first.journal.read_bytes().splitlines(keepends=True)
@@ -131,6 +203,9 @@ def test_a_new_request_closes_the_one_that_was_cut_off(tmp_path):
         ScriptedModel([]) as coder,
         open_past(tmp_path, planner, coder, resume=first.id) as session,
     ):
+        with pytest.raises(ConfigError, match="there is no such file"):
+            session.ask("are you there?", files="mistyped.csv")
+        assert session.cut_off is session.rounds[-1]
         assert session.ask("are you there?").text == "Yes."
         assert [(one.state.value, one.error) for one in session.rounds] == [
             ("failed", "it was cut off"),

@@ -57,6 +57,13 @@ def forged(place, journal):
     ran = {"ok": True, "result": None, "stdout": "", "stderr": "", "error": "", "artifacts": [], "variables": []}
     return [
         plain("FileCopied", source=source, path=str(target), source_stamp=[1, 1], stamp=stamp),
+        plain(
+            "ArtifactSaved",
+            name="secret.txt",
+            kind="file",
+            path=f"{journal.parent}/files/../../../private/secret.txt",
+            preview="",
+        ),
         plain("RoundOpened", round_id="r", user_query="read it", files=[str(secret), "../../../private/secret.txt"]),
         plain("CellStarted", round_id="r", cell=90, code="print(open('secret.txt').read())"),
         plain("CellRan", round_id="r", cell=90, **ran, state_lost=False, seconds=0.1),

@@ -39,7 +39,16 @@ from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
-from tw_autogen.session import Seat, Session, SessionSettings, open_session, open_team, read_journal
+from tw_autogen.session import (
+    Seat,
+    Session,
+    SessionSettings,
+    open_session,
+    open_team,
+    past_sessions,
+    read_journal,
+    session_folder,
+)
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 
@@ -477,6 +486,39 @@ def test_files_that_code_makes_are_artifacts_of_the_answer(team):
 
     assert [one.name for one in answer.artifacts] == ["hello.txt"]
     assert answer.artifacts[0].path.read_text(encoding="utf-8") == "hi"
+
+
+def test_a_session_is_found_however_long_its_first_question_is(tmp_path):
+    with (
+        ScriptedModel([plans("Yes.", to="User")]) as model,
+        open_session(model, folder=tmp_path, kernel=None) as session,
+    ):
+        session.ask('Größe "a"\n' + "ä\n" * 400_000)
+
+    (found,) = past_sessions(tmp_path)
+    assert found.question.startswith("Größe ")
+    assert found.question.endswith("…")
+    assert session_folder(None, tmp_path) == session.journal.parent
+
+
+def test_code_with_fences_that_is_run_as_it_stands_is_one_block(team):
+    session, *_ = team([], [])
+
+    session.run_code('text = """\n```\n"""\nprint(len(text))')
+
+    words = session.rounds[-1].user_query
+    assert words == 'This code was run as it stands:\n````python\ntext = """\n```\n"""\nprint(len(text))\n````'
+
+
+def test_files_of_a_round_that_timed_out_are_files_of_the_session_as_long_as_they_are_there(team):
+    code = "for name in 'ab': open(f'{name}.csv', 'w').close()\nwhile True: pass"
+    session, *_ = team([plans("save")], [codes(code)], settings=SessionSettings(round_seconds=2))
+
+    with pytest.raises(RoundTimedOut, match="round_seconds"):
+        session.ask("save")
+    (session.folder / "b.csv").unlink()
+
+    assert [one.name for one in session.artifacts] == ["a.csv"]
 
 
 def test_a_round_that_goes_on_and_on_ends_with_all_its_posts(team):

@@ -105,6 +105,21 @@ def test_a_summary_that_takes_the_note_on_the_folder_out_does_not_lose_it(opened
     assert last.count(NOTE) == 1
 
 
+def test_a_file_is_described_again_after_a_summary_that_takes_its_description_out(opened, tmp_path):
+    (tmp_path / "given.csv").write_text("canary,n\n1,2\n", encoding="utf-8")
+    with (
+        Summarizing([plans("y" * 500, to="User")] * 14) as planner,
+        opened(planner, ScriptedModel([]), **{"recall.compress_tokens": 2600}) as session,
+    ):
+        session.ask("What is in it?", files=tmp_path / "given.csv")
+        for number in range(12):
+            session.ask(f"request {number} {'x' * 900}")
+        assert "canary" not in prompt(planner.calls[-1])
+        session.ask("And which columns?", files=tmp_path / "given.csv")
+
+    assert "| canary,n" in prompt(planner.calls[-1])
+
+
 def test_a_folder_of_which_only_the_planner_was_told_is_described_to_the_first_code(opened):
     steps = [plans("Two.", to="User"), plans("sum", then="User"), plans("sum", then="User")]
     with (

@@ -422,6 +422,9 @@ class Chat:
         except KeyboardInterrupt:
             self._say("stopped; nothing more is summarized")
             return
+        except RoundError as error:  # a limit of the session
+            self._say(visible_line(str(error)), style="red")
+            return
         for one in found:
             if isinstance(one, TalkShortened):
                 less = 100 * (one.tokens_before - one.tokens_after) / max(1, one.tokens_before)

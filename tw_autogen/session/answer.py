@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.escaped_text import visible
+from tw_autogen.events import ArtifactSaved, Event
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
 from tw_autogen.number_sources import NumberSource, number_sources
@@ -156,6 +158,35 @@ class Answer:
         """Return Markdown for a chat, as of `Round.last_words`: the message, then a line for each file."""
         message = self.round.last_words if self.text else ""
         return "\n\n".join(part for part in (message, self.files_markdown()) if part)
+
+
+class MadeFiles:
+    """Files that were made in a session, also in rounds that were stopped or failed; a handler of its events.
+
+    Args:
+        events: What happened in it in a process before.
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._saved: dict[Path, Artifact] = {}
+        for one in events:
+            self(one)
+
+    def __call__(self, event: Event) -> None:
+        """Take note of a file."""
+        if isinstance(event, ArtifactSaved):
+            self._saved[Path(event.path)] = Artifact(event.name, event.kind, Path(event.path), event.preview)
+
+    def below(self, folder: Path, rounds: Sequence[Round]) -> tuple[Artifact, ...]:
+        """Return the files of a folder, each path once: those that are still there, and all that posts name.
+
+        Args:
+            folder: The session's.
+            rounds: The session's.
+        """
+        said = {one.path: one for here in rounds for one in _artifacts(here)}
+        saved = {path: one for path, one in self._saved.items() if path in said or os.path.lexists(path)}
+        return tuple(one for path, one in {**saved, **said}.items() if path.is_relative_to(folder))
 
 
 def _artifacts(here: Round) -> tuple[Artifact, ...]:

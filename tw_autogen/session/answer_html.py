@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
 from tw_autogen.escaped_text import MOST_MARKDOWN_CHARS, NO_FORMULAS, is_quickly_rendered, visible, without_middle
@@ -40,8 +41,8 @@ def markdown_html(text: str, pictures: Mapping[str, str]) -> str:
     Args:
         text: Written by a model; the time it takes is linear, and what exceeds 20 000 characters is cut. Tables with
             more cells than these could fill are shown as they stand, with all the rest.
-        pictures: HTML of pictures by file name: shown where the text has an image of that name. Of other images only
-            the description is shown.
+        pictures: HTML of pictures by path: shown where the text has an image of that name. Of other images only the
+            description is shown.
 
     Example:
         >>> markdown_html("**3** <b>x</b> ![chart](http://x/a.png)", {})
@@ -147,7 +148,7 @@ def _code(here: Round) -> Iterable[str]:
 
 
 def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
-    """Return pictures as HTML by file name, and the other files as items of a list."""
+    """Return pictures as HTML by path, and the other files as items of a list."""
     pictures: dict[str, str] = {}
     files, room = [], MOST_PICTURE_BYTES
     for one in artifacts:
@@ -160,7 +161,7 @@ def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
             else:
                 if len(content) <= room:
                     room -= len(content)
-                    pictures[one.path.name] = _picture(one.path, mime, content)
+                    pictures[one.path.as_posix()] = _picture(one.path, mime, content)
                     continue
                 problem = "not shown: the pictures of this answer are too large"
         files.append(_file(one, problem))
@@ -194,8 +195,11 @@ def _renderer() -> markdown_it.MarkdownIt:
 
 def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:
     """Render an image of Markdown: a picture of the answer, else its description; no address is ever loaded."""
-    name = str(tokens[index].attrs.get("src", "")).rpartition("/")[2]
-    return str(env["pictures"].get(name) or html.escape(tokens[index].content))
+    source = unquote(str(tokens[index].attrs.get("src", ""))).removeprefix("./")
+    pictures = env["pictures"]
+    near = [path for path in pictures if path.rpartition("/")[2] == source.rpartition("/")[2]]
+    near.sort(key=lambda path: not f"/{path}".endswith(f"/{source}"))  # of two of one name that of the named folder
+    return str(pictures[near[0]] if near else html.escape(tokens[index].content))
 
 
 def _link(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Round
 from tw_autogen.events import Event, TalkNotShortened, TalkShortened
@@ -20,6 +22,9 @@ def compact_session(session: Session) -> list[TalkShortened | TalkNotShortened]:
 
     Returns:
         For each history that was long enough its role with the estimated tokens before and after, or the error.
+
+    Raises:
+        RoundTooCostly: the session has reached a limit of calls, tokens or money.
     """
     found: list[TalkShortened | TalkNotShortened] = []
 
@@ -29,7 +34,10 @@ def compact_session(session: Session) -> list[TalkShortened | TalkNotShortened]:
         session.emit(event)
 
     with session._lock:
-        turn = Turn(session.rounds[-1] if session.rounds else Round(""), session.folder, emit=emit)
+        here = session.rounds[-1] if session.rounds else Round("")
+        session._budget.open_round(here)  # limits of one round begin anew, those of the session go on
+        reserve = functools.partial(session._budget.round.reserve, here)
+        turn = Turn(here, session.folder, emit=emit, reserve=reserve)
         for role in session.roles:
             if isinstance(role, Planner | CodeInterpreter):
                 role.compact(turn)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
-from tw_autogen.events import CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
+from tw_autogen.events import ArtifactSaved, CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import (
@@ -156,6 +156,8 @@ def _without_files(events: Iterable[Event], files: Path) -> Iterator[Event]:
             yield replace(event, files=[name for name in event.files if not os.path.isabs(name)])
         elif isinstance(event, PostClosed):
             yield replace(event, post=_without_artifacts(event.post, files))
+        elif isinstance(event, ArtifactSaved):
+            yield from [event] if _is_in(event.path, files) else ()
         elif not isinstance(event, FileCopied):
             yield event
 
@@ -164,9 +166,13 @@ def _without_artifacts(post: Post, files: Path) -> Post:
     found = post.attachment(AttachmentType.artifact_paths)
     if found is None:
         return post
-    own = [one for one in found.extra or () if Path(os.path.normpath(one["path"])).is_relative_to(files)]
+    own = [one for one in found.extra or () if _is_in(one["path"], files)]
     kept = (replace(found, extra=own) if one is found else one for one in post.attachments)
     return replace(post, attachments=tuple(kept))
+
+
+def _is_in(path: str, files: Path) -> bool:
+    return Path(os.path.normpath(path)).is_relative_to(files)
 
 
 def _reopened(rounds: list[Round]) -> list[Round]:

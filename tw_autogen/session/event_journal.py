@@ -7,14 +7,15 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from tw_autogen import bounded_json
 from tw_autogen.conversation import Round, RoundState
-from tw_autogen.errors import ConfigError, SessionBusyError
+from tw_autogen.errors import ConfigError, JournalError, SessionBusyError
 from tw_autogen.events import (
     BoardWritten,
     Event,
@@ -40,6 +41,9 @@ LARGEST_BYTES = 256 << 20
 _MOST_HELD_BYTES = 1 << 30
 """What the events of a journal may take in memory, by estimate: anybody may have written it."""
 
+_LOOKS, _LOOK_SECONDS = 20, 0.01
+"""How often a session is tried to be marked as open, and how long after one another."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -47,9 +51,10 @@ class Journal:
     """Writes events to a file, and hands them to handlers; a handler that fails is logged and does no harm.
 
     Args:
-        path: The file; made, or appended to. Only its owner can read it from then on.
+        path: The file; made, or appended to, without a last line that was cut off. Only its owner can read it from then
+            on.
         handlers: Called with each event, in order, in the thread in which it happened.
-        goes_on: Go on with the journal of a session that has ended. A last line that was cut off is removed.
+        goes_on: Go on with the journal of a session that has ended.
 
     Raises:
         OSError: the file can't be opened or made.
@@ -65,14 +70,17 @@ class Journal:
         self._lock = threading.Lock()
         self._file = open_private(path)
         try:
-            if not _mark_open(self._file.fileno(), alone=goes_on):
+            alone = _mark_open(self._file.fileno(), alone=True)
+            if goes_on and not alone:
                 raise SessionBusyError(f"{path.parent.name} is open in another process; close it there first")
             with SafeFolder(path.parent) as folder, folder.open_file(path.name) as before:
                 seals = LineSeals(folder, _PURPOSE)
                 count, whole_bytes = _count_lines(before, seals)
-            if goes_on:
+            if alone and os.fstat(self._file.fileno()).st_size > whole_bytes:  # else its time stays
                 self._file.truncate(whole_bytes)
-            self._write_line = EventLines(self._file, first=count, seal=seals.seal)
+            if not goes_on:
+                _mark_open(self._file.fileno())
+            self._write_line = EventLines(_WholeLines(self._file, seals), first=count, seal=seals.seal)
         except BaseException:
             self._file.close()
             raise
@@ -93,7 +101,11 @@ class Journal:
             self._handlers.remove(handler)
 
     def write(self, event: Event) -> None:
-        """Take an event; never raises because of a handler."""
+        """Take an event; never raises because of a handler.
+
+        Raises:
+            JournalError: the file can't be written, such as on a full disk; nothing of the event is there then.
+        """
         if not isinstance(event, PostGrew):
             self._append(event)
         for handler in list(self._handlers):
@@ -119,9 +131,42 @@ class Journal:
         with self._lock:
             if self._file.closed:  # a late event, such as that of an abandoned model call
                 return
-            self._write_line(event)
-            if isinstance(event, RoundClosed):
-                os.fsync(self._file.fileno())
+            try:
+                self._write_line(event)
+                if isinstance(event, RoundClosed):
+                    os.fsync(self._file.fileno())
+            except OSError as error:
+                raise JournalError(
+                    f"{self.path}: can't be written: {error.strerror or error}", path=self.path
+                ) from error
+
+
+class _WholeLines:
+    """Appends lines to a journal, each whole or not at all, and goes on behind it with the seals.
+
+    Args:
+        file: Open for appending; its buffer stays unused.
+        seals: Of its lines.
+    """
+
+    def __init__(self, file: TextIO, seals: LineSeals) -> None:
+        self._file = file
+        self._seals = seals
+
+    def write(self, line: str, /) -> None:
+        number, data = self._file.fileno(), line.encode("utf-8", "backslashreplace")
+        whole_bytes = os.fstat(number).st_size
+        try:
+            left = memoryview(data)
+            while left:  # a disk that becomes full takes a part first
+                left = left[os.write(number, left) :]
+        except BaseException:
+            os.ftruncate(number, whole_bytes)
+            raise
+        self._seals.take(data)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
 
 
 def read_journal(path: Path | str) -> Iterator[Event]:
@@ -208,7 +253,11 @@ def sealed_lines(folder: SafeFolder, lines: Iterable[bytes]) -> bytes:
         lines: Without their ends and seals.
     """
     seals = LineSeals(folder, _PURPOSE)
-    return b"".join(seals.seal(line.decode("utf-8", "backslashreplace")).encode() + b"\n" for line in lines)
+    sealed = []
+    for line in lines:
+        sealed.append(seals.seal(line.decode("utf-8", "backslashreplace")).encode() + b"\n")
+        seals.take(sealed[-1])
+    return b"".join(sealed)
 
 
 def _count_lines(file: BinaryIO, seals: LineSeals) -> tuple[int, int]:
@@ -233,12 +282,16 @@ def _mark_open(file: int, *, alone: bool = False) -> bool:
         False if it was to be marked by this one alone, and is marked already.
     """
     if sys.platform != "win32":
-        try:
-            fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return not alone
-        except OSError:  # a file system without locks
-            return True
+        for left in reversed(range(_LOOKS)):  # who looks whether it is open holds it for a moment
+            try:
+                fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                if left:
+                    time.sleep(_LOOK_SECONDS)
+            except OSError:  # a file system without locks
+                return True
+        return not alone
     return True
 
 

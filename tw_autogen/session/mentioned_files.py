@@ -8,7 +8,8 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
@@ -65,27 +66,34 @@ class NamedFiles:
         self._show = show
         self._copies = copies
 
-    def bring(self, text: str, given: Collection[str]) -> RequestFiles:
+    def bring(self, text: str, given: Mapping[str, Path]) -> RequestFiles:
         """Find and copy the files that a text names.
 
         Args:
             text: The user's own words.
-            given: Names of the files that come with the request anyway.
+            given: The files that come with the request anyway, by their names in the session's folder.
 
         Returns:
-            What was found. A file that code has written under the name stays, and is left out.
+            What was found. A file that code has written under the name stays, and is left out; if the user's own has
+            changed since it was copied, that comes under another name.
         """
         found: dict[str, Path] = {}
         missing = []
         looks = itertools.count()
         there = file_names(text, lambda name: next(looks) < _MOST_LOOKS and self._exists(name))
-        wanted = [name for name in there[:_MOST_NAMED] if PurePosixPath(name).name not in given]
+        known = {*given, *(path.name for path in given.values())}
+        paths = {os.path.abspath(path) for path in given.values()}
+        wanted = [name for name in there[:_MOST_NAMED] if name not in known]
         sources = {name: source for name in wanted if (source := self._source(name))}
-        different = list(dict.fromkeys(sources.values()))
-        working = dict(zip(different, working_names(different, self._copies), strict=True))
+        wanted = [name for name in wanted if str(sources.get(name)) not in paths]
+        different = [one for one in dict.fromkeys(sources.values()) if str(one) not in paths]
+        held = [*((path.name, path) for path in given.values()), *given.items()]
+        taken = {**self._copies, **{name: _copy_of(os.path.abspath(path)) for name, path in held}}
+        working = dict(zip(different, working_names(different, taken), strict=True))
+        notes = [self._apart(source, working, taken) for source in different]
         for name in wanted:
             plain = working[sources[name]] if name in sources else PurePosixPath(name).name
-            if plain in given or plain in found:
+            if plain in known or plain in found:
                 continue
             try:
                 path = self._brought_in(name, plain)
@@ -96,7 +104,8 @@ class NamedFiles:
             else:
                 if path is not None:
                     found[plain] = path
-        return RequestFiles(tuple(found.values()), tuple(missing), self._note(missing))
+        notes.append(self._note(missing))
+        return RequestFiles(tuple(found.values()), tuple(missing), "\n".join(filter(None, notes)))
 
     def _exists(self, name: str) -> bool:
         """Return whether code has made a file of this name, or the user's folder holds it."""
@@ -114,6 +123,27 @@ class NamedFiles:
         if copied is not None and copied.source != str(source) and _has(self._folder, name):
             return None  # it means the copy of another file
         return source
+
+    def _apart(self, source: Path, working: dict[Path, str], taken: Mapping[str, Copied]) -> str:
+        """Give a file another name if it has changed and code has written one of its name; return words about it.
+
+        Args:
+            source: The user's.
+            working: The name in the session's folder by source.
+            taken: As of `working_names`.
+        """
+        plain = working[source]
+        brought = self._copies.get(plain)
+        try:
+            with SafeFolder(self._folder) as own, SafeFolder.without_links(source.parent) as users:
+                written = brought is not None and own.has_file(plain) and stamp(own.info(plain)) != brought.copy
+                if not written or brought is None or stamp(users.info(source.name)) == brought.was:
+                    return ""
+        except OSError:
+            return ""
+        others = {name: one for name, one in taken.items() if one.source != str(source)}
+        (working[source],) = working_names([source], {**others, plain: _copy_of("")})
+        return f"{working[source]!r} is the User's own file as it is now; {plain!r} is what code has written."
 
     def _brought_in(self, name: str, plain: str) -> Path | None:
         """Return the path under which code reads a file of the user's folder; None if it is not to be brought."""
@@ -154,7 +184,14 @@ class NamedFiles:
             path = path.relative_to(self._users)
         parts = path.parts
         private = any(part.startswith(".") or is_protected(part) for part in parts)
-        return None if private or is_secret_file(path.name) else path.as_posix()
+        return None if private or is_secret_file(path.name) else self._as_stored(path.as_posix())
+
+    def _as_stored(self, name: str) -> str:
+        """Return a name with its accents as the user's folder has them, which may be signs of their own (macOS)."""
+        forms = dict.fromkeys([name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))])
+        if len(forms) == 1 or self._users is None:
+            return name
+        return next((one for one in forms if _has(self._users, one)), name)
 
     def _note(self, missing: Collection[str]) -> str:
         if self._users is None or not missing:
@@ -168,6 +205,11 @@ class NamedFiles:
             near = difflib.get_close_matches(name, there, n=3, cutoff=0.6)
             words.append(f"{name} (similar: {', '.join(near)})" if near else name)
         return f"Not in the User's folder {self._users}: {', '.join(words)}."
+
+
+def _copy_of(source: str) -> Copied:
+    """Return a copy that holds its name, whatever has become of it."""
+    return Copied(source, (0, 0), (0, 0))
 
 
 def _is_data(name: str) -> bool:

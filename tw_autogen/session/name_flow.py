@@ -10,6 +10,7 @@ _EVALUATED_FIRST = ("decorator_list", "defaults", "kw_defaults", "generators", "
 """Fields of nodes that run before those that stand before them in the tree."""
 _CHANGES_OWNER = re.compile(r"(pop|popitem|popleft|setdefault)$")
 _CHANGES_ARGUMENT = re.compile(r"(shuffle|heappush|heappop|heapify|insort\w*|fill_diagonal|copyto|put|place)$")
+_ACTS = re.compile(r"(seed|makedirs|mkdir|chdir|set_option|set_theme|setlocale)$")
 _SHOWS = re.compile(r"(print|display|show|info|head|tail|describe|sample|plot|hist|boxplot|value_counts|to_\w+|keys)$")
 """Functions whose result is thrown away because they are to show something, or write a file."""
 
@@ -74,12 +75,23 @@ def variables_of_functions(tree: ast.AST) -> set[str]:
     return found
 
 
-def variables_changed(statements: Iterable[ast.stmt], modules: set[str]) -> set[str]:
+def acts_outside(statements: Iterable[ast.stmt]) -> bool:
+    """Return whether statements call what changes more than variables: a seed, folders, options.
+
+    Args:
+        statements: One after the other.
+    """
+    calls = (node.func for one in statements for node in ast.walk(one) if isinstance(node, ast.Call))
+    return any(isinstance(function, ast.Attribute) and _ACTS.match(function.attr) for function in calls)
+
+
+def variables_changed(statements: Iterable[ast.stmt], modules: set[str], functions: set[str]) -> set[str]:
     """Return the variables that statements make, or whose value they change in place.
 
     Args:
         statements: One after the other.
         modules: Names of what is imported: a call of a module's function is no change of it.
+        functions: Names of functions that the code defines: each may change what it is given.
     """
     found: set[str] = set()
     for one in statements:
@@ -92,6 +104,8 @@ def variables_changed(statements: Iterable[ast.stmt], modules: set[str]) -> set[
                 found.add(_root(node))
             elif isinstance(node, ast.Call):
                 found |= _changed_by_call(node, alone=False) - modules
+                if isinstance(node.func, ast.Name) and node.func.id in functions:
+                    found |= {_root(given) for given in (*node.args, *(pair.value for pair in node.keywords))}
             elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
                 found |= _changed_by_call(node.value, alone=True) - modules
     return found - {""}

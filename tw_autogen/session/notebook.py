@@ -25,7 +25,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import refuse_private
-from tw_autogen.number_sources import number_sources
+from tw_autogen.number_sources import ParsedNumbers, number_sources
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
@@ -40,7 +40,8 @@ else:
     nbformat = LazyModule("nbformat")  # takes as long as half of this package
 
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]*)(?:: (.*))?$")
-_EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
+EXIT = re.compile(r"\bsys\.exit\b|\bSystemExit\b")
+"""What the code of a cell has that may end before its last line without an error."""
 _MOST_LOOKED_UP = 200
 """Answers of which the numbers are looked up in all that was printed before."""
 _NEEDS_PLUGINS = (
@@ -115,12 +116,11 @@ class _Notebook:
         self._rounds: list[Round] = []
         self._plugins: dict[str, None] = {}
         self._looked_up = 0
+        self._parsed = ParsedNumbers()
         self._place_of_plugins = 0
 
     def whole(self) -> nbformat.NotebookNode:
-        for cell, node in self._running.items():
-            node.metadata.tags = ["unfinished"]
-            node.outputs = self._written[cell]
+        self._end_running()
         code = "\n".join(cell.source for cell in self._cells if cell.cell_type == "code")
         words = set(re.findall(r"\w+", code))
         called = [name for name in self._plugins if name in words]
@@ -137,13 +137,21 @@ class _Notebook:
         nbformat.validate(whole)
         return whole
 
+    def _end_running(self) -> None:
+        """Mark cells that never came to an end."""
+        for cell, node in self._running.items():
+            node.metadata.tags = ["unfinished"]
+            node.outputs = self._written[cell]
+        self._running.clear()
+
     @singledispatchmethod
     def take(self, event: Event) -> None:
         """Ignore what has no place in a notebook."""
 
     @take.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
-        if self._cells:  # it was gone on with
+        if self._cells:  # it was gone on with, by a process that counts its cells from 1 again
+            self._end_running()
             self._plugins.update(dict.fromkeys(event.plugins))
             return
         plugins = f", with {', '.join(event.plugins)}" if event.plugins else ""
@@ -199,7 +207,7 @@ class _Notebook:
         cell.outputs = self._outputs(event)
         if not event.ok:
             cell.metadata.tags = ["failed", "raises-exception"]  # with the second one "run all" goes on after it
-        elif _EXIT.search(cell.source):
+        elif EXIT.search(cell.source):
             cell.metadata.tags = ["raises-exception"]  # elsewhere an exit without an error is an error
 
     @take.register(RoundClosed)
@@ -209,7 +217,9 @@ class _Notebook:
             self._say("## Answer\n\n", answer)
             self._looked_up += 1
             looked_up = self._rounds and self._looked_up <= _MOST_LOOKED_UP
-            if sources := sources_html(number_sources(event.answer, self._rounds) if looked_up else ()):
+            if sources := sources_html(
+                number_sources(event.answer, self._rounds, parsed=self._parsed) if looked_up else ()
+            ):
                 inert = sources.replace("![", "!&#91;")
                 self._add(nbformat.v4.new_markdown_cell(inert, metadata={"tags": ["sources"]}))
         if event.error:

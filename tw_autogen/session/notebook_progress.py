@@ -68,6 +68,26 @@ def shown_progress(
         shown.close()
 
 
+def last_lines(before: list[str], text: str) -> list[str]:
+    r"""Return the last lines of an output, the one that goes on included, each from its last carriage return on.
+
+    Args:
+        before: Those until now.
+        text: What is printed next.
+
+    Example:
+        >>> last_lines(["a", ""], "\r 10 %|#   |\r 20 %|##  |")
+        ['a', ' 20 %|##  |']
+    """
+    lines = "\n".join(before) + text
+    shown = []
+    for line in lines.split("\n")[-_OUTPUT_LINES:]:
+        whole = line.rstrip("\r")
+        end = "\r" * (whole != line)  # what is printed next takes the line's place
+        shown.append(whole.rpartition("\r")[2][-_LINE_CHARS:] + end)
+    return shown
+
+
 class NotebookProgress:
     """A handler of events that shows plan, step, last output and seconds, in the cell that is running.
 
@@ -129,8 +149,7 @@ class NotebookProgress:
 
     @_take.register(CellOutput)
     def _cell_output(self, event: CellOutput) -> None:
-        lines = f"{self._output.pop() if self._output else ''}{event.text}".split("\n")
-        self._output = [line[-_LINE_CHARS:] for line in lines[-_OUTPUT_LINES:]]
+        self._output = last_lines(self._output, event.text)
 
     @_take.register(CellRan)
     def _cell_ran(self, event: CellRan) -> None:
@@ -170,6 +189,6 @@ class NotebookProgress:
         steps = self._plan.steps if self._plan else ()
         at = next((number for number, step in enumerate(steps, 1) if step.status is Status.current), 0)
         line = " · ".join([*([f"step {at} of {len(steps)}"] if at else []), self._doing, seconds])
-        text = "\n".join(self._output).strip("\n")
+        text = "\n".join(self._output).replace("\r", "").strip("\n")
         parts = [plan_html(self._plan) if self._plan else "", note_html(line), output_html(text) if text else ""]
         return "".join(parts), visible(line)

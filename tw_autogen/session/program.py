@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,13 +15,14 @@ from tw_autogen.events import CellRan, CellStarted, Event, RoundOpened, SessionO
 from tw_autogen.python_source import parse, python_lines
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.name_flow import (
+    acts_outside,
     names_stored,
     variables_changed,
     variables_made,
     variables_of_functions,
     variables_used,
 )
-from tw_autogen.session.notebook import loading_code
+from tw_autogen.session.notebook import EXIT, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
 
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d+)$", re.MULTILINE)
@@ -28,6 +30,7 @@ _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
 _RUNS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?=[^-\s])")
 _MOST_MAGICS = 50
 _IMPORTS = (ast.Import, ast.ImportFrom)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _BLOCKS = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _MODULE_NAMES = frozenset(("__name__", "__file__", "__doc__", "__builtins__"))
@@ -82,13 +85,22 @@ matplotlib.figure.Figure.savefig = noting_saved(matplotlib.figure.Figure.savefig
 
 
 '''
-_AWAITS = '''def run_async(code, loop=asyncio.new_event_loop()):
-    """Run a cell that awaits something."""
+_RUNS = '''def run_cell(code, loop=asyncio.new_event_loop()):
+    """Run a cell that awaits something, or that may end before its last line, with `sys.exit(0)`."""
     asyncio.set_event_loop(loop)
-    loop.run_until_complete(eval(compile(code, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), globals()))
+    try:
+        left = eval(compile(code, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), globals())
+        if left is not None:
+            loop.run_until_complete(left)
+    except SystemExit as end:
+        if end.code:
+            raise
 
 
 '''
+
+
+_OWN = re.compile(r"\b(?:show|save_charts|noting_saved|run_cell)\b(?=\()")
 
 
 @dataclass(frozen=True)
@@ -184,9 +196,11 @@ class Program:
         values = ", ".join(f"arguments.{one.name}" for one in self.parameters)
         missing = ", ".join(self.missing)
         features: set[str] = set()
-        cells = [_Text.of(one, features) for one in self.cells]
-        charts, awaits = any(one.charts for one in self.cells), any(one.awaits for one in cells)
-        imports = ["ast", "asyncio"] * awaits + ["matplotlib.figure"] * charts
+        taken = {*self.plugins, *(name for one in self.cells for name in names_stored(parse(one.source)))}
+        own = {name: _free(name, taken) for name in ("show", "save_charts", "noting_saved", "run_cell")}
+        cells = [_Text.of(one, features, own) for one in self.cells]
+        charts, run = any(one.charts for one in self.cells), any(one.is_text for one in cells)
+        imports = ["ast", "asyncio"] * run + ["matplotlib.figure"] * charts
         head = _HEAD.format(
             about=about or "Code of a session.",
             session=_in_docstring(self.session) or "a session",
@@ -199,23 +213,27 @@ class Program:
             assignments=f"{names} = {values}\n" if names else "",
             checks=_checks(paths),
         )
-        text = [head, _SHOW]
-        if charts:
-            text.append(_CHARTS)
-        if awaits:
-            text.append(_AWAITS)
+        helpers = "".join([_SHOW, _CHARTS * charts, _RUNS * run])
+        text = [head, _OWN.sub(lambda found: own[found[0]], helpers)]
         if any("display(" in one.source for one in self.cells):
-            text.append("display = show\n\n")
+            text.append(f"display = {own['show']}\n\n")
         if self.plugins:
             text.append(f"{loading_code(self.plugins)}\n\n")
         for number, (cell, shown) in enumerate(zip(self.cells, cells, strict=True), 1):
             text += [f"# {visible(line)}\n" for line in cell.request.splitlines()]
             text.append(f"{shown.code}\n")
             if cell.charts:
-                text.append(f'save_charts("chart-{number}")\n')
+                text.append(f'{own["save_charts"]}("chart-{number}")\n')
             text.append("\n")
         text += [f"# Left out: {line}\n" for line in self.left_out]
         return "".join(text).rstrip() + "\n"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken: it, or with a number behind it."""
+    return next(
+        free for free in itertools.chain([name], (f"{name}_{at}" for at in itertools.count(2))) if free not in taken
+    )
 
 
 def _in_docstring(text: str) -> str:
@@ -289,6 +307,7 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
     unsure: list[str] = []
     imports = [one for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _IMPORTS)]
     modules = {name for one in imports for name in names_stored(one)}
+    functions = {one.name for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _DEFINITIONS)}
     called = {name for _, tree, _, _ in read.cells for name in variables_of_functions(tree)}
     needed = set(called)
     for code, tree, asked, ran in reversed(read.cells):
@@ -296,9 +315,9 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
             if ran.undone or ran.state_lost:
                 continue
             done, code = _before_failure(code, tree, ran.error)
-            if partly := _changed_in_part(tree.body[len(done) :], ran.error, modules) & needed:
+            if partly := _changed_in_part(tree.body[len(done) :], ran.error, modules, functions) & needed:
                 unsure.append(f"cell {ran.cell}, which failed: it may have changed {', '.join(sorted(partly))}")
-            if not variables_changed(done, modules) & needed:
+            if not (variables_changed(done, modules, functions) & needed or acts_outside(done)):
                 continue
             code = f"# Of a cell that failed later:\n{code}"
             tree = parse(code)
@@ -310,17 +329,18 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
     return kept[::-1], needed - known, unsure[::-1]
 
 
-def _changed_in_part(left: list[ast.stmt], error: str, modules: set[str]) -> set[str]:
+def _changed_in_part(left: list[ast.stmt], error: str, modules: set[str], functions: set[str]) -> set[str]:
     """Return the variables that a cell may have changed after the last statement that is known to have ended.
 
     Args:
         left: The statements from that which failed on, or all where the failure's place is not known.
         error: Says the place.
         modules: Names of what is imported.
+        functions: Names of functions that the code defines.
     """
     if _failed_line(error):
         left = [one for one in left[:1] if isinstance(one, _BLOCKS)]  # any other has no effect if it fails
-    return variables_changed(left, modules)
+    return variables_changed(left, modules, functions)
 
 
 def _failed_line(error: str) -> int:
@@ -349,19 +369,20 @@ class _Text:
 
     Args:
         code: The text.
-        awaits: It awaits something outside of functions, so that `run_async` runs it.
+        is_text: It is a text that `run_cell` runs: it awaits something outside of functions, or may end with an exit.
     """
 
     code: str
-    awaits: bool
+    is_text: bool
 
     @classmethod
-    def of(cls, cell: ProgramCell, features: set[str]) -> _Text:
+    def of(cls, cell: ProgramCell, features: set[str], own: Mapping[str, str]) -> _Text:
         """Return a cell with its last expression printed, as a notebook shows it.
 
         Args:
             cell: The cell.
             features: Takes those of `from __future__`, which has to stand at the program's beginning.
+            own: What the program calls its own functions.
         """
         source, tree = cell.source, parse(cell.source)
         places: list[Place] = []
@@ -372,21 +393,27 @@ class _Text:
             if future or isinstance(one, ast.Global):  # which would have to stand before the cells that use its names
                 places.append((*_place(one), "pass"))
         last = tree.body[-1] if tree.body else None
-        if isinstance(last, ast.Expr) and cell.ran is not None and not source.rstrip().endswith(";"):
+        if isinstance(last, ast.Expr) and cell.ran is not None and not _is_hidden(source, last):
             value = last.value
-            prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display", "show")
+            prints = isinstance(value, ast.Call) and getattr(value.func, "id", "") in ("print", "display")
             if not prints:
                 text = ast.get_source_segment(source, last) or ast.unparse(last)
-                places.append((*_place(last), f"show({text})"))
+                places.append((*_place(last), f"{own['show']}({text})"))
         code = replaced(source, places[::-1]).rstrip("\n")
-        if not _awaits(tree):
+        if not (_awaits(tree) or EXIT.search(code)):
             return cls(code, False)
         quoted = f"r'''\n{code}\n'''" if "'''" not in code else repr(code)
-        return cls(f"run_async({quoted})", True)
+        return cls(f"{own['run_cell']}({quoted})", True)
 
 
 def _place(one: ast.stmt) -> tuple[int, int, int, int]:
     return one.lineno, one.col_offset, one.end_lineno or one.lineno, one.end_col_offset or one.col_offset
+
+
+def _is_hidden(source: str, last: ast.Expr) -> bool:
+    """Return whether a semicolon stands after the last statement, as notebooks have it where nothing is to be shown."""
+    first, *_ = python_lines(source)[(last.end_lineno or 1) - 1 :]
+    return first.encode()[last.end_col_offset or 0 :].lstrip().startswith(b";")
 
 
 def _awaits(tree: ast.Module) -> bool:

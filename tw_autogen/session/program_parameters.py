@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import keyword
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -16,12 +18,18 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _READERS = re.compile(r"(read_\w+|open|loadtxt|genfromtxt|load|imread)$")
 _FOLDERS = re.compile(r"(i?glob|rglob|listdir|scandir|walk|describe|(Posix|Windows)?Path)$")
 _DATA = re.compile(r"\.(csv|tsv|txt|jsonl?|xlsx?|parquet|feather|db|sqlite3?|zip|gz|xml|html?)$", re.IGNORECASE)
+_QUERIES = re.compile(r"(query|eval)$")
+"""Methods that evaluate a text, in which `@name` is a variable."""
 _WILD = re.compile(r"[*?\[{]")
 _JOINED = re.compile(r"(?:[fF][rR]?|[rR][fF])(?:'{3}|\"{3}|'|\")")
 _GLUED = re.compile(rb"^[\w\x80-\xff]|[\w\x80-\xff]$")
 _MOST_FILES = 1000
 """Names of given files that are looked for in the questions; the names of more would take long."""
 _NEAR_CHARS = 100
+_LOOKS = frozenset(("figsize", "dpi", "fontsize", "labelsize", "rotation", "linewidth", "lw", "markersize", "bins")) | {
+    *("random_state", "seed"),
+}
+"""Keywords whose number is a question's only if the word stands beside it: `20 bins`."""
 _SMALL = (0, 1, 2)
 """Numbers that stand in code for something else than what a question means, such as an axis or a square."""
 _FILLERS = frozenset(("an", "and", "are", "as", "at", "by", "for", "from", "how", "in", "is", "it", "many", "more")) | {
@@ -72,7 +80,7 @@ class ParameterFinder:
         self._folder = folder
         self._lines: list[bytes] = []
         self._numbered: dict[str, int] = {}
-        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts", "run_async"}
+        self._taken = {*taken} | {"parser", "arguments", "show", "save_charts", "run_cell", "HELP"}
         self._numbers: dict[float, tuple[str, str]] = {}
         for request in requests:
             words, question = request, " ".join(request.split())
@@ -93,8 +101,9 @@ class ParameterFinder:
             code: What the tree was parsed from.
         """
         found: list[Place] = []
-        self._lines = [line.encode() for line in python_lines(code)]
+        before, self._lines = self._lines, [line.encode() for line in python_lines(code)]
         self._visit(tree, "", False, found)
+        self._lines = before
         return sorted(found, reverse=True)
 
     def _visit(self, node: ast.AST, name: str, reads: bool, found: list[Place], *, lists: bool = False) -> None:
@@ -110,6 +119,7 @@ class ParameterFinder:
         if isinstance(node, ast.JoinedStr | ast.Constant):
             if isinstance(node, ast.JoinedStr):  # its parts have no places of their own before Python 3.12
                 text = self._joined(node, reads or lists or bool(name))
+                text = self._between_braces(text or self._source_of(node)) or text
             else:
                 known = self._parameter(node.value, name, reads)
                 text = known.name if known is not None else self._placed(node.value, reads or lists or bool(name))
@@ -120,26 +130,41 @@ class ParameterFinder:
                     text = f"({text})"
                 found.append((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text))
             return
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-            self._visit(node.left, "", False, found)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.Mod | ast.FloorDiv):
+            sides = [one for one in (node.left, node.right) if not _is_number(one)]
+            for one in [node.left] if isinstance(node.op, ast.Pow) else sides:
+                self._visit(one, "", False, found)
             return
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             self._visit(node.value, node.targets[0].id, False, found)
             return
         if isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            self._visit(node.func, "", False, found)
-            reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
-            for one in node.args:
-                self._visit(one, "", reads, found, lists=lists)
-            for pair in node.keywords:
-                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
+            self._visit_call(node, found)
             return
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if is_docstring or isinstance(node, ast.pattern):  # a name in a pattern would match everything
             return
         for inner in ast.iter_child_nodes(node):
             self._visit(inner, "", reads, found, lists=lists)
+
+    def _visit_call(self, node: ast.Call, found: list[Place]) -> None:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        self._visit(node.func, "", False, found)
+        reads, lists = bool(_READERS.match(called)), _lists(node.func, called)
+        for one in node.args:
+            if _QUERIES.match(called) and isinstance(node.func, ast.Attribute):
+                found += self._in_query(one)
+            self._visit(one, "", reads, found, lists=lists)
+        for pair in node.keywords:
+            if self._is_asked_for(pair):
+                self._visit(pair.value, pair.arg or "", reads, found, lists=lists)
+
+    def _is_asked_for(self, pair: ast.keyword) -> bool:
+        """Return whether a number that this keyword has may be one of a question: of looks, if it stands beside it."""
+        if pair.arg not in _LOOKS:
+            return True
+        value = pair.value.value if isinstance(pair.value, ast.Constant) else None
+        return isinstance(value, int | float) and self._numbers.get(value, ("", ""))[0].lower() == pair.arg
 
     def _parameter(self, value: object, name: str, reads: bool) -> Parameter | None:
         if isinstance(value, str):
@@ -191,6 +216,38 @@ class ParameterFinder:
         meant = [one for one in parts if not isinstance(one, ast.Constant) or one.value]
         return begin[0] + made if _is_joined(begin[0] + made, [*meant, *node.values[1:]]) else ""
 
+    def _between_braces(self, code: str) -> str:
+        """Return the code of an f-string with parameters in the expressions of its braces; empty: there are none."""
+        changed = False
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):  # before 3.12 quotes may not suffice
+            made = parse(f"({code}\n)")
+            left = [made.body[0].value] if isinstance(made.body[0], ast.Expr) else []
+            for node in left:  # grows
+                if isinstance(node, ast.JoinedStr):
+                    left += node.values
+                elif isinstance(node, ast.FormattedValue):
+                    left += [node.format_spec] if node.format_spec else []
+                    inner = "" if isinstance(node.value, ast.Name) else f"({ast.unparse(node.value)}\n)"
+                    if places := self.places(parse(inner), inner):
+                        node.value = ast.parse(replaced(inner, places), mode="eval").body
+                        changed = True
+            return ast.unparse(made) if changed else ""
+        return ""
+
+    def _in_query(self, node: ast.expr) -> list[Place]:
+        """Return the place of a text that pandas evaluates, with parameters for its numbers; none: it has none."""
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or node.end_lineno is None:
+            return []
+        code = f"({node.value.replace('@', ' ')}\n)"
+        try:
+            places = self.places(parse(code), code)
+        except (SyntaxError, ValueError, RecursionError):  # such as a name between backticks
+            return []
+        numbers = {one.name for one in self.known.values() if not isinstance(one.value, str)}
+        places = [(*one[:4], f"@{one[4]}") for one in places if one[4] in numbers]
+        made = replaced(f"({node.value}\n)", places)[1:-2]
+        return [(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset or 0, repr(made))] if places else []
+
     def _source_of(self, node: ast.expr) -> str:
         last = node.end_lineno or node.lineno
         lines = self._lines[node.lineno - 1 : last]
@@ -228,7 +285,9 @@ class ParameterFinder:
         self, value: str | int | float, base: str, about: str, *, brought: bool = False, is_folder: bool = False
     ) -> Parameter:
         if value not in self.known:
-            plain = re.sub(r"\W|^(?=\d)", "_", base).upper()
+            plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", base).upper())  # as Python reads a name
+            plain = "".join(sign if f"_{sign}".isidentifier() else "_" for sign in plain)
+            plain = plain if plain.isidentifier() else f"_{plain}"
             name, number = plain, self._numbered.get(plain, 2)
             while name in self._taken or keyword.iskeyword(name):
                 name, number = f"{plain}_{number}", number + 1
@@ -236,6 +295,10 @@ class ParameterFinder:
             self._taken.add(name)
             self.known[value] = Parameter(name, value, about, brought, is_folder)
         return self.known[value]
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
 def _is_joined(code: str, values: list[ast.expr]) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.secret_masking import mask_named
 from tw_autogen.session.file_ranking import FileTerms, rank_files
 from tw_autogen.session.settings import SessionSettings
+from tw_autogen.session.variable_descriptions import profile_value
 
 _SECONDS = 20.0
 """How long the description of one file of a request may take."""
@@ -28,8 +30,6 @@ _TREE_LINES = 40
 _TREE_SHARE = 0.4
 _MOST_CANDIDATES = 30
 _TEXT_CHARS = 400
-_HEAD_ROWS = 3
-_MOST_COLUMNS = 40
 _FIRST, _LEAST_SHARE, _CUT_CHARS = 2, 0.6, 800
 """Of so many most relevant files of a folder the whole description is shown, cut to this share of the room if it is
 long and there is room of so many characters; of others one line."""
@@ -51,6 +51,22 @@ _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
 _COUNTED = re.compile(r"\(\d+\)\Z")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What requests were told of files.
+
+    Args:
+        files: Descriptions of files that requests brought, by the name that code opens them by; empty: the file was
+            only named or counted.
+        folder: Descriptions of files of the user's folder by their names there, as far as they were shown.
+        tree: The list of that folder's files.
+    """
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    folder: Mapping[str, str] = field(default_factory=dict)
+    tree: str = ""
 
 
 class RequestDescriptions:
@@ -76,10 +92,13 @@ class RequestDescriptions:
         self._folder = folder
         self._kernel = kernel
         self._on_problem = on_problem
-        self._before = before
-        self._told: dict[str, str] = {}
-        self._told_tree = ""
+        self._before = self._files_before = before
+        self.told = Told()
         self._ranker = LexicalRanker()
+
+    def forget_files(self) -> None:
+        """Describe files anew when a request brings them again: the model's prompt has lost what was said of them."""
+        self.told, self._files_before = replace(self.told, files=dict.fromkeys(self.told.files, "")), ""
 
     def of_request(
         self, text: str, files: Sequence[Path], variables: Mapping[str, Any], held: Sequence[str] = ()
@@ -104,13 +123,13 @@ class RequestDescriptions:
             if one["problem"]:
                 self._on_problem(f"{_label(Path(one['name']).name)}: {one['problem']}")
         texts = {one["name"]: _text(one) for one in described}
-        known = {name: one for name, one in texts.items() if self._told.get(name) == one or _item(one) in self._before}
-        for name in known:
-            texts[name] = f"{texts[name].splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
-        earlier = [name for name in self._told if name not in texts]
-        self._told.update({name: one for name, one in texts.items() if name not in known})
+        whole, stands_for = dict(texts), dict[str, str]()
+        for name, one in whole.items():
+            if self.told.files.get(name) == one or _item(one) in self._files_before:
+                texts[name] = f"{one.splitlines()[0][:_TEXT_CHARS]} (described in an earlier request)"
+        earlier = [name for name in self.told.files if name not in texts]
         if sum(map(len, texts.values())) > self._settings.profile_chars:
-            texts, joins = _folded(described, texts, joins)
+            texts, joins, stands_for = _folded(described, texts, joins)
         ranked = [at for at, _ in self._ranker.rank(text, list(texts.values()))]
         limit = self._settings.profile_chars
         kept = _first_lines(texts, ranked, limit)
@@ -119,6 +138,9 @@ class RequestDescriptions:
             texts = {name: one for at, (name, one) in enumerate(texts.items()) if at in kept}
             ranked = [kept.index(at) for at in ranked if at in kept]
         shown = _fitted(list(texts.values()), list(texts), ranked, limit)
+        full = {name for (name, one), said in zip(texts.items(), shown, strict=True) if "\n" in said or "\n" not in one}
+        now = {name: one if stands_for.get(name, name) in full else "" for name, one in whole.items()}
+        self.told = replace(self.told, files={**self.told.files, **now})
         parts = []
         outside = [one for name, one in zip(texts, shown, strict=True) if os.path.isabs(name)]
         for title, found in (
@@ -166,16 +188,17 @@ class RequestDescriptions:
             return f"Its files could not be listed: {problem}." if problem and lines else ""
         tree = "\n".join(lines)
         parts = []
-        known = set(self._told_tree.splitlines())
+        told = self.told.tree
+        known = set(told.splitlines())
         new = [line for line in lines[1:] if line not in known]
-        if f"\n{lines[0]}\n" in self._before and not self._told_tree:  # so many files of such sizes: the same
-            self._told_tree = tree
-        if tree != self._told_tree:
+        if f"\n{lines[0]}\n" in self._before and not told:  # so many files of such sizes: the same
+            told = tree
+        if tree != told:
             some = known and len(new) * 2 < len(lines)
             head = f"Its files, below {_label(f'{path}/')}:"
             said = "\n".join(["Changed there:", lines[0], *new] if some else [head, tree])
             parts.append(_cut(said, int(limit * _TREE_SHARE) if content else limit))
-            self._told_tree = tree
+        self.told = replace(self.told, tree=tree)
         seconds = max(_FILE_SECONDS, _FOLDER_SECONDS - (time.monotonic() - began))
         left = limit - sum(map(len, parts))
         if content and (said := self._relevant(text, path, files, left, seconds=seconds)):
@@ -186,17 +209,16 @@ class RequestDescriptions:
         """Describe the files of a folder that have to do with a request, and that no earlier one has described."""
         count = {one.name: one.count for one in files}
         scored = rank_files(text, files)
-        if not self._told:
-            self._told = {name: "" for name in count if self._was_described(os.path.join(folder, name))}
+        told = self.told.folder or {name: "" for name in count if self._was_described(os.path.join(folder, name))}
         first = [files[at].name for at, _ in scored]
-        if self._told:  # an earlier request was told what fits it: only what fits this one as well as that
+        if told:  # an earlier request was told what fits it: only what fits this one as well as that
             first = [files[at].name for at, score in scored if score > _FITS * scored[0][1]]
-            wanted = [name for name in first[:_MOST_CANDIDATES] if name not in self._told]
+            wanted = [name for name in first[:_MOST_CANDIDATES] if name not in told]
         else:
             wanted = [*first, *(name for name in count if name not in first)][:_MOST_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
         described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds)
-        brought = {_body(name, one) for name, one in self._told.items()}
+        brought = {_body(name, one) for name, one in (*told.items(), *self.told.files.items())}
         texts = {one["name"]: _text(one) for one in described if not one.get("late")}
         texts = {
             name: one
@@ -212,7 +234,8 @@ class RequestDescriptions:
         near = [files[at].name for at, score in scored if score > _RELATED * scored[0][1]]
         related = {*near, *list(texts)[:_LEAST_RELATED]}
         kept = _fitted_bodies(bodies, briefs, related, left)
-        self._told.update({name: texts[name] for name, body in kept.items() if body != briefs[name]})
+        now = {name: texts[name] for name, body in kept.items() if body != briefs[name]}
+        self.told = replace(self.told, folder={**told, **now})
         if not kept:
             return ""
         concerned = {line: sum(f"{name!r}[" in line for name in kept) for line in joins}
@@ -380,8 +403,8 @@ def _of_layout(text: str, count: int, names: str = "") -> str:
 
 def _folded(
     described: Sequence[Mapping[str, Any]], texts: Mapping[str, str], joins: Sequence[str]
-) -> tuple[dict[str, str], list[str]]:
-    """Return descriptions in which one file stands for all of its layout, and lines about columns that join those.
+) -> tuple[dict[str, str], list[str], dict[str, str]]:
+    """Return descriptions in which one file stands for all of its layout, joins, and which stands for each left out.
 
     Args:
         described: What the kernel says of each file.
@@ -391,15 +414,15 @@ def _folded(
     groups: dict[tuple[Any, ...], list[str]] = {}
     for one in described:
         groups.setdefault(_layout(one), []).append(one["name"])
-    found, dropped = dict(texts), []
+    found, dropped = dict(texts), dict[str, str]()
     for (columns, *_), names in groups.items():
         if columns and len(names) >= _FOLDED:
             label = f" ({names[0]!r}, {names[1]!r} … {names[-1]!r})"
             found[names[0]] = _of_layout(found[names[0]], len(names), label)
-            dropped += names[1:]
+            dropped.update(dict.fromkeys(names[1:], names[0]))
     for name in dropped:
         del found[name]
-    return found, [line for line in joins if not any(f"{name!r}[" in line for name in dropped)]
+    return found, [line for line in joins if not any(f"{name!r}[" in line for name in dropped)], dropped
 
 
 def _layout(described: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -555,32 +578,3 @@ def _cut(text: str, limit: int) -> str:
         return text
     head, _, _ = text[: max(0, limit)].rpartition("\n")
     return f"{head or text[: max(0, limit)]}\n…"
-
-
-def profile_value(name: str, value: Any) -> str:
-    """Describe a variable that came with a request.
-
-    Args:
-        name: The variable's name.
-        value: A table, an array, or anything that has a JSON form.
-    """
-    kind = type(value).__name__
-    if kind == "DataFrame":
-        return f"{name}: DataFrame, {_describe_frame(value)}"
-    if kind == "Series":
-        return f"{name}: Series, {_describe_frame(value.to_frame())}"
-    text = repr(value)
-    return f"{name}: {kind}, {text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + '…'}"
-
-
-def _describe_frame(frame: Any) -> str:
-    """Return shape, columns with dtypes and missing counts, and the first rows as CSV, of a table of pandas."""
-    columns = [
-        f"{name!r} ({dtype}{f', {count} missing' if count else ''})"
-        for name, dtype, count in zip(frame.columns, frame.dtypes, frame.isna().sum(), strict=True)
-    ]
-    more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-    head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=False).strip()
-    rows = "\n".join(shortened(one, _TEXT_CHARS) for one in head.splitlines())
-    shape = f"{len(frame)} rows x {len(columns)} columns"
-    return f"{shape}: {', '.join(columns[:_MOST_COLUMNS])}{more}\nfirst rows:\n{rows}"

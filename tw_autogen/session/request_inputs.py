@@ -11,8 +11,8 @@ import reprlib
 import stat
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,9 +22,10 @@ from typing import Any, BinaryIO
 from tw_autogen.closing import Closing
 from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
+from tw_autogen.events import Event, TalkShortened
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
-from tw_autogen.named_folders import is_code_folder, leads_out_reason, private_reason
+from tw_autogen.named_folders import current_folder, is_code_folder, leads_out_reason, private_reason
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
@@ -49,6 +50,7 @@ FilesWanted = Iterable[Path | str] | Path | str
 """Files by their paths; a single one needs no list."""
 _SHOWN_CHARS = 200
 _LARGEST_COPY_BYTES = 1 << 30
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 _READ_ONLY = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 _MOST_UNREAD = 3
 """How many descriptions of earlier requests' files, and of the user's folder, the board has."""
@@ -185,7 +187,7 @@ def place_inputs(
         show_granted: The same as `show` for files in one of `distrusted`, if code can read their folder already.
         limit_mb: What the copies may have together, counted by length, since holes in a file take room in its copy;
             0: no limit.
-        copies: As of `working_names`.
+        copies: As of `working_names`; what is unchanged is not copied again.
 
     Returns:
         For each file the path that code opens: the copy, or the file itself, absolute.
@@ -198,7 +200,8 @@ def place_inputs(
     for path, name in zip(paths, working_names(paths, copies), strict=True):
         real = path.resolve()
         with opened_as_given(path, folder, distrusted=distrusted) as given:
-            size = os.fstat(given.fileno()).st_size
+            info = os.fstat(given.fileno())
+            size = info.st_size
             if reason := unwritten_reason(given, real, partial(_beside, real, folder, distrusted)):
                 raise ConfigError(reason)
         known = all(_name_below(path, one) is None for one in distrusted)
@@ -206,7 +209,7 @@ def place_inputs(
         large = size > LARGE_BYTES and _place_of_code(path)[0] is None and not here
         shown = large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
         placed.append(real if shown else folder / name)
-        if not shown:
+        if not shown and not _is_copied(path, info, folder, name, copies.get(name)):
             sizes[name] = 0 if here == name else size
             if sizes[name] > _LARGEST_COPY_BYTES:  # a sparse one may take no time to make
                 raise _not_copied(path, OSError(errno.EFBIG, os.strerror(errno.EFBIG)))
@@ -248,7 +251,7 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Sequence[Sa
 
 def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder], limit_bytes: int) -> int:
     """Copy as `copy_in`, at most so many bytes; return how many."""
-    with SafeFolder(folder) as opened:
+    with _opened(folder) as opened:
         if opened.name_of(path) == name:
             opened_as_given(path, folder, distrusted=distrusted).close()
             return 0
@@ -263,10 +266,21 @@ def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder],
                     raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
                 opened.copy_in(given, name, mode=_READ_ONLY, limit_bytes=limit_bytes)
             except OSError as error:
-                if error.errno not in (errno.EFBIG, errno.EPERM, errno.EACCES):
-                    raise
                 raise _not_copied(path, error) from error
             return given.tell()
+
+
+def _is_copied(path: Path, info: os.stat_result, folder: Path, name: str, copied: Copied | None) -> bool:
+    """Return whether a file has a read-only copy of this name, and neither has changed since it was made."""
+    if copied is None or copied.source != os.path.abspath(path):
+        return False
+    try:
+        with SafeFolder(folder) as opened:
+            now = opened.info(name)
+            same = (copied.was, copied.copy) == (stamp(info), stamp(now))
+            return same and stat.S_ISREG(now.st_mode) and not now.st_mode & _WRITABLE
+    except OSError:
+        return False
 
 
 def _beside(path: Path, folder: Path, distrusted: Sequence[SafeFolder], end: str) -> BinaryIO | None:
@@ -314,8 +328,15 @@ def opened_as_given(path: Path, folder: Path, *, distrusted: Sequence[SafeFolder
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
 
 
+def _opened(folder: Path) -> SafeFolder:
+    try:
+        return SafeFolder(folder)
+    except OSError as error:
+        raise ConfigError(f"{folder}: can't be opened: {error.strerror or error}; was it removed?") from error
+
+
 def _name_in(path: Path, folder: Path) -> str:
-    with SafeFolder(folder) as opened:
+    with _opened(folder) as opened:
         return opened.name_of(path)
 
 
@@ -406,7 +427,7 @@ class SessionInputs(Closing):
         """Return the files that a request gives.
 
         Args:
-            text: The request; it must not be empty.
+            text: The request.
             files: Paths, or a single one.
             variables: Values by the names under which code will have them.
             images: URLs (`data:` or `https:`).
@@ -415,8 +436,9 @@ class SessionInputs(Closing):
             ConfigError: as `Session.ask`.
         """
         checked_text(text)
-        if several(files) and not self._here.holds():  # nobody has named the folder in which the program stands now
-            with SafeFolder(Path.cwd()) as current:
+        files = several(files)  # a generator gives them once
+        if files and not self._here.holds():  # nobody has named the folder in which the program stands now
+            with _opened(current_folder()) as current:
                 self.distrust(current)
         return tuple(checked_inputs(files, variables, images, distrusted=self._distrusted))
 
@@ -431,7 +453,7 @@ class SessionInputs(Closing):
         known, others = dict(self._copies), dict(self._copies)
         for path in given:  # one that lies there stays as it is
             others.pop(_name_in(path, self._folder), None)
-        names = {*working_names(given, others), *(path.name for path in given)}
+        names = dict(zip(working_names(given, others), given, strict=True))
         try:
             found = self._named.bring(text, names) if named else RequestFiles()  # over no link: not looked at again
             placed = place_inputs(
@@ -456,6 +478,21 @@ class SessionInputs(Closing):
                     with suppress(OSError):  # it has gone meanwhile
                         was, now = stamp(path.stat()), stamp(opened.info(copy.name))
                         self._copies[copy.name] = Copied(os.path.abspath(path), was, now)
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Forget what this block has described if it fails: no model has read it."""
+        before = self._descriptions.told, self._held
+        try:
+            yield
+        except BaseException:
+            self._descriptions.told, self._held = before
+            raise
+
+    def hear(self, event: Event) -> None:
+        """Take note that descriptions have left the prompt of the role that gets the requests; a handler of events."""
+        if isinstance(event, TalkShortened) and event.summary and event.role == self._team.entry:
+            self._descriptions.forget_files()
 
     def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:
         """Return a description of what a request brings, for models; empty if it brings nothing.

@@ -16,6 +16,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Definitions, Mem
 from tw_autogen.deadline import until_given_up
 from tw_autogen.errors import (
     ConfigError,
+    JournalError,
     RoundError,
     RoundInterrupted,
     SessionBusyError,
@@ -42,11 +43,12 @@ from tw_autogen.private_files import keep_private_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
 from tw_autogen.safe_folder import remove_folder, temporary_folder
-from tw_autogen.session.answer import USER, Answer, Seconds
+from tw_autogen.session.answer import USER, Answer, MadeFiles, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget
 from tw_autogen.session.earlier_session import CUT_OFF, EarlierSession
 from tw_autogen.session.event_journal import Journal
+from tw_autogen.session.markdown_text import fenced
 from tw_autogen.session.notebook_access import NotebookAccess
 from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
@@ -127,6 +129,7 @@ class Session(NotebookAccess, Closing):
         self._stop_reason = self._why_closed = ""
         self._set: dict[str, Any] = {}
         self._held_by: dict[str, list[object]] = {}
+        self._made = MadeFiles(earlier.events if earlier else ())
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
         self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
@@ -138,7 +141,9 @@ class Session(NotebookAccess, Closing):
             on_problem=lambda problem: self.emit(FileUnreadable(self.rounds[-1].id, problem)),
             earlier=self.rounds,
         )
-        self._journal = Journal(root / JOURNAL, [self._budget, *handlers], goes_on=earlier is not None)
+        self._journal = Journal(
+            root / JOURNAL, [self._budget, self._made, self.inputs.hear, *handlers], goes_on=earlier is not None
+        )
         self.emit(SessionOpened(self.id, str(self.folder), self._team.names, self._team.plugin_names, self.where))
         self._idle.start(self._settings.idle_seconds)
 
@@ -164,6 +169,7 @@ class Session(NotebookAccess, Closing):
 
         Raises:
             RoundError: the round ended without an answer; `error.round` holds what was said.
+            JournalError: the round could not be opened or closed because nothing can be written, as on a full disk.
             ConfigError: a file doesn't exist, or a variable's name is no identifier or one of Python's own; nothing has
                 run yet.
             SessionBusyError: called from inside a round of this session.
@@ -230,7 +236,7 @@ class Session(NotebookAccess, Closing):
             raise ConfigError(f"run_code: expected code as str, got {type(code).__name__}")
         self._refuse_inside()
         with self._lock:
-            words = f"This code was run as it stands:\n```python\n{code}\n```"
+            words = f"This code was run as it stands:\n{fenced(code, 'python')}"
             self.open_round(words, files, send_to=runner.name)
             with self._closing_what_fails():
                 self._step(runner, lambda turn: runner.run_code(code, turn=turn, send_to=USER))
@@ -305,6 +311,7 @@ class Session(NotebookAccess, Closing):
             with contextlib.ExitStack() as undo:  # files can't be copied, or the journal not be written
                 undo.callback(self._idle.start, self._settings.idle_seconds)
                 brought = self.inputs.place(text, given, named=not send_to)
+                self._close_cut_off()
                 self.rounds.append(here)
                 undo.callback(self.rounds.pop)
                 self._budget.open_round(here)
@@ -313,14 +320,11 @@ class Session(NotebookAccess, Closing):
             self.missing = brought.missing
             self.variables.update(variables)
             self._held_by.update({name: [] for name in variables})
-            try:
+            with self._closing_what_fails(), self.inputs.telling():
                 profile = self.inputs.describe(text, brought, {**self._set, **variables})
                 note = self.inputs.folder_note("" if send_to else text, len(profile), self.landing)
                 parts = (text, profile, brought.note, note)
                 self.post(USER, "\n\n".join(part for part in parts if part), send_to=send_to, images=images)
-            except BaseException as error:
-                self.close_round(RoundState.failed, reason=str(error) or type(error).__name__)
-                raise
             self._set.clear()
             if words := self.inputs.board(profile if brought.placed else "", self.rounds):
                 here.write_board(USER, words)
@@ -356,6 +360,7 @@ class Session(NotebookAccess, Closing):
         with self._lock:
             self._refuse_closed()
             self._refuse_second()
+            self._close_cut_off()
             if past.state is RoundState.created:
                 past = replace(past, state=RoundState.failed, error=past.error or CUT_OFF)
             self.rounds.append(past)
@@ -415,9 +420,8 @@ class Session(NotebookAccess, Closing):
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:
-        """Files made in the session's folder in all rounds, in order; each path once."""
-        found = {one.path: one for here in self.rounds if here.posts for one in Answer.of(here, Usage()).artifacts}
-        return tuple(one for path, one in found.items() if path.is_relative_to(self.folder))
+        """Files made in the session's folder in all rounds, in order; those of one that failed, if they are there."""
+        return self._made.below(self.folder, self.rounds)
 
     @property
     def definitions(self) -> Definitions:
@@ -477,11 +481,7 @@ class Session(NotebookAccess, Closing):
         self._journal.write(event)
 
     def subscribe(self, handler: Handler) -> None:
-        """Hand every event from now on to one more handler.
-
-        Raises:
-            ConfigError: it can't be called.
-        """
+        """Hand every event from now on to one more handler; a ConfigError if it can't be called."""
         self._journal.subscribe(handler)
 
     def unsubscribe(self, handler: Handler) -> None:
@@ -546,7 +546,8 @@ class Session(NotebookAccess, Closing):
         try:
             yield
         except BaseException as error:
-            self.close_round(RoundState.failed, reason=self._reason_of(error))
+            with contextlib.suppress(JournalError):  # the disk is full: what failed before is the reason
+                self.close_round(RoundState.failed, reason=self._reason_of(error))
             if isinstance(error, TwAutogenError) and not isinstance(error, RoundError):
                 raise RoundError(f"{self.rounds[-1].id}: {error}", round=self.rounds[-1]) from error
             raise
@@ -575,10 +576,13 @@ class Session(NotebookAccess, Closing):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
+        if self._cut_off is None and self.rounds and self.rounds[-1].state is RoundState.created:
+            raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+
+    def _close_cut_off(self) -> None:
         if self._cut_off is not None:
             self.close_round(RoundState.failed, reason=CUT_OFF)
-        if self.rounds and self.rounds[-1].state is RoundState.created:
-            raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
+            self._idle.stop()  # the next round is about to begin
 
     def _check_limits(self, here: Round, because: BaseException | None = None) -> None:
         stopped = (self._stop_reason or "stopped by interrupt()") if self._cancelled.is_set() else ""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import json
 import os
+import re
 import stat
 import sys
 from pathlib import Path
 
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError
-from tw_autogen.events import FileCopied
+from tw_autogen.events import FileCopied, SessionOpened
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.owner_marks import unsealed
 from tw_autogen.private_files import keep_private_folder
@@ -22,6 +24,7 @@ from tw_autogen.session.event_journal import LARGEST_BYTES, sealed_lines, whole_
 from tw_autogen.session_layout import COPIES, FILES, JOURNAL
 
 _MOST_LEVELS = 100
+_ID = re.compile(r"session-[0-9a-f]+")
 _COPIED = f'"event": "{FileCopied.__name__}"'.encode()
 """In a line of the journal: a copy of an answer's file, which the first session goes on with."""
 
@@ -52,10 +55,9 @@ def fork_session(
         with SafeFolder.without_links(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
             said = whole_lines(source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
             own, journal = is_own_session(source, said), said if words else b""
+            own_names = _names_of(earlier)
             lines = [
-                unsealed(line).replace(earlier.id.encode(), name.encode())
-                for line in io.BytesIO(journal)
-                if _COPIED not in line
+                own_names.sub(name.encode(), unsealed(line)) for line in io.BytesIO(journal) if _COPIED not in line
             ]
             # a copy is no more this user's own than the first one
             journal = sealed_lines(target, lines) if own else b"".join(line + b"\n" for line in lines)
@@ -75,6 +77,15 @@ def fork_session(
             workspace.remove_tree(name)
         raise ConfigError(f"{folder}: not copied: {error.strerror or error}") from error
     return root
+
+
+def _names_of(earlier: EarlierSession) -> re.Pattern[bytes]:
+    """Return a pattern for a session's ids, and for its folder's name in a path: it may be a word elsewhere."""
+    opened = (one.session_id for one in earlier.events if isinstance(one, SessionOpened))
+    ids = sorted(one for one in {earlier.id, *opened} if _ID.fullmatch(one))
+    above, own = (json.dumps(one, ensure_ascii=False)[1:-1] for one in (f"{earlier.folder.parent}{os.sep}", earlier.id))
+    path = rf"(?<={re.escape(above)})(?:{re.escape(own)})(?![\w\x80-\xff-]|\.\w)"
+    return re.compile("|".join([path, *map(re.escape, ids)]).encode())
 
 
 def _copy_files(source: SafeFolder, target: SafeFolder, limit_mb: int) -> None:

@@ -13,6 +13,7 @@ from tw_autogen.code_interpreter import CodeInterpreterSettings
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.model import EmbeddingSettings, ModelSettings
+from tw_autogen.named_folders import current_folder
 from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin import PluginSettings
 from tw_autogen.recall import RecallSettings
@@ -73,7 +74,7 @@ def read_settings(
     Raises:
         SettingsError: an unknown key or a wrong value; says where it stands.
     """
-    place = project_folder(project) if project else Path.cwd()
+    place = project_folder(project) if project else current_folder()
     make = _reader(keywords, place, environ)
     found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
     files = Review(found).still_trusted_files() if found.trust is not Trust.full else None
@@ -118,7 +119,7 @@ def review_folder(
     Raises:
         SettingsError: as `read_settings`.
     """
-    place = project_folder(project) if project else Path.cwd()
+    place = project_folder(project) if project else current_folder()
     return Review(_reader(keywords, place, environ)(trust=Trust.named if project else Trust.none))
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import struct
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
 
     Args:
         paths: Each once.
-        copies: Those that are there, by name; none is replaced by another file's.
+        copies: Those that are there, by name; none is replaced by another file's, and each keeps its name.
 
     Raises:
         ConfigError: folders don't keep two apart.
@@ -87,27 +88,34 @@ def working_names(paths: Sequence[Path], copies: Mapping[str, Copied] = MappingP
         ['north_a.csv', 'south_a.csv', 'b.csv']
     """
     full = [os.path.abspath(path) for path in paths]
-    parts = [Path(one).parts[1:] for one in full]
+    parts = [Path(unicodedata.normalize("NFC", one)).parts[1:] for one in full]  # as people and models type it
     depths = [1] * len(paths)
+    kept = {one.source: name for name, one in reversed(list(copies.items()))}
     while True:
-        names = [_end_of("_".join(one[-depth:])) for one, depth in zip(parts, depths, strict=True)]
+        names = [
+            kept.get(path) or _end_of("_".join(one[-depth:]))
+            for path, one, depth in zip(full, parts, depths, strict=True)
+        ]
         holders = {name: {copies[name].source} if name in copies else set() for name in names}
         for one, name in zip(full, names, strict=True):
             holders[name].add(one)
-        twice = next((name for name in names if len(holders[name]) > 1), None)
-        if twice is None:
+        alike: dict[str, list[int]] = {}
+        for at, name in enumerate(names):
+            if len(holders[name]) > 1:
+                alike.setdefault(name, []).append(at)
+        if not alike:
             return names
-        alike = [at for at, name in enumerate(names) if name == twice]
-        longer = [at for at in alike if depths[at] < len(parts[at])]
-        if not longer:
-            one, other, *_ = sorted(holders[twice])
-            raise ConfigError(
-                f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code read "
-                "their folder (kernel.read)"
-            )
-        deepest = max(depths[at] for at in longer)
-        for at in longer:
-            depths[at] += depths[at] == deepest
+        for twice, places in alike.items():
+            longer = [at for at in places if depths[at] < len(parts[at]) and full[at] not in kept]
+            if not longer:
+                one, other, *_ = sorted(holders[twice])
+                raise ConfigError(
+                    f"{one!r} and {other!r} would both be {twice!r} in the working folder; rename one, or let code "
+                    "read their folder (kernel.read)"
+                )
+            deepest = max(depths[at] for at in longer)
+            for at in longer:
+                depths[at] += depths[at] == deepest
 
 
 def _end_of(name: str) -> str:

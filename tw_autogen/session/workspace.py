@@ -29,6 +29,11 @@ _MOST_NAMED = 5
 _DAY_SECONDS = 86_400.0
 _LONGEST_LINE = 1 << 20
 _FIRST_LINES = 50
+_BEGUN = re.compile(
+    rb'\{"seq": \d{1,9}, "at": "[^"]{1,40}", "event": "RoundOpened", "round_id": "[^"\\]{0,100}", '
+    rb'"user_query": ("[^"\\]{0,1000})'
+)
+"""The beginning of a line with a question, which may be longer than any line that is read whole."""
 _IGNORE_ALL = "*\n"
 
 
@@ -331,7 +336,10 @@ def _first_question(workspace: SafeFolder, name: str) -> str:
     with workspace.open_file(f"{name}/{JOURNAL}") as journal:
         for _ in range(_FIRST_LINES):
             with contextlib.suppress(ValueError, AttributeError):
-                event = bounded_json.loads(journal.readline(_LONGEST_LINE))
+                line = journal.readline(_LONGEST_LINE)
+                if len(line) == _LONGEST_LINE and (begun := _BEGUN.match(line)):
+                    return str(bounded_json.loads(begun[1].decode("utf-8", "ignore") + '…"'))
+                event = bounded_json.loads(line)
                 if event.get("event") == "RoundOpened":
                     return str(event.get("user_query", ""))
     return ""

@@ -1,0 +1,65 @@
+"""What a prompt says of a variable that comes with a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tw_autogen.escaped_text import shortened
+
+_TEXT_CHARS = 400
+_HEAD_ROWS = 3
+_MOST_COLUMNS = 40
+
+
+def profile_value(name: str, value: Any) -> str:
+    """Describe a variable that came with a request.
+
+    Args:
+        name: The variable's name.
+        value: A table, an array, or anything that has a JSON form.
+    """
+    kind = type(value).__name__
+    if kind == "DataFrame":
+        return f"{name}: DataFrame, {_describe_frame(value)}"
+    if kind == "Series":
+        return f"{name}: Series, {_describe_frame(value.to_frame())}"
+    text = repr(_beginning(value, [_TEXT_CHARS]))
+    return f"{name}: {kind}, {text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + '…'}"
+
+
+def _beginning(value: Any, room: list[int]) -> Any:
+    """Return as much of a value as its text needs to have some number of characters; all of it if it is shorter.
+
+    Args:
+        value: The value.
+        room: How many characters may follow; no more is taken off than the text of what is returned has.
+    """
+    room[0] -= 1
+    kind = type(value)
+    if kind in (str, bytes, bytearray):
+        begun = value[: max(0, room[0] + 1)]
+        room[0] -= len(begun)
+        return begun
+    if kind in (list, tuple, set, frozenset):
+        return kind(_beginning(one, room) for one in value if room[0] > 0)
+    if kind is dict:
+        return {_beginning(key, room): _beginning(one, room) for key, one in value.items() if room[0] > 0}
+    return value
+
+
+def _describe_frame(frame: Any) -> str:
+    """Return shape, index, columns with dtypes and missing counts, and the first rows as CSV, of a table of pandas."""
+    columns = [
+        f"{name!r} ({dtype}{f', {count} missing' if count else ''})"
+        for name, dtype, count in zip(frame.columns, frame.dtypes, frame.isna().sum(), strict=True)
+    ]
+    more = f", … {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
+    index = frame.index
+    named = [f"{name!r}" for name in index.names if name is not None]
+    has_index = bool(named) or index.dtype.kind not in "iu"  # else the numbers of rows
+    head = frame.iloc[:_HEAD_ROWS, :_MOST_COLUMNS].to_csv(index=has_index).strip()
+    rows = "\n".join(shortened(one, _TEXT_CHARS) for one in head.splitlines())
+    shape = f"{len(frame)} rows x {len(columns)} columns"
+    if has_index:
+        shape += f", index {', '.join(named[:_MOST_COLUMNS])}".rstrip() + f" ({index.dtype})"
+    return f"{shape}: {', '.join(columns[:_MOST_COLUMNS])}{more}\nfirst rows:\n{rows}"
