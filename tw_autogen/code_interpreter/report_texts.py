@@ -20,6 +20,7 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 """The mark that a kernel leaves where a cell has printed more than it keeps."""
 _PADDING = re.compile(r"(?<=\S) {3,}(?=\S)|^ {3,}(?=\S)", re.M)
+_BLANKS = re.compile(r"(?<! ) {2,}")
 _COLUMNS = re.compile(r"\S {2,}\S")
 _TABLE_CHARS = 4000
 """How much of one table is shown where the output doesn't fit."""
@@ -178,7 +179,7 @@ def _first_line(text: str) -> str:
 def fit(text: str, limit_chars: int, print_ends: Sequence[int] = ()) -> str:
     r"""Return a text within a limit; one that fits stays as it is.
 
-    Tables lose their padding first. What still doesn't fit is cut print by print: short prints stay whole, and of each
+    Tables whose rows have all their cells lose their padding first. What still doesn't fit is cut print by print: short prints stay whole, and of each
     long one the first and the last lines stay, with a mark between them.
 
     Args:
@@ -223,7 +224,12 @@ def _is_table(text: str) -> bool:
 
 
 def _without_padding(text: str) -> str:
-    return _PADDING.sub("  ", text) if _is_table(text) else text
+    """Return a table with less blanks between its columns; one in which a cell may be empty stays as it is."""
+    if not _is_table(text):
+        return text
+    rows = (line.rstrip() for line in text.splitlines())
+    fields = {len(_BLANKS.split(row)) for row in rows if "  " in row}
+    return _PADDING.sub("  ", text) if len(fields) == 1 else text
 
 
 def _shares(wanted: Sequence[int], room: int) -> list[int]:
