@@ -131,3 +131,36 @@ def test_a_try_that_failed_is_told_by_its_error_and_not_by_the_hints_behind_it()
     assert work.message(1000, "Planner").startswith(
         "It took 2 tries; the one before: ValueError: no such format. Try:\n"
     )
+
+
+def _made(path, preview=""):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("a\n", encoding="utf-8")
+    return Artifact(path.name, "df", path, preview)
+
+
+def test_files_of_a_task_are_those_that_are_there_as_they_were_described_last(tmp_path):
+    work = TaskProgress(code="1", execution=Execution(True, None, "done\n"), folder=tmp_path)
+    work.record_files([_made(tmp_path / "out.csv", "2 bytes"), _made(tmp_path / "draft.csv")])
+    (tmp_path / "draft.csv").unlink()
+    work.record_files([_made(tmp_path / "out.csv", "2 kB"), _made(tmp_path / "x/out.csv")])
+
+    assert work.message(1000, "User") == "done\nFiles: out.csv (2 kB), x/out.csv"
+    assert "Files: out.csv (2 kB), x/out.csv" in work.message(1000, "Planner")
+
+
+@pytest.mark.parametrize(
+    ("work", "last"),
+    [
+        (TaskProgress(thought="The table is done."), "Files: a.csv"),
+        (TaskProgress(thought="The table is in a.csv."), "The table is in a.csv."),
+        (TaskProgress(thought="[7]"), "[7]"),
+        (TaskProgress(code="import os", findings=[Finding(1, "module", "no os", "No.")]), "Files: a.csv"),
+    ],
+)
+def test_files_of_a_task_that_ends_in_words_or_refused_code_are_not_lost(work, last, tmp_path):
+    work.record_files([_made(tmp_path / "a.csv")])
+
+    (files,) = [one for one in work.attachments(1000) if one.type == "artifact_paths"]
+    assert [one["name"] for one in files.extra] == ["a.csv"]
+    assert work.message(1000, "User").splitlines()[-1] == last

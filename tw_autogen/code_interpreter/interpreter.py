@@ -363,7 +363,9 @@ class CodeInterpreter(Role):
                     return work
                 continue
             execution = self._run(work, cells, turn)
-            told = report_texts.execution_report(execution, execution.artifacts, limit, code=work.code)
+            told = report_texts.execution_report(
+                execution, execution.artifacts, limit, code=work.code, folder=work.folder
+            )
             kept_as = report_texts.kept_whole(execution, limit)
             mine.history.results.note(told, code=work.code, ok=execution.ok, kept_as=kept_as)
             mine.variables.note_code(work.code)
@@ -413,7 +415,9 @@ class CodeInterpreter(Role):
         """Keep what code has printed for the user uncut; where it is too long for a chat, also as a file."""
         if work.execution is None or not work.execution.ok:
             return
-        text = report_texts.output_text(work.execution, work.artifacts, _UNCUT_CHARS, form=work.form)
+        text = report_texts.output_text(
+            work.execution, work.artifacts, _UNCUT_CHARS, form=work.form, folder=work.folder
+        )
         if len(text) > self._settings.answer_chars and not is_json(text):
             folder = self.folder or turn.folder
             path, file = Artifact.new_file(folder, "answer.txt", "file")
@@ -433,7 +437,8 @@ class CodeInterpreter(Role):
         execution = cells.run(work.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
         _go_on(turn)
         work.execution = execution
-        work.artifacts += [one for one in execution.artifacts if one not in work.artifacts]
+        work.folder = cells.kernel.folder
+        work.record_files(execution.artifacts)
         self._selection.ran(work.code)
         return execution
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, mentioned
@@ -27,16 +28,46 @@ _TABLE_CHARS = 4000
 _TAIL_PERCENT = 30
 
 
-def files_line(artifacts: Sequence[Artifact]) -> str:
-    """Name the files that were made, with a preview where there is one; empty if there are none."""
+def files_line(artifacts: Sequence[Artifact], folder: Path | None = None) -> str:
+    """Name the files that were made, with a preview where there is one; empty if there are none.
+
+    Args:
+        artifacts: The files.
+        folder: Where code runs: names are paths from there, as code opens them. None: names without folders.
+    """
     named = [
-        f"{one.path.name} ({preview})" if (preview := _first_line(one.preview)) else one.path.name for one in artifacts
+        f"{_path_of(one, folder)}{f' ({preview})' if (preview := _first_line(one.preview)) else ''}"
+        for one in artifacts
     ]
     return f"Files: {', '.join(named)}" if named else ""
 
 
+def unnamed_files_line(text: str, artifacts: Sequence[Artifact], folder: Path | None, form: AnswerForm | None) -> str:
+    """Name the files that an answer doesn't name; what is JSON, or has the form that was asked for, stays alone.
+
+    Args:
+        text: The answer.
+        artifacts: The files.
+        folder: As of `files_line`.
+        form: The form that the request asks for; None: no particular one.
+    """
+    alone = is_json(text) or (form is not None and form.fits(text))
+    named = mentioned((one.path.name for one in artifacts), text)
+    return "" if alone else files_line([one for one in artifacts if one.path.name not in named], folder)
+
+
+def _path_of(one: Artifact, folder: Path | None) -> str:
+    inside = folder is not None and one.path.is_relative_to(folder)
+    return one.path.relative_to(folder).as_posix() if folder is not None and inside else one.path.name
+
+
 def output_text(
-    execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, form: AnswerForm | None = None
+    execution: Execution,
+    artifacts: Sequence[Artifact],
+    limit_chars: int,
+    *,
+    form: AnswerForm | None = None,
+    folder: Path | None = None,
 ) -> str:
     """Return what was printed, the result and the files that it doesn't name, as a user may read it.
 
@@ -47,17 +78,22 @@ def output_text(
         artifacts: Files that it made.
         limit_chars: How long the text may be; longer output keeps head and tail.
         form: The form that the request asks for; None: no particular one.
+        folder: As of `files_line`.
     """
     printed = fit(execution.stdout, limit_chars, execution.print_ends)
     said = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
     text = "\n".join(part for part in said if part)
-    alone = is_json(text) or (form is not None and form.fits(text))
-    named = mentioned((one.path.name for one in artifacts), text)
-    unnamed = [] if alone else [one for one in artifacts if one.path.name not in named]
-    return "\n".join(part for part in (text, files_line(unnamed)) if part)
+    return "\n".join(part for part in (text, unnamed_files_line(text, artifacts, folder, form)) if part)
 
 
-def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, code: str = "") -> str:
+def execution_report(
+    execution: Execution,
+    artifacts: Sequence[Artifact],
+    limit_chars: int,
+    *,
+    code: str = "",
+    folder: Path | None = None,
+) -> str:
     """Return how a cell ended, with result, printed text, warnings, error and files, each cut to the limit.
 
     Args:
@@ -65,6 +101,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
         artifacts: Files that it made.
         limit_chars: How long each part may be.
         code: The cell's code: where it shows nothing, the variable that it assigns last is shown.
+        folder: As of `files_line`.
     """
     if execution.ok:
         head = "The code ran."
@@ -90,7 +127,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
     last = _last_assigned(code) if nothing else ""
     nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
-    return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts)] if part)
+    return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts, folder)] if part)
 
 
 def kept_whole(execution: Execution, limit_chars: int) -> str:
