@@ -295,6 +295,39 @@ def test_words_are_the_answer_at_once_when_only_the_report_is_left(said, taken):
         ("1. load\n2. compute", "1", False),
         ("1. load\n2. compute\n3. report", "1", False),
         ("1. load\n2. compute\n3. report", "2", True),
+        *(
+            (f"1. add\n2. {step}", "1", True)
+            for step in (
+                "report the mean and chart.png to the User",
+                "Finally, tell the user which region is best.",
+                "Planner answers the User",
+                "present the results as a table",
+                "give the user the mean",
+                "summarize the findings for the user",
+                "show results",
+                "dem User das Ergebnis mitteilen",
+                "Ergebnis ausgeben",
+                "Rapporter le résultat",
+                "向用户报告结果",
+            )
+        ),
+        *(
+            (f"1. add\n2. {step}", "1", False)
+            for step in (
+                "create a PDF report with a chart",
+                "write report.xlsx",
+                "report.xlsx",
+                "compute the present value of the cash flows",
+                "present value of the cash flows",
+                "send the answer sheet to Anna by mail",
+                "report the means as a PDF",
+                "report the mean and draw a chart",
+                "compute the median and report it",
+                "Präsentation mit Diagrammen erstellen",
+                "Bericht als PDF erstellen",
+                "生成报告",
+            )
+        ),
     ],
 )
 def test_of_a_plan_only_the_report_is_left(plan, current, left):

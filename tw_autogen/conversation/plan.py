@@ -12,10 +12,25 @@ from typing import Any
 from tw_autogen.conversation.plain_fields import read_text
 
 _REPORT = re.compile(
-    r"\b(?:report|tell|answer|present|reply|inform|bericht|(?:be)?antwort|mitteil|präsentier|rapport|présent|répon"
-    r"|communiqu|responder|contestar|comunicar)\w{0,4}\b|报告|汇报|回答|回复|告知|報告",
+    r"\A\W{0,9}(?:(?:finally|lastly|then|and|now|please|(?:the )?planner)\b[\s,:]{0,3}){0,3}"
+    r"(?:(?:report|tell|answer(?!\ssheet)|present(?!\s(?:net\s)?value)|reply|respond|inform|communicat|bericht|(?:be)?antwort|präsentier"
+    r"|rapport|présent|répon|communiqu|responde|contest|comunic)\w{0,4}\b(?!\.\w)"
+    r"|(?:give|show|return|provide|share|send|summari[sz]e)\b[^.\n]{0,60}\buser\b"
+    r"|(?:give|show|return|summari[sz]e)\s(?:the\s)?(?:results?|findings|answer)\W{0,9}\Z)"
+    r"|\b(?:berichten|(?:be)?antworten|mitteilen|präsentieren|ausgeben|melden)\W{0,9}\Z|报告|汇报|回答|回复|告知|報告",
     re.I,
 )
+"""What a step begins with (in German also ends with) that tells the user something."""
+_MAKES = re.compile(
+    r"(?:\b(?:and|then|und|dann|et|puis|y)\s|[,;]\s{0,3})"
+    r"(?:create|draw|plot|save|write|compute|calculate|generate|build|export|make|send|train|fit|load|run)\b"
+    r"|\b(?:as|in|into|to|with)\s(?:an?\s|the\s)?(?:\w{1,20}\s)?"
+    r"(?:pdf|excel|xlsx|csv|docx?|powerpoint|pptx|html|slides?|e?-?mail|workbook|document|charts?|plots?)\b"
+    r"|\b(?:as|in|into|to)\s\S{1,60}\.(?:pdf|xlsx?|csv|docx?|pptx?|html?|json|md|txt)\b|\b(?:erstell|erzeug)\w{1,3}\b"
+    r"|生成|创建|制作|撰写|作成",
+    re.I,
+)
+"""Of a step that begins so: work, and a file."""
 _WORD = r"(?:step|schritt|étape|paso|步骤)\s*"
 _SIGN = r"(?:[、．：）]\*{0,2}\s*|[.):]\*{0,2}(?:\s+|(?=[^\W\d_])))"
 _NUMBERED = re.compile(
@@ -164,7 +179,7 @@ class Plan:
         """Whether after the current, else the first open step there is none, or only one that reports to the user."""
         pending = [step.text for step in self.steps if step.status is Status.pending]
         pending = pending if self.current else pending[1:]
-        return not pending or (len(pending) == 1 and _REPORT.search(pending[0]) is not None)
+        return not pending or (len(pending) == 1 and _is_report(pending[0]))
 
     def completed(self) -> Plan:
         """Return the plan with all steps done."""
@@ -267,6 +282,10 @@ class Plan:
         except CycleError as error:
             circle = ", ".join(map(str, sorted(set(error.args[1]))))
             raise ValueError(f"steps {circle} depend on one another in a circle") from None
+
+
+def _is_report(step: str) -> bool:
+    return _REPORT.search(step) is not None and _MAKES.search(step) is None
 
 
 def _step(number: int, words: str) -> Step:
