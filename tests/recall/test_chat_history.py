@@ -122,7 +122,24 @@ def test_notes_come_again_after_a_refusal_unless_they_may_be_what_is_refused(ref
     assert (note in str(history.messages)) == told
 
 
-@pytest.mark.parametrize("words", ["no connection", "the key was refused (403)", "the request was refused (413)"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "no connection",
+        "the key was refused (403)",
+        "the request was refused (413)",
+        *(
+            f"the request was refused (400): {why}"
+            for why in (
+                "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
+                "The model has crashed without additional information. (Exit code: 18446744072635812000)",
+                "Model unloaded.",
+                "Unsupported value: 'temperature' does not support 0.2 with this model.",
+                "API key not valid. Please pass a valid API key.",
+            )
+        ),
+    ],
+)
 def test_what_failed_for_another_reason_stays(words):
     history = ChatHistory("static")
     history.append_user("question")

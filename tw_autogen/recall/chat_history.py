@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
-from tw_autogen.errors import REFUSED, ModelError
+from tw_autogen.errors import REFUSED, ModelError, is_refused_prompt
 from tw_autogen.escaped_text import long_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.python_source import parse
@@ -203,7 +203,8 @@ class ChatHistory:
     def withdraw(self, error: ModelError) -> bool:
         """Replace what has no answer yet by a line, if the model's server has refused the prompt for what it holds.
 
-        Otherwise each later prompt would be refused as well. Examples and a summary stay. `repeat_notes` brings the
+        Otherwise each later prompt would be refused as well. A refusal for another reason, such as an empty account or a
+        wrong temperature, takes nothing out. Examples and a summary stay. `repeat_notes` brings the
         session's notes again, but not after a third time in a row: they may be what is refused.
 
         Args:
@@ -213,7 +214,7 @@ class ChatHistory:
             True if the error is such a refusal.
         """
         last = self.messages[-1]
-        if not _REFUSED.search(str(error)) or last["role"] != "user":
+        if not _is_refusal(str(error)) or last["role"] != "user":
             return False
         self._refusals += 1
         if self._refusals >= _MOST_REFUSALS:
@@ -268,7 +269,7 @@ class ChatHistory:
         """
         for one in memory.rounds:
             answered = [at for at, post in enumerate(one.posts, 1) if post.send_from == memory.role]
-            until = max(answered, default=0) if _REFUSED.search(one.error) else None
+            until = max(answered, default=0) if _is_refusal(one.error) else None
             for post in one.posts[:until]:
                 if post.id not in self._seen:
                     self.begin_round(one.id)
@@ -281,6 +282,10 @@ class ChatHistory:
     def mark_read(self, post: Post) -> None:
         """Mark a post as read that is in the history: the role's own as the model's answer, or its task."""
         self._seen.add(post.id)
+
+
+def _is_refusal(said: str) -> bool:
+    return _REFUSED.search(said) is not None and is_refused_prompt(said)
 
 
 def _halved(text: str) -> str:
