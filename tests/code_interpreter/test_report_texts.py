@@ -3,7 +3,14 @@
 import pytest
 
 from tw_autogen.code_interpreter.cell_runner import new_files, snapshot
-from tw_autogen.code_interpreter.report_texts import execution_report, findings_report, output_text, warnings_of
+from tw_autogen.code_interpreter.deliberate_errors import raised_by_cell
+from tw_autogen.code_interpreter.report_texts import (
+    check_outcome,
+    execution_report,
+    findings_report,
+    output_text,
+    warnings_of,
+)
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.kernel import Artifact, Execution, Log, Variable
@@ -164,3 +171,36 @@ def test_files_of_a_task_that_ends_in_words_or_refused_code_are_not_lost(work, l
     (files,) = [one for one in work.attachments(1000) if one.type == "artifact_paths"]
     assert [one["name"] for one in files.extra] == ["a.csv"]
     assert work.message(1000, "User").splitlines()[-1] == last
+
+
+FAILED_CHECK = "Traceback (most recent call last):\n  cell 1, line 1\n    assert …\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        ("AssertionError: sums differ: 3 and 4", (False, "sums differ: 3 and 4")),
+        ("AssertionError: totals differ:\nRoundingError 0.5 in row 3", (False, "totals differ:")),
+        ("AssertionError: \nArrays are not equal\n x: [1]", (False, "Arrays are not equal\n x: [1]")),
+        ("AssertionError", (False, "the assertion does not hold")),
+        ("KeyError: 'x'", (None, "KeyError: 'x'")),
+    ],
+)
+def test_a_failed_assertion_is_known_whatever_its_message_holds(error, outcome):
+    assert check_outcome(Execution(False, error=f"{FAILED_CHECK}{error}")) == outcome
+
+
+@pytest.mark.parametrize(
+    ("code", "deliberate"),
+    [
+        ("\n\n\nraise ValueError('no rows for 2024')", True),
+        ("\n\n\nraise ValueError('no rows for 2024') from None", True),
+        ("%matplotlib inline\n\n\nraise ValueError('no rows for 2024')", True),
+        ("\n\n\nraise ValueError('no rows for 2024') from error", False),
+        ("\n\n\nf(", False),
+    ],
+)
+def test_an_error_that_a_cell_raises_on_purpose_is_known(code, deliberate):
+    error = "Traceback (most recent call last):\n  cell 1, line 4\n    raise …\nValueError: no rows for 2024"
+
+    assert raised_by_cell(code, error) == deliberate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tw_autogen.code_interpreter.plugin_tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
 from tw_autogen.code_interpreter.prompts import code_rules, introduction, static_prompt
+from tw_autogen.code_interpreter.rules import WORDS_FOR_DATA
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.shown_plugins import ShownPlugins
 from tw_autogen.code_interpreter.task_progress import TaskProgress
@@ -258,11 +260,12 @@ class CodeInterpreter(Role):
 
     def close(self) -> None:
         """Close host-run plugins, and the kernel if this role made it."""
-        if self._cells:
-            self._cells.close()
-            if self._make:
-                self._cells.kernel.close()
         self._states.clear()
+        with contextlib.ExitStack() as stack:
+            if self._cells and self._make:
+                stack.callback(self._cells.kernel.close)
+            if self._cells:
+                stack.callback(self._cells.close)
 
     def compact(self, turn: Turn) -> None:
         """Summarize the chat histories before their last round, however short they are.
@@ -369,7 +372,9 @@ class CodeInterpreter(Role):
             kept_as = report_texts.kept_whole(execution, limit)
             mine.history.results.note(told, code=work.code, ok=execution.ok, kept_as=kept_as)
             mine.variables.note_code(work.code)
-            work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
+            there = {one.name for one in execution.variables}
+            made = dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)])
+            work.made = [name for name in made if name in there]
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
             if execution.ok and work.may_look_on(self._settings.max_tries):
@@ -430,7 +435,8 @@ class CodeInterpreter(Role):
         work.answer = text
 
     def _check(self, code: str) -> list[Finding]:
-        return verify(code, self._policy, plugins=self.plugin_names)
+        there = self.variables() if any(word in code for word in WORDS_FOR_DATA) else ()
+        return verify(code, self._policy, plugins=self.plugin_names, variables=[one.name for one in there])
 
     def _run(self, work: TaskProgress, cells: CellRunner, turn: Turn) -> Execution:
         """Run the code, and note what came of it."""

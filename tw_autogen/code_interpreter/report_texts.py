@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, mentioned
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
@@ -159,9 +160,12 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
     if execution.ok:
         kept = (one.message for one in execution.logs if one.tag == "rollback")
         return True, without_middle("; ".join([trimmed(execution.stdout), *kept]).strip("; "), _CHECK_CHARS)
-    lines = [line for line in execution.error.splitlines() if _RAISED.match(line)] or [execution.error]
-    asserted = lines[-1].startswith("AssertionError")
-    words = lines[-1].removeprefix("AssertionError").lstrip(": ") or "the assertion does not hold"
+    *_, after = [0, *(frame.end() for frame in FRAME.finditer(execution.error))]
+    lines = execution.error[after:].splitlines()
+    first = next((number for number, line in enumerate(lines) if _RAISED.match(line)), None)
+    raised, more = (execution.error, "") if first is None else (lines[first], "\n".join(lines[first + 1 :]))
+    asserted = raised.startswith("AssertionError")
+    words = raised.removeprefix("AssertionError").lstrip(": ") or more.strip() or "the assertion does not hold"
     return False if asserted else None, without_middle(words.strip(), _CHECK_CHARS)
 
 

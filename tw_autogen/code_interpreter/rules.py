@@ -153,6 +153,9 @@ WAITING = Rule(
     functions=_words("input raw_input breakpoint license credits copyright"),
 )
 
+WORDS_FOR_DATA = frozenset({"input", "license", "credits", "copyright"})
+"""Functions that wait for somebody, whose names data has as well."""
+
 KERNEL = Rule(
     what="reach into the kernel or install packages (`get_ipython`, `!command`, `%pip`)",
     remedy="Write plain Python; the kernel itself can't be changed from a cell.",
