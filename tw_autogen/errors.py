@@ -71,7 +71,8 @@ REFUSED = "the request was refused"
 """What the message of a ModelError says where a server has refused a request; the status follows, as in `(400)`."""
 
 _CONTENTS = re.compile(
-    r"contents?\b|policy|filter|safety|moderat|images?\b|multimodal|invalid.{0,20}(?:character|utf)|messages?[\[.]\d", re.I
+    r"contents?\b|policy|filter|safety|moderat|images?\b|multimodal|invalid.{0,20}(?:character|utf)|messages?[\[.]\d",
+    re.I,
 )
 _OTHER_REASONS = re.compile(
     r"\b(?:credits?|billing|balance|quota|payment|api[ _-]?key|temperature|top_[pk]|reasoning_effort|unloaded"

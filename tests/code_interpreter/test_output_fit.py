@@ -29,7 +29,7 @@ def test_a_table_with_empty_cells_keeps_its_columns_apart():
     shown = fit(table, 8000)
 
     assert "p00001                DE\n" in shown
-    assert "rows" not in shown.splitlines()[0] and len(shown) < 8200
+    assert len(shown) < 8200
 
 
 def test_a_table_with_an_index_loses_its_padding_too():

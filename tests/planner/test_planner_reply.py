@@ -222,7 +222,9 @@ def reader(request="How many?", **options):
 
 
 def unread(read_, text):
-    with pytest.raises(Unreadable, match="there is no JSON object|`send_to` is missing|nothing has been done") as unreadable:
+    with pytest.raises(
+        Unreadable, match="there is no JSON object|`send_to` is missing|nothing has been done"
+    ) as unreadable:
         read_(text)
     return unreadable.value.problem
 

@@ -220,8 +220,8 @@ def _first_line(text: str) -> str:
 def fit(text: str, limit_chars: int, print_ends: Sequence[int] = ()) -> str:
     r"""Return a text within a limit; one that fits stays as it is.
 
-    Tables whose rows have all their cells lose their padding first. What still doesn't fit is cut print by print: short prints stay whole, and of each
-    long one the first and the last lines stay, with a mark between them.
+    Tables whose rows have all their cells lose their padding first. What still doesn't fit is cut print by print: short
+    prints stay whole, and of each long one the first and the last lines stay, with a mark between them.
 
     Args:
         text: Any length.

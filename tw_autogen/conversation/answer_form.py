@@ -59,7 +59,8 @@ _DATA_AFTER = re.compile(
 )
 _GIVEN_BEFORE = re.compile(r"\b(?:the|this|that|my|its|examples? of|das|dieses|le|el|il)\s\Z", re.I)
 _DEMANDED_BEFORE = re.compile(
-    r"\b(?:(?:answer|reply|respond|return|output|print|give|send|provide|write)\b[^.?!\n]{0,25}|as\s|als\s|valid\s)\Z", re.I
+    r"\b(?:(?:answer|reply|respond|return|output|print|give|send|provide|write)\b[^.?!\n]{0,25}|as\s|als\s|valid\s)\Z",
+    re.I,
 )
 _AROUND_CHARS = 40
 _EMPTY = re.compile(

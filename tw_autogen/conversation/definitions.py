@@ -110,7 +110,9 @@ class Definitions:
         elif action == "drop":
             gone = self._find(_text(change, "name"))
             what_if = gone.kind == "what-if"  # which models drop in place of ending it
-            after = self._without_what_ifs(gone.name) if what_if else tuple(one for one in self.in_force if one is not gone)
+            after = (
+                self._without_what_ifs(gone.name) if what_if else tuple(one for one in self.in_force if one is not gone)
+            )
         elif action == "end":
             after = self._without_what_ifs(_text(change, "name"))
         else:

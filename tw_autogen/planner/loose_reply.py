@@ -76,7 +76,8 @@ _WORK = re.compile(
     re.I,
 )
 _DEPENDS = re.compile(
-    r"\b(?:if|once|when(?:ever)?|as soon as|until|from now on|always|upload|provide|send|give|tell|share|wenn|sobald|ab jetzt)\b", re.I
+    r"\b(?:if|once|when(?:ever)?|as soon as|until|from now on|always|upload|provide|send|give|tell|share|wenn|sobald|ab jetzt)\b",
+    re.I,
 )
 _PROMISE_CHARS = 300
 _PARTS = re.compile(r"(?:(?<!\.)\.|[!?:])(?=\s|\Z)|[\n。！]")
