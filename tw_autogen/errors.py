@@ -87,7 +87,7 @@ ENDED_BY_SIGNAL = "it was ended by a signal"
 
 
 def is_refused_prompt(said: str) -> bool:
-    """Return whether an error says that a server has refused what a prompt holds, and not the request for another reason.
+    """Return whether an error says that a server has refused what a prompt holds, and for no other reason.
 
     Args:
         said: The message of a ModelError.

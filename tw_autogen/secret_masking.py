@@ -52,7 +52,6 @@ _FILE = re.compile(
 )
 """What files of keys are called; `kernel.guest.folder_listing` lists none of these for models, and has more."""
 _PATH_VARIABLE = re.compile(r"_(?:DIR|PATH|FILE|FOLDER)$", re.IGNORECASE)
-_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 """Also after an escape such as `\\n`."""
 _MASK = "[secret]"
@@ -127,13 +126,15 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         '{"error": "[secret] was refused by db://me:[secret]@host"}'
     """
     values = {value for name, value in environ.items() if _is_known_secret(name, value)}
-    known, numbers = _pattern(one for one in values if not one.isdigit()), _pattern(filter(str.isdigit, values))
+    words = _pattern(one for one in values if not one.isdigit())
+    numbers = _pattern(filter(str.isdigit, values))
+    in_json = re.compile(rf'\\.|"|{numbers.pattern}') if numbers else None
 
     def redact(line: str) -> str:
-        if known is not None:
-            line = known.sub(_MASK, line)
-        if numbers is not None and line.startswith("{"):  # outside of its strings a mask is no JSON
-            line = _JSON_STRING.sub(lambda found: numbers.sub(_MASK, found[0]), line)
+        if words is not None:
+            line = words.sub(_MASK, line)
+        if in_json is not None and line.startswith("{"):
+            line = in_json.sub(_masked_in_strings(), line)
         elif numbers is not None:
             line = numbers.sub(_MASK, line)
         for form in SECRET_FORMS:
@@ -141,6 +142,19 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         return line
 
     return redact
+
+
+def _masked_in_strings() -> Callable[[re.Match[str]], str]:
+    """Return what masks numbers in the strings of a line of JSON: outside of them a mask is no JSON."""
+    inside = False
+
+    def mask(found: re.Match[str]) -> str:
+        nonlocal inside
+        if found[0] == '"':
+            inside = not inside
+        return _MASK if inside and found[0].isdigit() else found[0]
+
+    return mask
 
 
 def _is_known_secret(name: str, value: str) -> bool:
@@ -173,7 +187,7 @@ def _masked_value(found: re.Match[str]) -> str:
 
 
 def _is_named_secret(name: str, value: str) -> bool:
-    """Return whether a value is a secret by its name: a password may be short and have blanks, a key is no plain word."""
+    """Return whether a value is a secret by its name; a password may be short and have blanks."""
     if not is_secret_name(name) or _COUNTED.search(name) or value.lower() in _NO_VALUE or value[0] == "<":
         return False
     if name.lower() == "key" and value.replace("_", "").isalpha():

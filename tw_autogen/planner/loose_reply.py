@@ -65,18 +65,19 @@ _COURTESY = re.compile(
     r"\b(?:anything else|would you like|do you want|shall i|should i also|can i help|möchten sie|soll ich noch)\b", re.I
 )
 _PROMISE = re.compile(
-    r"\b(?:(?:i['’]ll|i will)(?! be (?:happy|glad))|let me(?! know)|i(?:['’]m| am) going to|next,? i|ich werde|je vais|voy a"
-    r"|ich (?:berechne|lade|lese))\b"
+    r"\b(?:(?:i['’]ll|i will)(?! be (?:happy|glad))|let me(?! know)|i(?:['’]m| am) going to|next,? i|ich werde|je vais"
+    r"|voy a|ich (?:berechne|lade|lese))\b"
     r"|\b(?:computing|calculating|loading|reading|analy[sz]ing)\b[^.!?\n]{0,80}(?:\.\.\.|…|\bnow\b|\bwait\b)|我将|我会",
     re.I,
 )
 _WORK = re.compile(
-    r"\b(?:comput|calculat|load|read|open|analy[sz]|look|check|run|execut|plot|draw|start|begin|fetch|count|examin|inspect|process"
-    r"|train|berechn|lad|les|prüf|calcul|charg|lire|lis|carg|analiz)\w{0,4}\b|计算|加载|读取|分析|查看",
+    r"\b(?:comput|calculat|load|read|open|analy[sz]|look|check|run|execut|plot|draw|start|begin|fetch|count|examin|inspect"
+    r"|process|train|berechn|lad|les|prüf|calcul|charg|lire|lis|carg|analiz)\w{0,4}\b|计算|加载|读取|分析|查看",
     re.I,
 )
 _DEPENDS = re.compile(
-    r"\b(?:if|once|when(?:ever)?|as soon as|until|from now on|always|upload|provide|send|give|tell|share|wenn|sobald|ab jetzt)\b",
+    r"\b(?:if|once|when(?:ever)?|as soon as|until|from now on|always|upload|provide|send|give|tell|share"
+    r"|wenn|sobald|ab jetzt)\b",
     re.I,
 )
 _PROMISE_CHARS = 300

@@ -45,8 +45,10 @@ _NULLABLE = ("init_plan", "plan", "current_plan_step", "code")
 _NULLS = frozenset({"null", "none", "n/a", "false"})
 """What models write into these fields in the place of null."""
 _REFUSAL = re.compile(
-    r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|am unable|am not able)|i['’]m (?:unable|not able))\b"
-    r"[^\n]{0,120}\b(?:help|assist|comply|decline|do (?:that|this)|provide|fulfil+|tell you|share|reveal|disclose)\b|i must decline\b",
+    r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|am unable|am not able)"
+    r"|i['’]m (?:unable|not able))\b[^\n]{0,120}"
+    r"\b(?:help|assist|comply|decline|do (?:that|this)|provide|fulfil+|tell you|share|reveal|disclose)\b"
+    r"|i must decline\b",
     re.I,
 )
 _TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")

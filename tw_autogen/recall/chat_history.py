@@ -203,9 +203,9 @@ class ChatHistory:
     def withdraw(self, error: ModelError) -> bool:
         """Replace what has no answer yet by a line, if the model's server has refused the prompt for what it holds.
 
-        Otherwise each later prompt would be refused as well. A refusal for another reason, such as an empty account or a
-        wrong temperature, takes nothing out. Examples and a summary stay. `repeat_notes` brings the
-        session's notes again, but not after a third time in a row: they may be what is refused.
+        Otherwise each later prompt would be refused as well. A refusal for another reason, such as an empty account,
+        takes nothing out. Examples and a summary stay. `repeat_notes` brings the session's notes again, but not after a
+        third time in a row: they may be what is refused.
 
         Args:
             error: Why there is no answer.

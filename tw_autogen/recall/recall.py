@@ -26,7 +26,8 @@ _CUT_CHARS = 2000
 _CUT = "(long messages were cut, as the model refused the prompt as too long)"
 _WANTED = "summary: write the summary, in plain text"
 _REFUSAL = re.compile(
-    r"\s{0,9}(?:(?:i['’]m|i am)(?: very)? sorry|sorry|i (?:can['’]?t|cannot|won['’]t|am unable))\b[^\n]{0,200}\s{0,9}\Z",
+    r"\s{0,9}(?:(?:i['’]m|i am)(?: very)? sorry|sorry|i (?:can['’]?t|cannot|won['’]t|am unable))\b"
+    r"[^\n]{0,200}\s{0,9}\Z",
     re.I,
 )
 """One line that refuses, in place of a summary."""
