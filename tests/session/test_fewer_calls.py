@@ -250,6 +250,10 @@ def test_an_implausible_result_is_looked_at_before_it_goes_out(team, said, word)
         ("correlation?", "The correlation is 0.93 (p = 0.01), of 12.5 million pairs."),
         ("how do they differ?", "a  0\nb  0"),
         ("inflation?", "The inflation rate was 120.5 percent."),
+        ("MAPE?", "The mean absolute percentage error is 134.2 %."),
+        ("debt?", "Debt as share of GDP is 140 %."),
+        ("target?", "Percentage of target reached: 112 %."),
+        ("Check for duplicates", "0 rows were found with duplicates."),
     ],
 )
 def test_plausible_results_go_out_at_once(team, request_, said):
