@@ -42,6 +42,12 @@ _NUMBERED = re.compile(
 _NUMBER = re.compile(
     rf"\s*\*{{0,2}}[(（]?(?:{_WORD})?(\d{{1,9}})(?!\d)\s*(?:[.):、．：）–—-]\*{{0,2}})?", re.IGNORECASE
 )
+_LINE_BREAK = re.compile(r"\\n(?=\s*(?:\d|[-*•(]|step\b))|<br ?/?>", re.I)
+_NEXT_STEP = re.compile(
+    r"(?<!\bby)(?<!\bof)(?<!\bto)(?<!\bis)(?<!\bat)(?<!\bthan)(?<!\btop)(?<!\bfirst)(?<!\blast)(?<![=<>*+])"
+    r"\s(\d{1,2})[.)]\s(?=[^\W\d_])"
+)
+"""Where a step begins in the line of the one before."""
 _BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
 _MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
@@ -114,7 +120,8 @@ class Plan:
     def parse(cls, text: str) -> Plan:
         """Parse a plan: a numbered line (or a bullet) begins a step, any other line continues the last one.
 
-        A bullet after a numbered line continues it, too, if it is indented, or if several lines are numbered.
+        A bullet after a numbered line continues it, too, if it is indented, or if several lines are numbered. Numbers
+        that are there twice count anew, where no step depends on another.
 
         Args:
             text: A model's, a person's, or that of a stored attachment; all steps become pending.
@@ -123,7 +130,7 @@ class Plan:
             ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
         """
         found: list[tuple[int, list[str]]] = []
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = _lines(text)
         numbers = sum(map(cls.is_numbered, lines))
         for line in lines:
             numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
@@ -137,7 +144,10 @@ class Plan:
                 found[-1][1].append(line.strip())
         if not found:
             raise ValueError("the plan has no steps")
-        plan = cls(tuple(_step(number, " ".join(words)) for number, words in found))
+        steps = [_step(number, " ".join(words)) for number, words in found]
+        if len({one.id for one in steps}) < len(steps) and not any(one.depends for one in steps):
+            steps = [replace(one, id=number) for number, one in enumerate(steps, 1)]
+        plan = cls(tuple(steps))
         plan._check_ids()
         return plan
 
@@ -286,6 +296,26 @@ class Plan:
 
 def _is_report(step: str) -> bool:
     return _REPORT.search(step) is not None and _MAKES.search(step) is None
+
+
+def _lines(text: str) -> list[str]:
+    r"""Return the lines of a plan, also of one whose line breaks are escaped twice, or whose steps stand in one line.
+
+    Example:
+        >>> _lines("1. load\\n2. report"), _lines("1) load 2) report"), _lines("1. double it 2 times")
+        (['1. load', '2. report'], ['1) load', '2) report'], ['1. double it 2 times'])
+    """
+    if "\n" not in text.strip():
+        text = _LINE_BREAK.sub("\n", text)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) != 1 or not lines[0].lstrip().startswith(("1.", "1)")):
+        return lines
+    parts, begin = list[str](), 0
+    for found in _NEXT_STEP.finditer(lines[0]):
+        if int(found[1]) == len(parts) + 2:
+            parts.append(lines[0][begin : found.start()])
+            begin = found.start(1)
+    return [*parts, lines[0][begin:]]
 
 
 def _step(number: int, words: str) -> Step:

@@ -13,8 +13,8 @@ _SHARE = re.compile(
     re.I,
 )
 _CHANGES = re.compile(
-    r"\b(?:increas|growth|grew|ris|rose|change|more than|relative to|percentage error|of (?:GDP|BIP|target|plan|budget|income)\b"
-    r"|reached|Wachstum|Anstieg|Zunahme)",
+    r"\b(?:increas|growth|grew|ris|rose|change|more than|relative to|percentage error"
+    r"|of (?:GDP|BIP|target|plan|budget|income)\b|reached|Wachstum|Anstieg|Zunahme)",
     re.I,
 )
 """What may be above 100 %."""
