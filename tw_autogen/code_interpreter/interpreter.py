@@ -34,7 +34,7 @@ from tw_autogen.conversation import (
     is_json,
 )
 from tw_autogen.errors import ModelError, RoundInterrupted, RoundTimedOut
-from tw_autogen.events import ArtifactSaved, CodeChecked
+from tw_autogen.events import ArtifactSaved, CodeChecked, PromptCut
 from tw_autogen.kernel import Artifact, AttachedKernel, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask
 from tw_autogen.plugin import PluginSpec
@@ -473,7 +473,8 @@ class CodeInterpreter(Role):
             if mine.history.withdraw(error):
                 mine.forget()
             raise
-        mine.history.calibrate(completion.usage.prompt_tokens)
+        if tokens := mine.history.calibrate(completion.usage.prompt_tokens):
+            turn.emit(PromptCut(self.name, tokens))
         return reply
 
 

@@ -25,6 +25,11 @@ _FAILURE_CHARS, _CUT_CHARS = 240, 600
 _MENDED = "(What replaced it ran; this is a part of the report.)"
 _SEEN = "(It was looked at again further down; this is a part of it.)"
 _MOST_REFUSALS = 3
+_GROWN_CHARS, _GROWN_SHARE = 400, 0.05
+"""What a prompt must have grown by until its tokens are compared with those before."""
+_LEAST_OF_BEFORE, _MOST_OF_GROWTH = 0.75, 0.1
+"""A server that counts only what it had not cached reports much less; one that cuts, about as much as before."""
+_STALLS, _CUT_MARGIN = 2, 0.9
 _REFUSED = re.compile(rf"{REFUSED} \((?:400|422)\)")
 _WITHDRAWN = (
     "(What was said here is left out, as the model's server refuses it. If it is needed, have it said otherwise.)"
@@ -52,8 +57,10 @@ class ChatHistory:
         self._postponed_to = 0
         self._refusals = 0
         self.most_tokens = 0
-        """The most tokens that a prompt may have, after the model has refused longer ones; 0: none was refused."""
+        """The most tokens that a prompt may have, after the server has refused or cut longer ones; 0: none was."""
         self._estimate = TokenEstimate()
+        self._counted = (0, 0)
+        self._stalls = 0
         self.results = SupersededResults()
         """What `prune` leaves out."""
         self.notes = SessionNotes()
@@ -67,14 +74,37 @@ class ChatHistory:
         """Return the estimated number of tokens of these messages."""
         return round(self._estimate.tokens(TokenEstimate.count_chars(messages)))
 
-    def calibrate(self, prompt_tokens: int) -> None:
+    def calibrate(self, prompt_tokens: int) -> int:
         """Calibrate the estimate by the tokens that the server counted in the prompt of the newest answer.
+
+        A prompt that has grown twice, while its tokens have not, was cut by the server: that count calibrates nothing,
+        and the next prompts are to be shorter than it.
 
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
+
+        Returns:
+            At how many tokens the server has begun to cut prompts; 0: it has not.
         """
         self._refusals = 0
-        self._estimate.calibrate(TokenEstimate.count_chars(self.messages[:-1]), prompt_tokens)
+        chars = TokenEstimate.count_chars(self.messages[:-1])
+        before_chars, before_tokens = self._counted
+        grown = chars - before_chars
+        if prompt_tokens and not 0 <= grown <= max(_GROWN_CHARS, before_chars * _GROWN_SHARE):
+            least, most = (
+                before_tokens * _LEAST_OF_BEFORE,
+                before_tokens + self._estimate.tokens(grown) * _MOST_OF_GROWTH,
+            )
+            plain = all(isinstance(one["content"], str) for one in self.messages)  # nobody knows an image's tokens
+            self._stalls = self._stalls + 1 if plain and grown > 0 and least <= prompt_tokens < most else 0
+            self._counted = chars, max(prompt_tokens, before_tokens if grown > 0 else 0)
+        if not self._stalls:
+            self._estimate.calibrate(chars, prompt_tokens)
+        limit = round(prompt_tokens * _CUT_MARGIN)
+        if self._stalls < _STALLS or 0 < self.most_tokens <= limit:
+            return 0
+        self.most_tokens = limit
+        return prompt_tokens
 
     def end_examples(self, words: str) -> None:
         """Make all messages so far, the examples, part of the static beginning, which is never shortened.
