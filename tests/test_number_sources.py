@@ -44,6 +44,9 @@ def kinds(text, here=None):
         ("p < 0.025", [("0.025", "not found")]),
         ("p < 0,025", [("0,025", "not found")]),
         ("1.2M rows", [("1.2M", "rounded")]),
+        *((f"{said} rows", [(said, "printed")]) for said in ("1’234’567", "1\u2009234\u2009567", "1_234_567")),
+        *((f"{said} rows", [(said, "rounded")]) for said in ("12.3 lakh", "1,2 millones", "1,2 milioni", "1.2 mln")),
+        ("$0.0012B", [("0.0012B", "rounded")]),
         ("about 1,230,000 rows", [("1,230,000", "rounded")]),
         ("p = 3.2e-05, or 0.000032", [("3.2e-05", "printed"), ("0.000032", "printed")]),
         ("a loss of 17.25, that is −17.25", [("17.25", "printed"), ("17.25", "printed")]),
@@ -134,6 +137,12 @@ SHOWN = "856 rows, 312 missing, 332 missing, in 2,400 lines\n1,412\n2,388\n3,455
         ("412 and 388, a ratio of 1.06", ["1.06"]),
         ("its best year is 2019, on 2019-05-17, in line 17", ["2019", "05", "17"]),
         ("KR-419 comes first, with 4.2 million", ["419", "4.2 million"]),
+        ("The file has 3 columns: region, month and revenue.", []),
+        ("The file has 9 columns: region, month and revenue.", ["9"]),
+        ("544 rows have a value, 545 none", ["545"]),
+        ("(1) region, (2) month; step 1: load; column 6 and the top 10", []),
+        ("A 5-fold cross-validation with an 80/20 split", []),
+        ("It fell 5-6 times, to 80/20", ["5", "6", "80", "20"]),
     ],
 )
 def test_a_direct_answer_is_founded_on_what_was_shown_and_on_arithmetic_that_it_states(answer, unfounded):
@@ -160,6 +169,7 @@ def test_a_long_s_in_the_word_of_a_number_is_an_s():
             :60
         ],
         "top 5",
+        "p < 0.05, a 95 % confidence interval, the 5 % level, No. 3, le 1er, der 3. Platz, 5-fold, an 80/20 split",
     ],
 )
 def test_what_is_no_quantity_needs_no_source(text):
@@ -176,6 +186,7 @@ def test_what_is_no_quantity_needs_no_source(text):
         ("There are 7 outliers.", ["7"]),
         ("$4.2 million in sales", ["4.2 million"]),
         ("1,234,576 rows", ["1,234,576"]),
+        ("p < 0.03, and 2e-5", ["0.03", "2e-5"]),
     ],
 )
 def test_an_invention_is_not_found(text, invented):

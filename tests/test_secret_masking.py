@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tw_autogen import open_session
@@ -24,6 +26,73 @@ def test_secrets_are_masked_and_other_words_are_left(line, masked):
 
 def test_a_quote_in_a_secret_does_not_hide_it():
     assert redactor({"DB_PASSWORD": 'pass"word\\x'})('{"e": "pass\\"word\\\\x"}') == '{"e": "[secret]"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line", "masked"),
+    [
+        ("POSTGRES_PASSWORD", "postgres", '{"c": "postgresql+psycopg://db"}', None),
+        ("POSTGRES_PASSWORD", "postgres", '{"c": "a\\npostgres b"}', '{"c": "a\\n[secret] b"}'),
+        ("SSH_KEY_DIR", "/home/somebody", '{"path": "/home/somebody/a.png"}', None),
+        ("SSH_KEY", "/usr/bin", '{"path": "/usr/bin/env"}', None),
+        ("DB_PASSWORD", "20240101", '{"seq": 20240101}', None),
+        ("DB_PASSWORD", "20240101", '{"out": "pw 20240101"}', '{"out": "pw [secret]"}'),
+        ("DB_PASSWORD", "20240101", "pw 20240101 20240101.5x", "pw [secret] [secret].5x"),
+        ("DB_PASSWORD", "hunter2hunter2", '{"out": "xhunter2hunter2x"}', '{"out": "x[secret]x"}'),
+        (
+            "MY_TOKEN",
+            'ab"cd\\ef123',
+            json.dumps({"r": json.dumps({"t": 'ab"cd\\ef123'})}),
+            '{"r": "{\\"t\\": \\"[secret]\\"}"}',
+        ),
+    ],
+)
+def test_a_value_that_is_a_word_a_number_or_a_path_masks_no_other_text(name, value, line, masked):
+    assert redactor({name: value})(line) == (masked or line)
+
+
+SHOWN = [
+    "key: customer_identifier",
+    "sort key: customer_identifier",
+    "max_token: 100000000",
+    "tokenizer: bert-base-uncased",
+    "foreign_key: orders.customer_id",
+    "password: null",
+    "password: <your password>",
+    "api_key: $SHOP_KEY",
+    "monkey=12345678901",
+    "bearer authentication",
+]
+MASKED = [
+    ("PGPASSWORD=hunter2hunter2", "hunter2hunter2"),
+    ('{"dbPassword": "hunter2hunter2"}', "hunter2hunter2"),
+    ('{"clientSecret": "abcdef1234567890"}', "abcdef1234567890"),
+    ('{"openaiApiKey": "abcdef1234567890"}', "abcdef1234567890"),
+    ('password: "correct horse battery staple"', "correct horse battery staple"),
+    ('password: "p@ss;word123456"', "p@ss;word123456"),
+    ('password = "ab,cdefghijkl"', "ab,cdefghijkl"),
+    ("password: hunter2", "hunter2"),
+    ("db_pwd=hunter2hunter2", "hunter2hunter2"),
+    ("signing_key: abcdef1234567890", "abcdef1234567890"),
+    ('"password": ["hunter2hunter2"]', "hunter2hunter2"),
+    ("<password>hunter2hunter2</password>", "hunter2hunter2"),
+    ("machine x login y password hunter2hunter2", "hunter2hunter2"),
+    ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA=="),
+    ("authorization: bearer abcdefghijklmnop", "abcdefghijklmnop"),
+    ("note gsk_abcdefghijklmnopqrstuvwxyz0123", "gsk_abcdefghijklmnopqrstuvwxyz0123"),
+    ("note AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"),
+    ("x eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklm", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklm"),
+]
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_what_is_no_secret_of_a_settings_file_is_shown(line):
+    assert mask_named(line) == line
+
+
+@pytest.mark.parametrize(("line", "secret"), MASKED)
+def test_a_secret_of_a_settings_file_is_masked(line, secret):
+    assert mask_named(line) == line.replace(secret, "[secret]")
 
 
 def test_a_named_secret_is_masked_to_its_end():

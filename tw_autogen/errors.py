@@ -71,8 +71,36 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://")
 REFUSED = "the request was refused"
 """What the message of a ModelError says where a server has refused a request; the status follows, as in `(400)`."""
 
+_CONTENTS = re.compile(
+    r"contents?\b|policy|filter|safety|moderat|images?\b|multimodal|invalid.{0,20}(?:character|utf)|messages?[\[.]\d",
+    re.I,
+)
+_OTHER_REASONS = re.compile(
+    r"\b(?:credits?|billing|balance|quota|payment|api[ _-]?key|temperature|top_[pk]|reasoning_effort|unloaded"
+    r"|max_(?:completion_|output_)?tokens)\b|\bmodel (?:has |was |is )?(?:crashed|not loaded|loading)\b"
+    r"|\bno models? (?:is |are )?loaded\b|\bfailed to load (?:the )?model\b",
+    re.I,
+)
+"""Why a server refuses a request whatever is said in it: the account, the key, a parameter, or a model that is away."""
+
 ENDED_BY_SIGNAL = "it was ended by a signal"
 """Why a round failed that a terminating signal ended; it may be gone on with."""
+
+
+def is_refused_prompt(said: str) -> bool:
+    """Return whether an error says that a server has refused what a prompt holds, and for no other reason.
+
+    Args:
+        said: The message of a ModelError.
+
+    Example:
+        >>> is_refused_prompt(f"{REFUSED} (400): images are not supported")
+        True
+        >>> is_refused_prompt(f"{REFUSED} (400): Your credit balance is too low")
+        False
+    """
+    _, refused, words = said.partition(REFUSED)
+    return bool(refused and (_CONTENTS.search(words) or not _OTHER_REASONS.search(words)))
 
 
 class TwAutogenError(Exception):

@@ -212,6 +212,27 @@ class TalkNotShortened(Event):
 
 
 @dataclass(frozen=True)
+class PromptCut(Event):
+    """The server seems to cut a role's prompt at about so many tokens; from now on the prompt is kept shorter."""
+
+    role: str
+    tokens: int
+
+    @property
+    def line(self) -> str:
+        """What to do about it."""
+        return (
+            f"{self.role}: the server seems to cut prompts at about {self.tokens} tokens, without a word; raise its "
+            "context (Ollama: `num_ctx`, or OLLAMA_CONTEXT_LENGTH)"
+        )
+
+    @property
+    def warning(self) -> str:
+        """The same."""
+        return self.line
+
+
+@dataclass(frozen=True)
 class PluginsSelected(Event):
     """A role chose, of its `plugins` in all, those that fit a task.
 

@@ -33,9 +33,11 @@ _OUTPUTS = (AttachmentType.execution_result, AttachmentType.code_error)
 
 _ROW = re.compile(r"(?<![\w.])\d{1,15}(?:\.\d{1,15})?(?:,-?\d{1,15}(?:\.\d{1,15})?){1,30}(?!\w)")
 _SCALES = {
-    **dict.fromkeys(("k", "thousand", "thousands", "tsd", "tausend"), 1e3),
-    **dict.fromkeys(("m", "million", "millions", "mio", "millionen"), 1e6),
-    **dict.fromkeys(("bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
+    **dict.fromkeys(("k", "thousand", "thousands", "tsd", "tausend", "mil"), 1e3),
+    **dict.fromkeys(("m", "million", "millions", "mio", "mln", "millionen", "millones", "milioni"), 1e6),
+    **dict.fromkeys(("b", "bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
+    **dict.fromkeys(("milliard", "milliards", "miliardo", "miliardi"), 1e9),
+    **{"lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7},
 }
 _LARGE_UNITS = {
     **dict.fromkeys("千천", 1e3),
@@ -66,6 +68,11 @@ _MARKS = rf"""
     | (?<!\w)[\w-]{{0,60}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
     | (?<![\w.])(?!(?:{_UNITS})\b)(?=[A-Za-z_])\w{{1,100}}              # words
 """
+_ADVICE = r"""
+    (?<![\w.,/])(?:\d{1,3}-fold\b|\d{1,2}/\d{1,2}(?=[ -](?:train|test|split|validation)\b))
+    | (?<!\w)\(\d{1,2}\)(?=\ )                                          # numbers of a list in a sentence
+    | \b(?:steps?|columns?|top)\ \d{1,3}(?![\w.]\d)
+"""
 _LABELS = rf"""
     (?<![\w.])\d{{4}}-\d\d(?:-\d\d)?(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?)?(?![\w])  # dates
     | (?<![\w.])\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}(?![\w.])
@@ -74,16 +81,19 @@ _LABELS = rf"""
     | (?<![\w.,])\d{{1,2}}\.?\ {_MONTH}\b
     | (?<![\w.,])(?:19|20)\d\d(?![\w%]|[.,]\d|\ %)                       # years
     | (?<![\w.])\d{{1,9}}(?:st|nd|rd|th)\b                               # ordinals
+    | (?<![\w.,])\d{{1,3}}(?:er|ère|e|ème)\b(?!-?\d) | (?<![\w.,])\d{{1,3}}\.\ (?:Platz|Rang|Stelle|Quartal)\b
+    | \bp\ ?[<>≤≥]\ ?0?[.,](?:05|01|001)(?!\d) | (?<![\w.,])9[059]\ ?%\ (?:confidence|ci\b|konfidenz)  # conventions
+    | (?<![\w.,])(?:1|5|10)\ ?%\ (?:significance\ )?level\b | \bNo\.\ ?\d{{1,6}}(?![\w.]\d)
     | \#\d{{1,9}}
     | \b(?:steps?|cells?|lines?|figures?|pages?|sections?|versions?|python|rounds?|top|first|last)\ \d{{1,9}}(?![\w.]\d)
     | (?<![\w.])(?!\d{{1,3}}(?:\.\d{{3}}){{2,6}}(?![\w.]))v?\d{{1,9}}(?:\.\d{{1,9}}){{2,8}}(?![\w])  # versions
 """
-_NO_NUMBER = re.compile(_MARKS, re.VERBOSE | re.IGNORECASE | re.MULTILINE)
+_NO_NUMBER = re.compile(f"{_ADVICE} | {_MARKS}", re.VERBOSE | re.IGNORECASE | re.MULTILINE)
 """What only looks like a number, or is part of a word."""
-_NO_QUANTITY = re.compile(rf"{_LABELS} | (?:{_MARKS})(?:-\w{{1,50}}){{0,5}}", _NO_NUMBER.flags)
+_NO_QUANTITY = re.compile(rf"{_LABELS} | {_ADVICE} | (?:{_MARKS})(?:-\w{{1,50}}){{0,5}}", _NO_NUMBER.flags)
 """What stands for no quantity, and needs no source."""
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<body>\d{1,3}(?:[,'\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
+    r"(?<![\w.])(?P<body>\d{1,3}(?:[,'’_\u2009\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
     rf"(?P<unit>[ \u00a0\u202f]?(?:%|(?:{_UNITS})\b))?",
     re.IGNORECASE,
 )
@@ -98,6 +108,8 @@ _WORDS = {
 _WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 _COMMA = re.compile(r"\d,|,\d")
 _ITEM = re.compile(r"^[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
+_LISTED = re.compile(r"\ [\w ]{1,40}(?::|\ are)\ ([^.:;\n]{1,300})")
+_BETWEEN_ITEMS = re.compile(r",\ (?:and|und|or)\ |,\ |\ (?:and|und|or)\ ")
 _FRACTION = re.compile(r"0,\d{3}")
 _SPACED = re.compile(r"(?<![\w.] )(?<![\w.])[1-9]\d{0,2}(?: \d{3}){1,6}(?!\w|,\d)")
 """A number whose thousands are separated by spaces, or several numbers."""
@@ -231,7 +243,8 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
 
     Args:
         answer: Numbers that are part of a word, or mark the items of a list, do not count; nor does the result of an
-            arithmetic of shown numbers that it states, or the share of missing values in a file's rows.
+            arithmetic of shown numbers that it states, the share or the rest of a file's rows where values are missing,
+            or the count of what it lists in the same sentence.
         shown: The messages that the model was shown, oldest first: numbers, rows of a table (`1,412` may be one number
             or two), and words. The newest 500 000 characters are looked at.
 
@@ -249,7 +262,8 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
     numbers = [*_grouped(told, index.exact)]
     found = {one.start: NumberSource(one.text, one.start, "given") for one in numbers if index.exact(one)}
     _add_stated(answer, numbers, found, index.shares())
-    return [*dict.fromkeys(one.text for one in numbers if one.start not in found)][:_MOST_UNFOUNDED]
+    missing = (one for one in numbers if one.start not in found and not _counts_what_follows(one, answer))
+    return [*dict.fromkeys(one.text for one in missing)][:_MOST_UNFOUNDED]
 
 
 def values_in(text: str) -> list[float]:
@@ -406,6 +420,8 @@ class _Index:
             kept, room = text[:room], room - len(text)
             found += parsed.of(kept, where, words=words)
             self._texts.append(kept)
+        missing = self._missing() if words else ()
+        found += [_Written(f"{rows} - {gone}", 0, float(rows - gone)) for gone, rows in missing]
         self._sorted = sorted(found, key=lambda one: one.value)
         self._values = [one.value for one in self._sorted]
 
@@ -432,16 +448,7 @@ class _Index:
 
     def shares(self) -> list[_Written]:
         """Return the shares of rows that are missing, that are not, and differences of the first; in per cent, too."""
-        rows: list[int] = []
-        gone: dict[str, float] = {}
-        for one in _ROWS_OR_MISSING.finditer("\n".join(self._texts)):
-            count = int(one[1].replace(",", ""))
-            if one[2] == "rows":
-                rows = [*rows[-_MOST_SHARES:], count]
-            elif whole := next((whole for whole in reversed(rows) if whole >= count), 0):
-                gone[f"{count} / {whole}"] = count / whole
-            if len(gone) == _MOST_SHARES:
-                break
+        gone = {f"{count} / {whole}": count / whole for count, whole in self._missing()}
         shares = gone | {f"1 - {words}": 1 - share for words, share in gone.items()}
         pairs = itertools.permutations(gone.items(), 2)
         shares |= {f"{x} - {y}": first - other for (x, first), (y, other) in pairs if first > other}
@@ -449,6 +456,18 @@ class _Index:
             *(_Written(words, 0, share) for words, share in shares.items()),
             *(_Written(f"100 * ({words})", 0, 100 * share) for words, share in shares.items()),
         ]
+
+    def _missing(self) -> list[tuple[int, int]]:
+        """Return the first few counts of missing values, each with its file's number of rows."""
+        rows: list[int] = []
+        found: dict[tuple[int, int], None] = {}
+        for one in _ROWS_OR_MISSING.finditer("\n".join(self._texts)):
+            count = int(one[1].replace(",", ""))
+            if one[2] == "rows":
+                rows = [*rows[-_MOST_SHARES:], count]
+            elif whole := next((whole for whole in reversed(rows) if whole >= count), 0):
+                found[count, whole] = None
+        return list(found)[:_MOST_SHARES]
 
     def _near(self, value: float, half: float) -> _Written | None:
         half = max(half * (1 + 1e-9), 1e-9 * max(1.0, abs(value)))
@@ -515,7 +534,7 @@ def _plain_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Wr
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
         is_percent, scale = unit in ("%", "percent"), _SCALES.get(unit, 1.0)
-        plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'\u00a0\u202f](?=\d{3}(?!\d))", "", body)
+        plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'’_\u2009\u00a0\u202f](?=\d{3}(?!\d))", "", body)
         start, end = found.span()
         listed = "," in plain and bool(
             _COMMA.match(text[max(0, start - 2) : start]) or _COMMA.match(text[end : end + 2])
@@ -575,6 +594,12 @@ def _counted(one: _Written, items: int) -> NumberSource | None:
     if one.value == items and one.text.isdigit():
         return NumberSource(one.text, one.start, "computed", f"{items} listed items")
     return None
+
+
+def _counts_what_follows(one: _Written, text: str) -> bool:
+    """Return whether a number counts the items that follow it: `3 columns: region, month and revenue`."""
+    listed = _LISTED.match(text, one.end)
+    return bool(listed and one.text == str(len(_BETWEEN_ITEMS.split(listed[1].strip(" ,")))))
 
 
 def _computed(one: _Written, pairs: Iterable[tuple[_Written, _Written]]) -> NumberSource | None:

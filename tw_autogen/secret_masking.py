@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 SECRET_VARIABLE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 """A part of the names of environment variables that hold secrets."""
@@ -15,18 +16,33 @@ LEAST_CHARS = 8
 SECRET_FORMS = (
     re.compile(r"\bsk-[A-Za-z0-9_-]{12,}"),
     re.compile(r"(?P<before>\bBearer )[A-Za-z0-9._~+/=-]{12,}"),
+    re.compile(
+        r"(?P<before>\bauthorization[\"'\\]{0,3}[ \t]?[:=][ \t]?[\"'\\]{0,3}(?:basic|bearer) )[A-Za-z0-9._~+/=-]{8,}",
+        re.I,
+    ),
+    re.compile(
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|AKIA[0-9A-Z]{16}\b|gsk_[A-Za-z0-9]{20,}|AIza[\w-]{30,}|hf_[A-Za-z0-9]{20,}"
+        r"|xox[abp]-[\w-]{10,}|eyJ[\w-]{8,}\.eyJ[\w-]{4,}\.[\w-]{4,})"
+    ),
+    re.compile(r"(?P<before>\blogin[ \t]+\S{1,100}[ \t]+password[ \t]+)\S+"),
     re.compile(r"(?P<before>://[^/\s:@\"\\]+:)[^@/\s\"\\]+(?P<after>@)"),
 )
 """Keys and passwords that show by their form; what stands before and after is no part of the secret."""
 
 _SETTING = re.compile(
-    r"(^|[_-])((api|access|account|auth|private|secret|subscription)[_-]?key|token|secret|passw(or)?d|credentials?)$|^key$",
+    r"(^|[_-])((api|access|account|auth|private|secret|subscription|signing|encryption)[_-]?key|token|secret"
+    r"|(pg)?passw(or)?d|passphrase|credentials?)$|[_-]pwd$|^key$",
     re.IGNORECASE,
 )
+_COUNTED = re.compile(r"(^|[_-])(max|min|num|n|total)[_-]?token$", re.IGNORECASE)
+_PASSWORD = re.compile(r"passw|passphrase|pwd", re.IGNORECASE)
+_NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAMED = re.compile(
-    r"""(?P<before>(?<![\w.-])["']?(?P<name>[\w.-]{1,100})["']?[ \t]{0,8}[:=][ \t]{0,8}["']?)"""
-    r"""(?P<value>[^\s"',;{}\[\]]{8,})"""
+    r"""(?P<before>(?<![\w.-])["']?(?P<name>[\w.-]{1,100})["']?[ \t]{0,8}[:=][ \t]{0,8}\[?)"""
+    r"""(?:(?P<quote>["'])(?P<quoted>[^"'\n\\]{4,})(?P=quote)|(?P<open>["']?)(?P<value>[^\s"',;{}\[\]]{4,}))"""
+    r"""|(?P<tag><(?P<element>[\w.-]{1,100})>)(?P<text>[^<>\n]{4,})(?=</)"""
 )
+_NO_VALUE = frozenset({"true", "false", "none", "null", "required", "optional", "string"})
 _KEY_FILES = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn")
 _FILE = re.compile(
     r"id_(rsa|dsa|ecdsa|ed25519)|ssh_host_|g?shadow-?$|kubeconfig|wallet\.dat|oai_config_list"
@@ -35,6 +51,9 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 """What files of keys are called; `kernel.guest.folder_listing` lists none of these for models, and has more."""
+_PATH_VARIABLE = re.compile(r"_(?:DIR|PATH|FILE|FOLDER)$", re.IGNORECASE)
+_BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
+"""Also after an escape such as `\\n`."""
 _MASK = "[secret]"
 _PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
 
@@ -46,7 +65,7 @@ def is_secret_name(name: str) -> bool:
         >>> is_secret_name("api_key"), is_secret_name("credentials"), is_secret_name("max_tokens")
         (True, True, False)
     """
-    return _SETTING.search(name) is not None
+    return _SETTING.search(_NEW_WORD.sub("_", name)) is not None
 
 
 def is_secret_file(name: str) -> bool:
@@ -83,7 +102,7 @@ def mask_named(text: str) -> str:
     """Return a text in which the values of settings that are named like secrets, or look like them, are masked.
 
     Args:
-        text: Such as the first lines of a settings file, in JSON, YAML, TOML or `NAME=value`.
+        text: Such as the first lines of a settings file, in JSON, YAML, TOML, XML or `NAME=value`.
 
     Example:
         >>> mask_named('{"DB_PASSWORD": "hunter2hunter2", "rows": "10000000", "url": "db://me:pw@host"}')
@@ -96,7 +115,7 @@ def mask_named(text: str) -> str:
 
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that masks secrets in a line of JSON.
+    """Return a function that masks secrets in a line of JSON, or in other text.
 
     Args:
         environ: The values of its variables that are named like secrets (`…_API_KEY`, `…_TOKEN`, `…PASSWORD…`) are
@@ -106,13 +125,18 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         >>> redactor({"SHOP_TOKEN": "a1b2c3d4e5"})('{"error": "a1b2c3d4e5 was refused by db://me:pw@host"}')
         '{"error": "[secret] was refused by db://me:[secret]@host"}'
     """
-    values = {value for name, value in environ.items() if SECRET_VARIABLE.search(name) and len(value) >= LEAST_CHARS}
-    spelled = sorted({json.dumps(value, ensure_ascii=False)[1:-1] for value in values}, key=len, reverse=True)
-    known = re.compile("|".join(map(re.escape, spelled))) if spelled else None
+    values = {value for name, value in environ.items() if _is_known_secret(name, value)}
+    words = _pattern(one for one in values if not one.isdigit())
+    numbers = _pattern(filter(str.isdigit, values))
+    in_json = re.compile(rf'\\.|"|{numbers.pattern}') if numbers else None
 
     def redact(line: str) -> str:
-        if known is not None:
-            line = known.sub(_MASK, line)
+        if words is not None:
+            line = words.sub(_MASK, line)
+        if in_json is not None and line.startswith("{"):
+            line = in_json.sub(_masked_in_strings(), line)
+        elif numbers is not None:
+            line = numbers.sub(_MASK, line)
         for form in SECRET_FORMS:
             line = form.sub(_masked, line)
         return line
@@ -120,9 +144,55 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
     return redact
 
 
+def _masked_in_strings() -> Callable[[re.Match[str]], str]:
+    """Return what masks numbers in the strings of a line of JSON: outside of them a mask is no JSON."""
+    inside = False
+
+    def mask(found: re.Match[str]) -> str:
+        nonlocal inside
+        if found[0] == '"':
+            inside = not inside
+        return _MASK if inside and found[0].isdigit() else found[0]
+
+    return mask
+
+
+def _is_known_secret(name: str, value: str) -> bool:
+    """Return whether the value of an environment variable is a secret, and not the path of one."""
+    is_path = _PATH_VARIABLE.search(name) is not None or (value.startswith("/") and os.path.lexists(value))
+    return SECRET_VARIABLE.search(name) is not None and len(value) >= LEAST_CHARS and not is_path
+
+
+def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
+    """Return what finds values in a line of JSON; those of letters or digits alone as words of their own."""
+    spelled: dict[str, str] = {}
+    for value in values:
+        once = json.dumps(value, ensure_ascii=False)[1:-1]
+        for text in (json.dumps(once, ensure_ascii=False)[1:-1], once):  # JSON in a string of JSON
+            word = value.isalpha() or value.isdigit()
+            spelled[text] = rf"{_BEGIN_OF_WORD}{re.escape(text)}(?![A-Za-z0-9])" if word else re.escape(text)
+    found = sorted(spelled, key=len, reverse=True)
+    return re.compile("|".join(spelled[one] for one in found)) if found else None
+
+
 def _masked_value(found: re.Match[str]) -> str:
-    hidden = is_secret_name(found["name"]) and is_secret(found["name"], found["value"])
-    return f"{found['before']}{_MASK if hidden else found['value']}"
+    if found["tag"]:
+        name, value, before, after = found["element"], found["text"], found["tag"], ""
+    elif found["quote"]:
+        name, value, after = found["name"], found["quoted"], found["quote"]
+        before = f"{found['before']}{after}"
+    else:
+        name, value, before, after = found["name"], found["value"], f"{found['before']}{found['open']}", ""
+    return f"{before}{_MASK if _is_named_secret(name, value) else value}{after}"
+
+
+def _is_named_secret(name: str, value: str) -> bool:
+    """Return whether a value is a secret by its name; a password may be short and have blanks."""
+    if not is_secret_name(name) or _COUNTED.search(name) or value.lower() in _NO_VALUE or value[0] == "<":
+        return False
+    if name.lower() == "key" and value.replace("_", "").isalpha():
+        return False
+    return is_secret(name, f"{value.replace(' ', '_'):_<{LEAST_CHARS}}" if _PASSWORD.search(name) else value)
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings
+from tw_autogen.code_interpreter import CellRunner, CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Round
 from tw_autogen.errors import CallBudgetError, ModelError, PluginLoadError
 from tw_autogen.events import HostCalled
@@ -13,6 +13,7 @@ from tw_autogen.kernel import Log
 from tw_autogen.plugin import PluginSpec, callable_plugin
 from tw_autogen.plugin.mcp.call_gate import Gate
 from tw_autogen.plugin.mcp.config import McpServer
+from tw_autogen.plugin.spec import read_spec
 from tw_autogen.role import Turn
 from tw_autogen.testing import FakeKernel, ScriptedModel
 
@@ -322,3 +323,39 @@ def test_a_call_that_begins_after_its_cell_runs_nothing_and_is_counted_to_no_req
         host.run(lambda call: call["one"](), round="r2")
 
     assert began == [1]
+
+
+CLOSES = """\
+from taskweaver.plugin import Plugin, register_plugin
+
+
+@register_plugin
+class Closes(Plugin):
+    def __call__(self):
+        return 1
+
+    def close(self):
+        (self.ctx.folder / f"{self.name}.closed").touch()
+        raise RuntimeError(f"the database of {self.name} is gone")
+"""
+
+
+def test_a_plugin_whose_close_fails_keeps_neither_the_next_one_nor_the_kernel_open(tmp_path):
+    closed = []
+
+    class Kernel(FakeKernel):
+        def close(self):
+            closed.append("kernel")
+
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(CLOSES, encoding="utf-8")
+        (tmp_path / f"{name}.yaml").write_text(f"name: {name}\ndescription: d\nruns_in: host\n", encoding="utf-8")
+    plugins = [read_spec(tmp_path / f"{name}.yaml") for name in ("one", "two")]
+    role = CodeInterpreter(ScriptedModel([]), lambda folder: Kernel([], folder=folder), plugins=plugins)
+    role.kernel_in(tmp_path)
+
+    with pytest.raises(RuntimeError, match="is gone"):
+        role.close()
+
+    assert sorted(one.name for one in tmp_path.glob("*.closed")) == ["one.closed", "two.closed"]
+    assert closed == ["kernel"]

@@ -143,3 +143,45 @@ def test_tables_of_other_libraries_are_told_with_their_shape_and_whose_they_are(
     assert told["c"][1].endswith("c29: Int64, … 10 more")
     assert told["d"] == ("polars.LazyFrame", "")
     assert told["e"] == ("xarray.Dataset", "sizes x: 2, y: 3, variables rain, wind")
+
+
+ROW = Variable("row", "DataFrame", "3 x 2")
+
+
+@pytest.mark.parametrize("code", ["def f(rows):\n    for row in rows:\n        print(row)", "for row in []:\n    pass"])
+def test_a_variable_that_a_loop_also_names_is_not_told_as_gone(code):
+    known = KnownVariables(1000)
+    known.news([ROW])
+
+    known.note_code(code)
+
+    assert known.news([ROW]) == ""
+
+
+def test_a_variable_that_was_told_is_told_with_the_value_that_a_loop_has_left():
+    known = KnownVariables(1000)
+    known.news([ROW])
+
+    known.note_code("for row in rows:\n    pass")
+
+    assert known.news([Variable("row", "tuple", "(1, 2)")]) == "row: tuple, (1, 2)"
+
+
+@pytest.mark.parametrize("left", [[], [Variable("df", "int", "9")]])
+def test_a_variable_that_is_put_after_a_loop_has_named_it_is_told(left):
+    known = KnownVariables(1000)
+    known.note_code("for df in tables:\n    pass")
+
+    assert known.news(left) == ""
+    assert known.news(left) == ""
+    assert known.news([Variable("df", "DataFrame", "3 x 2")]) == "df: DataFrame, 3 x 2"
+
+
+def test_a_cell_with_a_magic_assigns_too():
+    known = KnownVariables(1000)
+    known.note_code("for df in tables:\n    pass")
+    known.news([Variable("df", "int", "1")])
+
+    known.note_code("%matplotlib inline\ndf = 1")
+
+    assert known.news([Variable("df", "int", "1")]) == "df: int, 1"

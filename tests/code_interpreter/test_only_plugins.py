@@ -151,6 +151,11 @@ def test_what_was_called_stays_in_the_talk_as_code(tmp_path):
         (Completion("", (ToolCall("c", "double", "{x: 1"),)), "the arguments of double are no JSON"),
         (Completion("", (ToolCall("c", "double", "[1]"),)), "the arguments of double are no JSON object"),
         (calls(("double", {"x y": 1})), "double has no argument 'x y'"),
+        (calls(("double", {"from": 1})), "double has no argument 'from'"),
+        *(
+            (Completion("", (ToolCall("c", "double", f'{{"x": {number}}}'),)), f"must be finite, not {number}")
+            for number in ("NaN", "-Infinity", "1e400")
+        ),
     ],
 )
 def test_a_wrong_call_is_told_to_the_model(tmp_path, wrong, told):

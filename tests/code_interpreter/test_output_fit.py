@@ -21,6 +21,23 @@ def test_a_table_loses_its_padding_before_any_row():
     assert fit(TABLE, 3500).splitlines()[199] == "  199  39601"
 
 
+def test_a_table_with_empty_cells_keeps_its_columns_apart():
+    table = "name        city      country\n" + "".join(
+        f"{f'p{n:05}':<12}{'' if n % 2 else 'Berlin':<10}DE\n" for n in range(500)
+    )
+
+    shown = fit(table, 8000)
+
+    assert "p00001                DE\n" in shown
+    assert len(shown) < 8200
+
+
+def test_a_table_with_an_index_loses_its_padding_too():
+    table = f"{'':>8}{'a':>12}{'b':>12}\n" + "".join(f"{n:<8}{n:>12}{n:>12}\n" for n in range(100))
+
+    assert fit(table, 2000).splitlines()[:2] == ["  a  b", "0  0  0"]
+
+
 def test_short_prints_between_long_ones_stay_whole():
     text, ends = joined("first 1\n", TABLE, "rows 200\n", "columns 2\n", TABLE, "last 3\n")
 

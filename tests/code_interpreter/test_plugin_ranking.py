@@ -29,7 +29,6 @@ def test_all_go_in_their_order_when_they_fit():
     chosen = select_plugins(few, "nothing of the kind", budget_chars=chars(few))
 
     assert chosen.specs == tuple(few)
-    assert chosen.left_out == ()
 
 
 def test_a_plugin_that_is_named_word_for_word_comes_first():
@@ -44,7 +43,6 @@ def test_one_character_too_many_and_it_is_the_request_that_chooses():
     chosen = select_plugins(few, "please archive it", budget_chars=chars(few) - 1)
 
     assert names(chosen.specs) == ["archive_invoice"]
-    assert names(chosen.left_out) == [name for name in names(few) if name != "archive_invoice"]
 
 
 def test_of_many_the_best_go_and_the_prompt_stays_flat():
@@ -54,7 +52,6 @@ def test_of_many_the_best_go_and_the_prompt_stays_flat():
     assert "forecast_weather" in names(chosen.specs)
     assert len(chosen.specs) == 8
     assert chars(chosen.specs) <= BUDGET
-    assert len(chosen.specs) + len(chosen.left_out) == len(POOL)
 
 
 def test_the_budget_ends_the_choice_but_never_keeps_the_best_one_out():
@@ -75,7 +72,6 @@ def test_none_that_fits_is_an_answer(request_text):
     chosen = select_plugins(POOL, request_text, budget_chars=BUDGET)
 
     assert chosen.specs == ()
-    assert chosen.left_out == tuple(POOL)
 
 
 def test_those_used_already_are_kept_whatever_the_request_says():

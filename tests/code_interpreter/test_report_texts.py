@@ -3,7 +3,14 @@
 import pytest
 
 from tw_autogen.code_interpreter.cell_runner import new_files, snapshot
-from tw_autogen.code_interpreter.report_texts import execution_report, findings_report, output_text, warnings_of
+from tw_autogen.code_interpreter.deliberate_errors import raised_by_cell
+from tw_autogen.code_interpreter.report_texts import (
+    check_outcome,
+    execution_report,
+    findings_report,
+    output_text,
+    warnings_of,
+)
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.kernel import Artifact, Execution, Log, Variable
@@ -133,3 +140,69 @@ def test_a_try_that_failed_is_told_by_its_error_and_not_by_the_hints_behind_it()
     assert work.message(1000, "Planner").startswith(
         "It took 2 tries; the one before: ValueError: no such format. Try:\n"
     )
+
+
+def _made(path, preview=""):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("a\n", encoding="utf-8")
+    return Artifact(path.name, "df", path, preview)
+
+
+def test_files_of_a_task_are_those_that_are_there_as_they_were_described_last(tmp_path):
+    work = TaskProgress(code="1", execution=Execution(True, None, "done\n"), folder=tmp_path)
+    work.record_files([_made(tmp_path / "out.csv", "2 bytes"), _made(tmp_path / "draft.csv")])
+    (tmp_path / "draft.csv").unlink()
+    work.record_files([_made(tmp_path / "out.csv", "2 kB"), _made(tmp_path / "x/out.csv")])
+
+    assert work.message(1000, "User") == "done\nFiles: out.csv (2 kB), x/out.csv"
+    assert "Files: out.csv (2 kB), x/out.csv" in work.message(1000, "Planner")
+
+
+@pytest.mark.parametrize(
+    ("work", "last"),
+    [
+        (TaskProgress(thought="The table is done."), "Files: a.csv"),
+        (TaskProgress(thought="The table is in a.csv."), "The table is in a.csv."),
+        (TaskProgress(thought="[7]"), "[7]"),
+        (TaskProgress(code="import os", findings=[Finding(1, "module", "no os", "No.")]), "Files: a.csv"),
+    ],
+)
+def test_files_of_a_task_that_ends_in_words_or_refused_code_are_not_lost(work, last, tmp_path):
+    work.record_files([_made(tmp_path / "a.csv")])
+
+    (files,) = [one for one in work.attachments(1000) if one.type == "artifact_paths"]
+    assert [one["name"] for one in files.extra] == ["a.csv"]
+    assert work.message(1000, "User").splitlines()[-1] == last
+
+
+FAILED_CHECK = "Traceback (most recent call last):\n  cell 1, line 1\n    assert …\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        ("AssertionError: sums differ: 3 and 4", (False, "sums differ: 3 and 4")),
+        ("AssertionError: totals differ:\nRoundingError 0.5 in row 3", (False, "totals differ:")),
+        ("AssertionError: \nArrays are not equal\n x: [1]", (False, "Arrays are not equal\n x: [1]")),
+        ("AssertionError", (False, "the assertion does not hold")),
+        ("KeyError: 'x'", (None, "KeyError: 'x'")),
+    ],
+)
+def test_a_failed_assertion_is_known_whatever_its_message_holds(error, outcome):
+    assert check_outcome(Execution(False, error=f"{FAILED_CHECK}{error}")) == outcome
+
+
+@pytest.mark.parametrize(
+    ("code", "deliberate"),
+    [
+        ("\n\n\nraise ValueError('no rows for 2024')", True),
+        ("\n\n\nraise ValueError('no rows for 2024') from None", True),
+        ("%matplotlib inline\n\n\nraise ValueError('no rows for 2024')", True),
+        ("\n\n\nraise ValueError('no rows for 2024') from error", False),
+        ("\n\n\nf(", False),
+    ],
+)
+def test_an_error_that_a_cell_raises_on_purpose_is_known(code, deliberate):
+    error = "Traceback (most recent call last):\n  cell 1, line 4\n    raise …\nValueError: no rows for 2024"
+
+    assert raised_by_cell(code, error) == deliberate

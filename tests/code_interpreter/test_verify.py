@@ -397,6 +397,23 @@ def test_odd_text_ends_in_findings_or_none_and_never_in_an_exception(code):
         assert all(isinstance(one, Finding) for one in verify(code, policy))
 
 
+@pytest.mark.parametrize(
+    "code", ["load = pd.read_csv('x.csv'", "time = df['t'][\nx", "run = 1 +\n", "env: dict = {", "ls += (1"]
+)
+def test_a_variable_with_the_name_of_a_magic_is_none(code):
+    (found,) = verify(code, Policy())
+
+    assert found.remedy == "Mend the syntax and send the whole cell again."
+
+
+@pytest.mark.parametrize("name", ["license", "input", "credits", "copyright"])
+def test_a_variable_of_an_earlier_cell_may_be_named_as_what_waits_for_somebody(name):
+    assert verify(f"{name}.head()", Policy(), variables=[name]) == []
+    assert verify(f"{name}.head()", Policy(), variables=["x"])
+    assert verify(f"{name} = 1\ndel {name}\n{name}()", Policy(), variables=[name])
+    assert verify("breakpoint()", Policy(), variables=["breakpoint"])
+
+
 @pytest.mark.parametrize("code", ["pip install pandas", "rm -rf results", "cat a.txt", "  run mark.py"])
 def test_a_magic_without_its_sign_is_a_syntax_error_whose_remedy_names_the_sign(code):
     (found,) = verify(code, Policy())

@@ -28,7 +28,8 @@ def test_prose_and_files_are_never_checked(request_, answer):
 
 
 @pytest.mark.parametrize(
-    "request_", ["Answer in JSON.", "Antworte nur mit JSON.", "以 JSON 格式回答", "Return all 1000 names as JSON"]
+    "request_",
+    ["Answer in JSON.", "Gib JSON aus.", "以 JSON 格式回答", "Return all 1000 names as JSON", "Give me the JSON of it"],
 )
 def test_an_answer_that_is_mostly_json_must_be_json_and_nothing_else(request_):
     form = AnswerForm.read(request_)
@@ -51,6 +52,9 @@ def test_an_answer_that_is_mostly_json_must_be_json_and_nothing_else(request_):
         ("Your answer must be valid JSON", True),
         ("What is the mean? Only JSON, please.", True),
         ("Sum it (JSON only)", True),
+        ("Antworte nur mit JSON.", True),
+        ("Répondez uniquement en JSON.", True),
+        ("Gib nur JSON-Dateien aus.", False),
         ("Use only the JSON file in data/ and tell me the mean of x", False),
         ("How many rows of the column payload hold valid JSON, and how many don't?", False),
         ("Return how many rows hold valid JSON.", False),
@@ -67,6 +71,25 @@ def test_an_answer_that_is_mostly_json_must_be_json_and_nothing_else(request_):
 )
 def test_prose_is_sent_back_where_the_request_says_that_nothing_but_json_is_wanted(request_, strict):
     assert bool(AnswerForm.read(request_).problems("It is 42.")) == strict
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        ("The JSON column has lists. Show the first one.", '["a", "b"] (from row 1)'),
+        ("what does the json hold?", "{'a': 1} in row 3"),
+        ("Show me an example of JSON and explain it.", '```json\n{"a": 1, "b": [2]}\n```\nA pair.'),
+    ],
+)
+def test_a_request_that_only_speaks_of_json_takes_any_answer(request_, answer):
+    assert AnswerForm.read(request_).problems(answer) == []
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity"])
+def test_what_python_writes_for_a_missing_number_is_no_json(value):
+    (problem,) = AnswerForm.read("Return only valid JSON.").problems(f'{{"mean": {value}}}')
+
+    assert problem.endswith("put null in the place of NaN and Infinity")
 
 
 @pytest.mark.parametrize(

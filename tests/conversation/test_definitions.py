@@ -41,6 +41,7 @@ def lived(*requests):
         ([[PRICE], [WHAT_IF]], ["Price: what if it were 0.40"], []),
         ([[PRICE], [WHAT_IF], [DAYS], [END]], ["price: 0.30 EUR per kWh", "period: use 90 days"], ["cost_whatif"]),
         ([[PRICE], [WHAT_IF], [{"do": "end", "name": "price"}]], ["price: 0.30 EUR per kWh"], ["cost_whatif"]),
+        ([[PRICE], [WHAT_IF], [{"do": "drop", "name": "price"}]], ["price: 0.30 EUR per kWh"], ["cost_whatif"]),
         ([[PRICE], [WHAT_IF], [UNDO]], ["price: 0.30 EUR per kWh"], ["cost_whatif"]),
         ([[PRICE], [WHAT_IF], [END], [UNDO]], ["Price: what if it were 0.40"], []),
         ([[PRICE], [WHAT_IF], [OTHER], [END]], ["price: 0.30 EUR per kWh"], ["cost_whatif"]),

@@ -65,6 +65,14 @@ def test_a_current_step_that_is_not_in_the_plan_changes_nothing():
         ("\n1. load\n\n2. report\n", ["load", "report"]),
         ("1、加载\n2、2023 年\n（3）报告", ["加载", "2023 年", "报告"]),
         ("1.加载\n2．画图\n步骤3：报告", ["加载", "画图", "报告"]),
+        ("1. load\n1. clean\n1. report", ["load", "clean", "report"]),
+        ("1. load\\n2. report", ["load", "report"]),
+        ("1. read C:\\\\new\\\\1.csv", ["read C:\\\\new\\\\1.csv"]),
+        ("1. load<br>2. report", ["load", "report"]),
+        ("1. load 2. clean 3. report", ["load", "clean", "report"]),
+        ("1) load; 2) report", ["load;", "report"]),
+        ("1. multiply all by 2. Then report", ["multiply all by 2. Then report"]),
+        ("1. use the 3. sheet", ["use the 3. sheet"]),
         ("1.load\n2.5 million rows at\n10:30\n2)report", ["load 2.5 million rows at 10:30", "report"]),
     ],
 )
@@ -82,7 +90,7 @@ def test_sloppy_plans_are_understood(text, steps):
             "1, 2 depend on one another in a circle",
         ),
         ("1. a <sequentially depends on 1>", "steps 1 depend on one another in a circle"),
-        ("1. a\n1. b", "do not have a number each of their own"),
+        ("1. a\n1. b <sequentially depends on 1>", "do not have a number each of their own"),
     ],
 )
 def test_a_knotted_plan_is_refused(text, problem):

@@ -20,8 +20,8 @@ GOOD = {
 }
 
 
-def read(has_plan=False, **changes):
-    return read_reply(json.dumps({**GOOD, **changes}), WORKERS, has_plan=has_plan)
+def read(has_plan=False, worked=False, **changes):
+    return read_reply(json.dumps({**GOOD, **changes}), WORKERS, has_plan=has_plan, worked=worked)
 
 
 def test_a_whole_reply_is_understood():
@@ -222,7 +222,9 @@ def reader(request="How many?", **options):
 
 
 def unread(read_, text):
-    with pytest.raises(Unreadable, match="there is no JSON object|`send_to` is missing") as unreadable:
+    with pytest.raises(
+        Unreadable, match="there is no JSON object|`send_to` is missing|nothing has been done"
+    ) as unreadable:
         read_(text)
     return unreadable.value.problem
 
@@ -295,10 +297,120 @@ def test_words_are_the_answer_at_once_when_only_the_report_is_left(said, taken):
         ("1. load\n2. compute", "1", False),
         ("1. load\n2. compute\n3. report", "1", False),
         ("1. load\n2. compute\n3. report", "2", True),
+        *(
+            (f"1. add\n2. {step}", "1", True)
+            for step in (
+                "report the mean and chart.png to the User",
+                "Finally, tell the user which region is best.",
+                "Planner answers the User",
+                "present the results as a table",
+                "give the user the mean",
+                "summarize the findings for the user",
+                "show results",
+                "dem User das Ergebnis mitteilen",
+                "Ergebnis ausgeben",
+                "Rapporter le résultat",
+                "向用户报告结果",
+            )
+        ),
+        *(
+            (f"1. add\n2. {step}", "1", False)
+            for step in (
+                "create a PDF report with a chart",
+                "write report.xlsx",
+                "report.xlsx",
+                "compute the present value of the cash flows",
+                "present value of the cash flows",
+                "send the answer sheet to Anna by mail",
+                "report the means as a PDF",
+                "report the mean and draw a chart",
+                "compute the median and report it",
+                "Präsentation mit Diagrammen erstellen",
+                "Bericht als PDF erstellen",
+                "生成报告",
+            )
+        ),
     ],
 )
 def test_of_a_plan_only_the_report_is_left(plan, current, left):
     assert Plan.parse(plan).at(current).only_report_left is left
+
+
+PROMISES = [
+    "I will compute the mean.",
+    "Sure! I'll now load the file.",
+    "Let me load it first.",
+    "Je vais calculer la moyenne.",
+    "Voy a calcular la media.",
+    "我将计算平均值。",
+    "Ich berechne jetzt den Mittelwert.",
+    "Computing the mean now...",
+    "Loading the file, please wait.",
+]
+
+
+@pytest.mark.parametrize("said", PROMISES)
+def test_a_promise_before_any_work_is_no_answer_until_it_comes_again(said):
+    reply = json.dumps({**GOOD, "send_to": "User", "message": said, "stop": "Completed"})
+    read_ = reader()
+
+    assert "nothing has been done yet: send that step to" in unread(read_, reply)
+    assert read_(reply).message == said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hello! Let me know what to compute.",
+        "Understood: I will always read numbers with a comma.",
+        "I'll answer in German.",
+        "Let me check: Paris is the capital of France.",
+        "I will load it once you have sent the file.",
+        "The mean is 4.2. I will compute the rest if you wish.",
+        "Reading is good for you.",
+        "I can load tables, analyse them and draw charts.",
+    ],
+)
+def test_an_answer_that_promises_no_work_goes_out_at_once(said):
+    assert read(send_to="User", message=said, stop="Completed").message == said
+    assert read(send_to="User", message="I will compute it.", stop="Completed", worked=True).stop is Stop.Completed
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ("您想要哪一列？", True),
+        ("أي عمود تقصد؟", True),
+        ("Which column do you mean? (a or b)", True),
+        ("Which column: a or b?\n\n- a\n- b", True),
+        ("What is the mean? It is 4.", False),
+        ("What was found?\n- mean: 4\n- max: 9", False),
+        ("Is it normal? (p = 0.3)", False),
+    ],
+)
+def test_a_question_is_known_by_its_mark_and_by_what_one_may_choose_from(said, asks):
+    reply = json.dumps({**GOOD, "send_to": "User", "message": said, "stop": "InProcess"})
+
+    assert read_reply(reply, WORKERS, has_plan=True, worked=True).stop is (
+        Stop.Clarification if asks else Stop.Completed
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "worked", "stop"),
+    [
+        ("The mean is known. I can't help with more.", True, Stop.Completed),
+        ("I'm sorry, but I can't help with that.", False, Stop.SecurityRisks),
+        ("I'm sorry, but I can't help with that.", True, Stop.SecurityRisks),
+        ("Sorry for the confusion earlier: the mean is known.", False, Stop.Completed),
+        ("I can't find a column x; the file has a and b.", False, Stop.Completed),
+    ],
+)
+def test_an_apology_is_a_refusal_only_if_it_denies_help(said, worked, stop):
+    read_ = reader(worked=worked)
+    unread(read_, said)
+
+    assert read_(said).stop is stop
 
 
 def test_words_in_the_form_that_was_asked_for_are_the_answer_at_once():

@@ -122,7 +122,24 @@ def test_notes_come_again_after_a_refusal_unless_they_may_be_what_is_refused(ref
     assert (note in str(history.messages)) == told
 
 
-@pytest.mark.parametrize("words", ["no connection", "the key was refused (403)", "the request was refused (413)"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "no connection",
+        "the key was refused (403)",
+        "the request was refused (413)",
+        *(
+            f"the request was refused (400): {why}"
+            for why in (
+                "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
+                "The model has crashed without additional information. (Exit code: 18446744072635812000)",
+                "Model unloaded.",
+                "Unsupported value: 'temperature' does not support 0.2 with this model.",
+                "API key not valid. Please pass a valid API key.",
+            )
+        ),
+    ],
+)
 def test_what_failed_for_another_reason_stays(words):
     history = ChatHistory("static")
     history.append_user("question")
@@ -170,3 +187,38 @@ def test_a_post_of_ones_own_is_no_news():
     history.mark_read(mine)
 
     assert list(history.unread(Memory.of("Planner", [Round("q", posts=[mine])]))) == []
+
+
+@pytest.mark.parametrize(
+    ("counted", "limit"),
+    [
+        ([1000, 2000, 3000, 3900, 3979, 3979, 3980], 3979),
+        ([1000, 2000, 3000, 3900, 4900, 5900, 6900], 0),
+        ([1000, 2000, 3000, 2900, 3900, 4900, 5900], 0),  # another server of the same name
+        ([1000, 2000, 3000, 120, 110, 115, 118], 0),  # of cached prompts only what is new
+        ([1000, 2000, 0, 0, 0, 0, 0], 0),
+    ],
+)
+def test_a_server_that_cuts_prompts_is_known_by_tokens_that_no_longer_grow(counted, limit):
+    history = ChatHistory("static")
+    found = []
+    for tokens in counted:
+        history.append_user("word " * 800)
+        history.append_assistant("ok")
+        found.append(history.calibrate(tokens))
+
+    assert [one for one in found if one] == [limit] * bool(limit)
+    assert history.most_tokens == round(0.9 * limit)
+    if limit:
+        assert history.tokens > 6000
+
+
+def test_a_prompt_with_images_or_one_that_was_shortened_is_not_taken_for_cut():
+    history = ChatHistory("static")
+    for number in range(6):
+        history.begin_round(str(number))
+        history.append_user("word " * 800, images=(PICTURE,) if number > 2 else ())
+        history.append_assistant("ok")
+        assert history.calibrate(1000) == 0
+        if number == 1:
+            history.replace_oldest(len(history.older_messages(0)), "summary")

@@ -4,6 +4,7 @@ import pytest
 
 from tw_autogen.conversation import Memory, Post, Round
 from tw_autogen.errors import ModelError
+from tw_autogen.model import Completion
 from tw_autogen.recall import ChatHistory
 from tw_autogen.recall.recall import compress
 from tw_autogen.testing import ScriptedModel
@@ -36,6 +37,35 @@ def test_older_rounds_become_a_summary_and_the_rest_stays_word_for_word():
     assert contents(history)[1].startswith("# What was said before, in short\nThey asked four things.\n\nquestion 3 ")
     assert contents(history)[2:] == [*kept[3:]] == ["answer 3", kept[4]]
     assert [message["role"] for message in history.messages] == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Completion("<think>The user wants a summary. Let me look at the first", finish_reason="length"),
+        Completion("The budgets are 0, 1000,", finish_reason="length"),
+        Completion("<thinking>They asked four things.</thinking>"),
+        Completion("I'm sorry, but I can't help with that."),
+    ],
+)
+def test_what_is_no_whole_summary_is_asked_for_again(first):
+    history = history_of(5)
+    with ScriptedModel([first, "They asked four things."]) as model:
+        assert compress(history, model, tokens=300, keep_rounds=1) == "They asked four things."
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("<thinking>Four.</thinking>\nThey asked four things.", "They asked four things."),
+        ("Sorry was said for a wrong mean:\nit is 4.", "Sorry was said for a wrong mean:\nit is 4."),
+        ("It ran:\n```python\nx = 1\n```\nx is 1.", "It ran:\n```python\nx = 1\n```\nx is 1."),
+    ],
+)
+def test_a_summary_is_kept_as_it_is_but_for_thoughts(said, kept):
+    history = history_of(5)
+    with ScriptedModel([said]) as model:
+        assert compress(history, model, tokens=300, keep_rounds=1) == kept
 
 
 def test_a_summary_is_summarized_in_its_turn():

@@ -250,6 +250,10 @@ def test_an_implausible_result_is_looked_at_before_it_goes_out(team, said, word)
         ("correlation?", "The correlation is 0.93 (p = 0.01), of 12.5 million pairs."),
         ("how do they differ?", "a  0\nb  0"),
         ("inflation?", "The inflation rate was 120.5 percent."),
+        ("MAPE?", "The mean absolute percentage error is 134.2 %."),
+        ("debt?", "Debt as share of GDP is 140 %."),
+        ("target?", "Percentage of target reached: 112 %."),
+        ("Check for duplicates", "0 rows were found with duplicates."),
     ],
 )
 def test_plausible_results_go_out_at_once(team, request_, said):
@@ -268,6 +272,31 @@ def test_a_count_over_an_empty_array_is_looked_at_before_it_goes_out(team):
 
     assert session.ask("outliers?").text == "It can't be said."
     assert "z holds nothing but nan" in planner.calls[1][-1]["content"]
+
+
+def test_the_planner_is_told_of_no_variable_that_is_gone(team):
+    looked = Execution(True, stdout="1\n", variables=(Variable("tmp", "int", "1"),))
+    done = Execution(True, stdout="2\n", variables=(Variable("x", "int", "2"),))
+    session, planner, *_ = team(
+        [plans("add"), plans("2", to="User")], [codes("# look\ntmp = 1"), codes("del tmp\nx = 2")], [looked, done]
+    )
+
+    session.ask("add")
+
+    assert planner.calls[1][-1]["content"].endswith("New or changed in the kernel: x: int, 2")
+
+
+def test_a_variable_that_is_called_as_what_waits_for_somebody_may_be_used_by_the_next_cell(team):
+    made = Execution(True, variables=(Variable("license", "DataFrame", "2 x 1"),))
+    session, _, _, kernel = team(
+        [plans("load", code="license = 1"), plans("show", code="license.head()"), plans("2", to="User")],
+        [],
+        [made, made],
+    )
+
+    session.ask("show")
+
+    assert kernel.cells == ["license = 1", "license.head()"]
 
 
 def test_the_planner_knows_the_variables_of_an_answer_that_was_forwarded_and_reads_it_once(team):

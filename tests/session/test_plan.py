@@ -177,7 +177,7 @@ def test_a_journal_that_holds_plans_as_text_only_is_resumed_with_its_plan(asked,
     assert "**Plan**\n\n1. load\n2. report" in "\n".join(cell.source for cell in notebook(journal).cells)
 
 
-@pytest.mark.parametrize("text", ["1. a <sequentially depends on 9>", "1. a\n1. b"])
+@pytest.mark.parametrize("text", ["1. a <sequentially depends on 9>", "1. a\n1. b <sequentially depends on 1>"])
 def test_words_of_another_planner_that_are_no_plan_of_this_form_state_none(text):
     plain = {**OLD_POST, "attachment_list": [{"type": "plan", "content": text}]}
 

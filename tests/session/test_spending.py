@@ -165,6 +165,16 @@ def test_a_call_alone_goes_as_long_as_something_is_left_and_no_longer(tmp_path):
         crowded(tmp_path, Thrice(model), max_tokens=121)
 
 
+def test_tokens_that_a_server_does_not_report_are_estimated_from_the_prompt(tmp_path):
+    with (
+        ScriptedModel(["yes"] * 2) as model,
+        pytest.raises(RoundTooCostly, match="200 tokens and no answer") as caught,
+    ):
+        crowded(tmp_path, Thrice(model), max_tokens=150)
+
+    assert caught.value.round.spent["tokens"] == 200
+
+
 class Nested:
     """A model that, before it answers, has other calls made on its thread: one reserved, others only reported."""
 

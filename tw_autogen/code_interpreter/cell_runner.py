@@ -353,9 +353,10 @@ class CellRunner:
         return execution
 
     def close(self) -> None:
-        """Close the host-run plugins; the kernel belongs to whoever made it."""
-        for plugin in self._host_plugins:
-            plugin.close()
+        """Close the host-run plugins, whether one of them fails or not; the kernel belongs to whoever made it."""
+        with contextlib.ExitStack() as stack:
+            for plugin in reversed(self._host_plugins):
+                stack.callback(plugin.close)
 
     def _load(self, spec: PluginSpec) -> bool:
         """Load a plugin; say whether it is there."""

@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tw_autogen.python_source import parse
+from tw_autogen.python_source import parsed_cell
 
-_FRAME = re.compile(r"^  (?:cell \d+, line (?P<line>\d+)(?P<inside>, in .*)?|plugin .*, line \d+.*)$", re.M)
+FRAME = re.compile(r"^  (?:cell \d+, line (?P<line>\d+)(?P<inside>, in .*)?|plugin .*, line \d+.*)$", re.M)
 
 
 def raised_by_cell(code: str, error: str) -> bool:
@@ -27,15 +27,12 @@ def raised_by_cell(code: str, error: str) -> bool:
         >>> raised_by_cell(code, "Traceback …\n  cell 1, line 3\n    raise …\nValueError: no rows in []")
         True
     """
-    frames = list(_FRAME.finditer(error))
+    frames = list(FRAME.finditer(error))
     if len(frames) != 1 or not frames[0]["line"] or frames[0]["inside"]:
         return False
     line, words = int(frames[0]["line"]), error[frames[0].end() :]
-    try:
-        statements = parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # magics, for instance
-        return False
-    found = (one for one in _raises(statements) if one.lineno <= line <= (one.end_lineno or one.lineno))
+    tree = parsed_cell(code)
+    found = (one for one in _raises(tree.body if tree else []) if one.lineno <= line <= (one.end_lineno or one.lineno))
     return any(_fits(one, words) for one in found)
 
 
@@ -51,7 +48,9 @@ def _raises(statements: list[ast.stmt]) -> Iterator[ast.Raise]:
 def _fits(one: ast.Raise, words: str) -> bool:
     """Return True if an error's words are those of a `raise`: its type, and what of the message is written out."""
     made = one.exc
-    if not isinstance(made, ast.Call) or not made.args or one.cause is not None:
+    if not isinstance(made, ast.Call) or not made.args:
+        return False
+    if one.cause is not None and ast.unparse(one.cause) != "None":
         return False
     name = ast.unparse(made.func).rsplit(".", 1)[-1]
     if re.search(rf"^(?:[\w.]+\.)?{re.escape(name)}: \S", words, re.M) is None:

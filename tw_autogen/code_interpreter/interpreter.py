@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tw_autogen.code_interpreter.plugin_tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
 from tw_autogen.code_interpreter.prompts import code_rules, introduction, static_prompt
+from tw_autogen.code_interpreter.rules import WORDS_FOR_DATA
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.shown_plugins import ShownPlugins
 from tw_autogen.code_interpreter.task_progress import TaskProgress
@@ -32,7 +34,7 @@ from tw_autogen.conversation import (
     is_json,
 )
 from tw_autogen.errors import ModelError, RoundInterrupted, RoundTimedOut
-from tw_autogen.events import ArtifactSaved, CodeChecked
+from tw_autogen.events import ArtifactSaved, CodeChecked, PromptCut
 from tw_autogen.kernel import Artifact, AttachedKernel, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask
 from tw_autogen.plugin import PluginSpec
@@ -258,11 +260,12 @@ class CodeInterpreter(Role):
 
     def close(self) -> None:
         """Close host-run plugins, and the kernel if this role made it."""
-        if self._cells:
-            self._cells.close()
-            if self._make:
-                self._cells.kernel.close()
         self._states.clear()
+        with contextlib.ExitStack() as stack:
+            if self._cells and self._make:
+                stack.callback(self._cells.kernel.close)
+            if self._cells:
+                stack.callback(self._cells.close)
 
     def compact(self, turn: Turn) -> None:
         """Summarize the chat histories before their last round, however short they are.
@@ -363,11 +366,15 @@ class CodeInterpreter(Role):
                     return work
                 continue
             execution = self._run(work, cells, turn)
-            told = report_texts.execution_report(execution, execution.artifacts, limit, code=work.code)
+            told = report_texts.execution_report(
+                execution, execution.artifacts, limit, code=work.code, folder=work.folder
+            )
             kept_as = report_texts.kept_whole(execution, limit)
             mine.history.results.note(told, code=work.code, ok=execution.ok, kept_as=kept_as)
             mine.variables.note_code(work.code)
-            work.made = list(dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)]))
+            there = {one.name for one in execution.variables}
+            made = dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)])
+            work.made = [name for name in made if name in there]
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
             if execution.ok and work.may_look_on(self._settings.max_tries):
@@ -413,7 +420,9 @@ class CodeInterpreter(Role):
         """Keep what code has printed for the user uncut; where it is too long for a chat, also as a file."""
         if work.execution is None or not work.execution.ok:
             return
-        text = report_texts.output_text(work.execution, work.artifacts, _UNCUT_CHARS, form=work.form)
+        text = report_texts.output_text(
+            work.execution, work.artifacts, _UNCUT_CHARS, form=work.form, folder=work.folder
+        )
         if len(text) > self._settings.answer_chars and not is_json(text):
             folder = self.folder or turn.folder
             path, file = Artifact.new_file(folder, "answer.txt", "file")
@@ -426,14 +435,16 @@ class CodeInterpreter(Role):
         work.answer = text
 
     def _check(self, code: str) -> list[Finding]:
-        return verify(code, self._policy, plugins=self.plugin_names)
+        there = self.variables() if any(word in code for word in WORDS_FOR_DATA) else ()
+        return verify(code, self._policy, plugins=self.plugin_names, variables=[one.name for one in there])
 
     def _run(self, work: TaskProgress, cells: CellRunner, turn: Turn) -> Execution:
         """Run the code, and note what came of it."""
         execution = cells.run(work.code, turn=turn, seconds=turn.seconds_left(self._settings.cell_seconds))
         _go_on(turn)
         work.execution = execution
-        work.artifacts += [one for one in execution.artifacts if one not in work.artifacts]
+        work.folder = cells.kernel.folder
+        work.record_files(execution.artifacts)
         self._selection.ran(work.code)
         return execution
 
@@ -462,7 +473,8 @@ class CodeInterpreter(Role):
             if mine.history.withdraw(error):
                 mine.forget()
             raise
-        mine.history.calibrate(completion.usage.prompt_tokens)
+        if tokens := mine.history.calibrate(completion.usage.prompt_tokens):
+            turn.emit(PromptCut(self.name, tokens))
         return reply
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tw_autogen.kernel import Variable
-from tw_autogen.python_source import parse
+from tw_autogen.python_source import parsed_cell
 
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _GONE_NAMES = 20
 _FILES = frozenset(
@@ -27,15 +28,18 @@ class KnownVariables:
         self._limit_chars = limit_chars
         self._told: dict[str, str] = {}
         self._seen: dict[str, str] = {}
-        self._passing: set[str] = set()
+        self._passing: dict[str, str | None] = {}
 
     def note_code(self, code: str) -> None:
         """Note which names a cell that ran has only used in passing: variables of its loops and `with` blocks.
 
-        They are not told until another cell assigns them.
+        They are not told until they change otherwise: another cell assigns them, or somebody puts them. Those that
+        were told before are told on.
         """
         passing, assigned = _bound_names(code)
-        self._passing = (self._passing | passing) - assigned
+        passing -= self._told.keys()
+        kept = {name: line for name, line in self._passing.items() if name not in assigned}
+        self._passing = kept | dict.fromkeys(passing)
 
     def fresh(self, variables: Sequence[Variable]) -> list[str]:
         """Return the names of those that are new or changed since `news`, whether it could tell all of them or not."""
@@ -49,11 +53,14 @@ class KnownVariables:
         """
         now = {one.name: self._line(one) for one in self._lasting(variables)}
         fresh = [name for name, line in now.items() if self._told.get(name) != line]
-        gone = [name for name in self._told if name not in now]
+        there = {one.name: str(one) for one in variables}
+        gone = [name for name in self._told if name not in there]
         lines = self._within([now[name] for name in reversed(fresh)])[::-1]
         left_out = set(fresh[: len(fresh) - len(lines)])
         self._told = {name: line for name, line in now.items() if name not in left_out}
         self._seen = now
+        passing = {name: line for name, line in self._passing.items() if name not in now}
+        self._passing = {name: there.get(name, "") if line is None else line for name, line in passing.items()}
         if left_out:
             lines.append(f"… and {len(left_out)} older ones")
         if gone:
@@ -62,7 +69,12 @@ class KnownVariables:
         return "\n".join(lines)
 
     def _lasting(self, variables: Sequence[Variable]) -> list[Variable]:
-        return [one for one in variables if one.name not in self._passing and one.type not in _FILES]
+        return [one for one in variables if not self._passes(one) and one.type not in _FILES]
+
+    def _passes(self, one: Variable) -> bool:
+        """Return whether a variable is as a loop or a `with` block has left it."""
+        left = self._passing.get(one.name)
+        return one.name in self._passing and (left is None or not _differs(left, one))
 
     def forget(self) -> None:
         """Take nothing for told any more, because what was told is not in the prompt now."""
@@ -85,29 +97,32 @@ class KnownVariables:
 
 
 def _bound_names(code: str) -> tuple[set[str], set[str]]:
-    """Return the names that a cell binds in `for`, `with` and `except` alone, and those that it binds otherwise.
+    """Return the names that a cell binds in `for` and `with` alone, and those that it binds otherwise.
 
     Args:
-        code: A cell's; of one that is no plain Python nothing is known.
+        code: A cell's; of one that is no Python nothing is known, and names inside of functions are not the kernel's.
     """
-    try:
-        tree = parse(code)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return set(), set()
-    targets = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]
-    targets += [
-        one.optional_vars
-        for node in ast.walk(tree)
-        if isinstance(node, ast.With)
-        for one in node.items
-        if one.optional_vars
-    ]
+    tree = parsed_cell(code)
+    nodes = [*_of_cell(tree)] if tree is not None else []
+    targets = [node.target for node in nodes if isinstance(node, (ast.For, ast.AsyncFor))]
+    withs = (node for node in nodes if isinstance(node, (ast.With, ast.AsyncWith)))
+    targets += [one.optional_vars for node in withs for one in node.items if one.optional_vars]
     passing_nodes = {one for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
-    stored = {node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    inner = [one.target for node in ast.walk(tree) if isinstance(node, _COMPREHENSIONS) for one in node.generators]
+    stored = {node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    inner = [one.target for node in nodes if isinstance(node, _COMPREHENSIONS) for one in node.generators]
     unbound = {one for target in inner for one in ast.walk(target) if isinstance(one, ast.Name)}
     assigned = {node.id for node in stored - passing_nodes - unbound}
     return {node.id for node in passing_nodes} - assigned, assigned
+
+
+def _of_cell(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a cell, without what stands in its functions and classes."""
+    nodes = [tree]
+    while nodes:
+        for node in ast.iter_child_nodes(nodes.pop()):
+            yield node
+            if not isinstance(node, _SCOPES):
+                nodes.append(node)
 
 
 def _differs(told: str | None, now: Variable) -> bool:

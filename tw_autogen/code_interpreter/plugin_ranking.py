@@ -23,16 +23,14 @@ _OF_ITS_TYPE = 0.25
 
 @dataclass(frozen=True)
 class SelectedPlugins:
-    """Which plugins go into a prompt, and which do not.
+    """Which plugins go into a prompt.
 
     Args:
         specs: Those that go, in the order of all.
-        left_out: Those that do not, in the order of all.
         selected: Names of those that the request has chosen, best first; empty where all go.
     """
 
     specs: tuple[PluginSpec, ...]
-    left_out: tuple[PluginSpec, ...] = ()
     selected: tuple[str, ...] = ()
 
 
@@ -91,7 +89,6 @@ def select_plugins(
     kept.update(by_request)
     return SelectedPlugins(
         tuple(spec for at, spec in enumerate(specs) if at in kept),
-        tuple(spec for at, spec in enumerate(specs) if at not in kept),
         tuple(specs[at].name for at in by_request),
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import keyword
+import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -60,7 +62,7 @@ def calls_as_text(reply: Completion, specs: Sequence[PluginSpec], taken: Collect
 
 def _arguments(spec: PluginSpec, text: str) -> str:
     try:
-        given = json.loads(text or "{}")
+        given = json.loads(text or "{}", parse_constant=_finite, parse_float=_finite)
     except ValueError as error:
         raise Unreadable(f"the arguments of {spec.name} are no JSON: {error}") from error
     if not isinstance(given, dict):
@@ -68,12 +70,18 @@ def _arguments(spec: PluginSpec, text: str) -> str:
     tables = {one.name for one in spec.parameters if is_table(one)}
     written = []
     for key, value in given.items():
-        if not key.isidentifier():
+        if not key.isidentifier() or keyword.iskeyword(key):
             raise Unreadable(f"{spec.name} has no argument {key!r}")
         if key in tables and not (value is None or (isinstance(value, str) and value.isidentifier())):
             raise Unreadable(f"{spec.name}: {key} must be {_TABLE_NOTE}, not {value!r}")
         written.append(f"{key}={value if key in tables else repr(value)}")
     return ", ".join(written)
+
+
+def _finite(number: str) -> float:
+    if math.isfinite(value := float(number)):
+        return value
+    raise ValueError(f"a number must be finite, not {number}")
 
 
 def _fresh(number: int, taken: Collection[str]) -> str:

@@ -45,10 +45,19 @@ class PolicyChecker(ast.NodeVisitor):
         tree: Of a cell, after IPython's transformation.
         rules: What to ask.
         plugins: Names of functions that exist in the kernel.
+        own: Names of variables that exist in the kernel, and stand for what earlier cells have put there.
         on_shell_call: See `OnShellCall`.
     """
 
-    def __init__(self, tree: ast.Module, rules: RuleSet, *, plugins: Iterable[str], on_shell_call: OnShellCall) -> None:
+    def __init__(
+        self,
+        tree: ast.Module,
+        rules: RuleSet,
+        *,
+        plugins: Iterable[str],
+        own: Iterable[str],
+        on_shell_call: OnShellCall,
+    ) -> None:
         self._tree = tree
         self._rules = rules
         self._strict = not rules.policy.dynamic
@@ -63,6 +72,7 @@ class PolicyChecker(ast.NodeVisitor):
         self._module.paths.update({name: (PLUGIN, name) for name in self._plugins})
         self._deleted = self._module.read(tree.body)[1]
         self._module.paths.update({name: (PLUGIN, name) for name in self._plugins})
+        self._module.own.update(name for name in own if name not in self._deleted)
 
     def run(self) -> list[Finding]:
         """Check the tree, once.

@@ -6,7 +6,9 @@ import ast
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
+from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, mentioned
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
@@ -20,22 +22,53 @@ _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 """The mark that a kernel leaves where a cell has printed more than it keeps."""
 _PADDING = re.compile(r"(?<=\S) {3,}(?=\S)|^ {3,}(?=\S)", re.M)
+_BLANKS = re.compile(r"(?<! ) {2,}")
 _COLUMNS = re.compile(r"\S {2,}\S")
 _TABLE_CHARS = 4000
 """How much of one table is shown where the output doesn't fit."""
 _TAIL_PERCENT = 30
 
 
-def files_line(artifacts: Sequence[Artifact]) -> str:
-    """Name the files that were made, with a preview where there is one; empty if there are none."""
+def files_line(artifacts: Sequence[Artifact], folder: Path | None = None) -> str:
+    """Name the files that were made, with a preview where there is one; empty if there are none.
+
+    Args:
+        artifacts: The files.
+        folder: Where code runs: names are paths from there, as code opens them. None: names without folders.
+    """
     named = [
-        f"{one.path.name} ({preview})" if (preview := _first_line(one.preview)) else one.path.name for one in artifacts
+        f"{_path_of(one, folder)}{f' ({preview})' if (preview := _first_line(one.preview)) else ''}"
+        for one in artifacts
     ]
     return f"Files: {', '.join(named)}" if named else ""
 
 
+def unnamed_files_line(text: str, artifacts: Sequence[Artifact], folder: Path | None, form: AnswerForm | None) -> str:
+    """Name the files that an answer doesn't name; what is JSON, or has the form that was asked for, stays alone.
+
+    Args:
+        text: The answer.
+        artifacts: The files.
+        folder: As of `files_line`.
+        form: The form that the request asks for; None: no particular one.
+    """
+    alone = is_json(text) or (form is not None and form.fits(text))
+    named = mentioned((one.path.name for one in artifacts), text)
+    return "" if alone else files_line([one for one in artifacts if one.path.name not in named], folder)
+
+
+def _path_of(one: Artifact, folder: Path | None) -> str:
+    inside = folder is not None and one.path.is_relative_to(folder)
+    return one.path.relative_to(folder).as_posix() if folder is not None and inside else one.path.name
+
+
 def output_text(
-    execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, form: AnswerForm | None = None
+    execution: Execution,
+    artifacts: Sequence[Artifact],
+    limit_chars: int,
+    *,
+    form: AnswerForm | None = None,
+    folder: Path | None = None,
 ) -> str:
     """Return what was printed, the result and the files that it doesn't name, as a user may read it.
 
@@ -46,17 +79,22 @@ def output_text(
         artifacts: Files that it made.
         limit_chars: How long the text may be; longer output keeps head and tail.
         form: The form that the request asks for; None: no particular one.
+        folder: As of `files_line`.
     """
     printed = fit(execution.stdout, limit_chars, execution.print_ends)
     said = [trimmed(printed), trimmed(fit(execution.result or "", limit_chars))]
     text = "\n".join(part for part in said if part)
-    alone = is_json(text) or (form is not None and form.fits(text))
-    named = mentioned((one.path.name for one in artifacts), text)
-    unnamed = [] if alone else [one for one in artifacts if one.path.name not in named]
-    return "\n".join(part for part in (text, files_line(unnamed)) if part)
+    return "\n".join(part for part in (text, unnamed_files_line(text, artifacts, folder, form)) if part)
 
 
-def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_chars: int, *, code: str = "") -> str:
+def execution_report(
+    execution: Execution,
+    artifacts: Sequence[Artifact],
+    limit_chars: int,
+    *,
+    code: str = "",
+    folder: Path | None = None,
+) -> str:
     """Return how a cell ended, with result, printed text, warnings, error and files, each cut to the limit.
 
     Args:
@@ -64,6 +102,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
         artifacts: Files that it made.
         limit_chars: How long each part may be.
         code: The cell's code: where it shows nothing, the variable that it assigns last is shown.
+        folder: As of `files_line`.
     """
     if execution.ok:
         head = "The code ran."
@@ -89,7 +128,7 @@ def execution_report(execution: Execution, artifacts: Sequence[Artifact], limit_
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
     last = _last_assigned(code) if nothing else ""
     nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
-    return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts)] if part)
+    return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts, folder)] if part)
 
 
 def kept_whole(execution: Execution, limit_chars: int) -> str:
@@ -121,9 +160,12 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
     if execution.ok:
         kept = (one.message for one in execution.logs if one.tag == "rollback")
         return True, without_middle("; ".join([trimmed(execution.stdout), *kept]).strip("; "), _CHECK_CHARS)
-    lines = [line for line in execution.error.splitlines() if _RAISED.match(line)] or [execution.error]
-    asserted = lines[-1].startswith("AssertionError")
-    words = lines[-1].removeprefix("AssertionError").lstrip(": ") or "the assertion does not hold"
+    *_, after = [0, *(frame.end() for frame in FRAME.finditer(execution.error))]
+    lines = execution.error[after:].splitlines()
+    first = next((number for number, line in enumerate(lines) if _RAISED.match(line)), None)
+    raised, more = (execution.error, "") if first is None else (lines[first], "\n".join(lines[first + 1 :]))
+    asserted = raised.startswith("AssertionError")
+    words = raised.removeprefix("AssertionError").lstrip(": ") or more.strip() or "the assertion does not hold"
     return False if asserted else None, without_middle(words.strip(), _CHECK_CHARS)
 
 
@@ -178,8 +220,8 @@ def _first_line(text: str) -> str:
 def fit(text: str, limit_chars: int, print_ends: Sequence[int] = ()) -> str:
     r"""Return a text within a limit; one that fits stays as it is.
 
-    Tables lose their padding first. What still doesn't fit is cut print by print: short prints stay whole, and of each
-    long one the first and the last lines stay, with a mark between them.
+    Tables whose rows have all their cells lose their padding first. What still doesn't fit is cut print by print: short
+    prints stay whole, and of each long one the first and the last lines stay, with a mark between them.
 
     Args:
         text: Any length.
@@ -223,7 +265,12 @@ def _is_table(text: str) -> bool:
 
 
 def _without_padding(text: str) -> str:
-    return _PADDING.sub("  ", text) if _is_table(text) else text
+    """Return a table with less blanks between its columns; one in which a cell may be empty stays as it is."""
+    if not _is_table(text):
+        return text
+    rows = (line.rstrip() for line in text.splitlines())
+    fields = {len(_BLANKS.split(row)) for row in rows if "  " in row}
+    return _PADDING.sub("  ", text) if len(fields) == 1 else text
 
 
 def _shares(wanted: Sequence[int], room: int) -> list[int]:

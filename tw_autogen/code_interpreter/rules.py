@@ -153,6 +153,9 @@ WAITING = Rule(
     functions=_words("input raw_input breakpoint license credits copyright"),
 )
 
+WORDS_FOR_DATA = frozenset({"input", "license", "credits", "copyright"})
+"""Functions that wait for somebody, whose names data has as well."""
+
 KERNEL = Rule(
     what="reach into the kernel or install packages (`get_ipython`, `!command`, `%pip`)",
     remedy="Write plain Python; the kernel itself can't be changed from a cell.",
@@ -179,9 +182,9 @@ FILES = Rule(
         .get_dataset_names .get_sample_data .genfromtxt .fromregex .imread .imsave .check_memory .math_to_image
         .mkdir .makedirs .touch .symlink_to .hardlink_to .listdir .scandir .iterdir .glob .rglob .walk .copytree
         .joinpath .connect .mkstemp .mkdtemp .unpack_archive .make_archive .DataSource .ZipFile .TarFile .FileIO
-        .ExcelFile .ExcelWriter .HDFStore .*Writer .*Reader .PdfPages .FontProperties .TfidfFile .show_versions
-        .from_custom_template .formatwarning .showwarning .warn_explicit .reset_tzpath .get_file_obj .switch_backend
-        .set_*backend .main .x13_* .x12_* .memory .file_digest .rc_params* .clear_cache
+        .ExcelFile .HDFStore .*Writer .*Reader .PdfPages .FontProperties .TfidfFile .show_versions
+        .from_custom_template .formatwarning .showwarning .warn_explicit .reset_tzpath .switch_backend
+        .set_*backend .main .x13_* .x12_* .memory .rc_params* .clear_cache
         pandas.io numpy.lib numpy.info numpy.show_config numpy.show_runtime scipy.io scipy.datasets scipy.misc
         matplotlib.image matplotlib.cbook matplotlib.font_manager matplotlib.texmanager matplotlib.animation
         matplotlib.backends matplotlib.backend_bases matplotlib.testing matplotlib.sphinxext matplotlib.use
@@ -215,7 +218,7 @@ STRICT_FUNCTIONS = FILES.functions | GUESSING.functions
 
 HARMLESS = _words(
     """.loads .dumps .loading* .load_iris .load_wine .load_digits .load_breast_cancer .load_diabetes .load_linnerud
-    .load_pandas .load_sample_image* .ready .readonly .writeable .writable .opening* .openness .export_text
+    .load_pandas .load_sample_image* .ready .readonly .writeable .opening* .openness .export_text
     .to_numpy .to_dict .to_list .to_frame .to_series .to_records .to_array .to_coo .to_dense .to_sparse .to_cuda
     .to_datetime .to_timedelta .to_numeric .to_period .to_timestamp .to_pydatetime .to_pytimedelta .to_flat_index
     .to_datetime64 .to_timedelta64 .to_julian_date .to_offset .to_rgb .to_rgba .to_rgba_array .to_hex .to_xarray
@@ -297,9 +300,9 @@ MODULES_INSIDE = (
 ) - _words(
     """abc array ast bisect calendar cmath code cmd collections contextlib copy csv dataclasses datetime decimal
     difflib email enum fractions functools graphlib hashlib heapq html http imp io itertools json keyword
-    locale math mailbox numbers operator parser pprint profile queue random re resource sched secrets select signal site
-    statistics string stat struct symbol table textwrap this time timeit token trace turtle types typing unicodedata
-    uuid warnings xml zlib dis test nt numpy graph wave chunk crypt pipes pwd grp"""
+    locale math mailbox numbers operator pprint profile queue random re resource sched secrets select signal site
+    statistics string stat struct textwrap this time timeit token trace turtle types typing unicodedata
+    uuid warnings xml zlib dis nt wave chunk crypt pipes pwd grp"""
 )
 """Names of modules that are no ordinary words: a policy without `dynamic` takes them for modules anywhere."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tw_autogen.code_interpreter import report_texts
@@ -31,7 +34,8 @@ class TaskProgress:
         code: The last code; empty if the model answered in words.
         findings: Why the last code was not run; empty if it was.
         execution: What came of the last code that ran.
-        artifacts: Files made by any of the cells.
+        artifacts: Files made by any of the cells, the newest description of each that is there.
+        folder: Where code runs; None: not known.
         refused: How often code was not run.
         failed: How often code failed.
         wrong: Why code failed or was refused, each time.
@@ -65,6 +69,7 @@ class TaskProgress:
     form: AnswerForm = field(default_factory=AnswerForm)
     beginning: str = ""
     unworded: bool = False
+    folder: Path | None = None
     _last: tuple[str, str] = ("", "")
 
     def record_failure(self, why: str) -> bool:
@@ -88,6 +93,15 @@ class TaskProgress:
         """Return whether the newest code only looks, by its first line, and is one of the first so many that do."""
         return self.looked < most and _LOOK.match(self.code) is not None
 
+    def record_files(self, made: Sequence[Artifact]) -> None:
+        """Take down the files that a cell has made, and leave out those of earlier cells that are gone meanwhile.
+
+        Args:
+            made: By the newest cell.
+        """
+        there = [one for one in self.artifacts if os.path.lexists(one.path)]
+        self.artifacts = list({one.path: one for one in [*there, *made]}.values())
+
     def record_look(self, limit_chars: int) -> None:
         """Keep in short what the newest code has printed.
 
@@ -107,14 +121,20 @@ class TaskProgress:
                 form that was asked for; anybody else gets a report.
         """
         if not self.code:
-            return f"{without_middle(self.thought, 4 * limit_chars)}{'' if receiver == 'User' else self._seen()}"
+            words = without_middle(self.thought, 4 * limit_chars)
+            files = report_texts.unnamed_files_line(words, self.artifacts, self.folder, self.form)
+            return "\n".join(part for part in (f"{words}{'' if receiver == 'User' else self._seen()}", files) if part)
         note = self._note()
         if self.findings or self.execution is None:
-            return f"{note}{report_texts.findings_report(self.findings)}"
+            files = report_texts.files_line(self.artifacts, self.folder)
+            told = f"{note}{report_texts.findings_report(self.findings)}"
+            return "\n".join(part for part in (told, files) if part)
         if receiver == "User" and self.execution.ok:
             return self._worded(self.beginning or self._output(limit_chars))
         called = f"Called:\n{self.code.strip()}\n" if self.unworded else ""
-        told = report_texts.execution_report(self.execution, self.artifacts, limit_chars, code=self.code)
+        told = report_texts.execution_report(
+            self.execution, self.artifacts, limit_chars, code=self.code, folder=self.folder
+        )
         more = f" and {len(self.made) - _MADE_NAMES} made before" if len(self.made) > _MADE_NAMES else ""
         known = {one.name: one.short(_MADE_CHARS) for one in self.execution.variables}
         names = [known.get(name, name) for name in self.made[-_MADE_NAMES:]]
@@ -136,8 +156,9 @@ class TaskProgress:
         """Return thought, code, verification, status, result and files, in TaskWeaver's types."""
         kind = AttachmentType
         if not self.code:
-            seen = {"looked": self.looked} if self.looks else None
-            return [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE", seen)]
+            seen = {"looked": self.looked} if self.looks or self.artifacts else None
+            said = [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE", seen)]
+            return [*said, *self._files()]
         said = [
             Attachment(kind.thought, self.thought),
             Attachment(kind.reply_type, "python"),
@@ -147,7 +168,8 @@ class TaskProgress:
         if self.findings:
             said.append(Attachment(kind.code_error, "\n".join(map(str, self.findings))))
         if self.findings or self.execution is None:
-            return [*said, Attachment(kind.execution_status, "NONE", {"went_wrong": self.wrong})]
+            said.append(Attachment(kind.execution_status, "NONE", {"went_wrong": self.wrong}))
+            return [*said, *self._files()]
         status = "SUCCESS" if self.execution.ok else "FAILURE"
         warnings = [
             *report_texts.warnings_of(self.execution),
@@ -161,15 +183,17 @@ class TaskProgress:
         said.append(Attachment(kind.execution_status, status, extra))
         output = self.beginning or self._output(limit_chars)
         said.append(Attachment(kind.execution_result, output if self.execution.ok else self.execution.error))
-        if self.artifacts:
-            paths = "\n".join(str(one.path) for one in self.artifacts)
-            said.append(Attachment(kind.artifact_paths, paths, [one.to_dict() for one in self.artifacts]))
-        return said
+        return [*said, *self._files()]
+
+    def _files(self) -> list[Attachment]:
+        paths = "\n".join(str(one.path) for one in self.artifacts)
+        files = [one.to_dict() for one in self.artifacts]
+        return [Attachment(AttachmentType.artifact_paths, paths, files)] if files else []
 
     def _output(self, limit_chars: int) -> str:
         if self.answer or self.execution is None:
             return self.answer
-        return report_texts.output_text(self.execution, self.artifacts, limit_chars, form=self.form)
+        return report_texts.output_text(self.execution, self.artifacts, limit_chars, form=self.form, folder=self.folder)
 
     def _worded(self, output: str) -> str:
         """Return output as an answer, with the thought in front unless it is in the form that was asked for."""

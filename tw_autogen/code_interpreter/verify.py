@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.code_interpreter.policy import Policy, RuleSet, listed, rules_of
 from tw_autogen.code_interpreter.policy_checker import PolicyChecker
-from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, Finding
+from tw_autogen.code_interpreter.rules import MAGICS, SHELL_MAGICS, WORDS_FOR_DATA, Finding
 from tw_autogen.code_interpreter.syntax import assumed
 from tw_autogen.kernel.guest import install_words
 from tw_autogen.lazy_module import LazyModule
@@ -49,6 +49,8 @@ _INSTALL = re.compile(
 )
 _MORE_COMMANDS = re.compile(r"[;&|`\n<>]|\$\(")
 _QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*\"""")
+_VARIABLE = re.compile(r"[-+*/%&|]?=|[\[(,:]")
+"""What follows the name of a variable, and of no magic."""
 _PACKAGERS = frozenset({"pip", "conda", "mamba", "micromamba", "uv"})
 _CODE_MAGICS = frozenset({"time", "timeit"})
 _BODY_MAGICS = _CODE_MAGICS | {"capture"}
@@ -88,13 +90,16 @@ _WHAT: dict[type[ast.AST] | tuple[type[ast.AST], ...], str] = {
 }
 
 
-def verify(code: str, policy: Policy, *, plugins: Collection[str] = ()) -> list[Finding]:
+def verify(
+    code: str, policy: Policy, *, plugins: Collection[str] = (), variables: Collection[str] = ()
+) -> list[Finding]:
     r"""Check a cell against a policy; nothing is run, imported or read.
 
     Args:
         code: As written, with magics and all; lines are counted as they stand there.
         policy: What the code may do.
         plugins: Names of functions that exist in the kernel; they may be called, and neither replaced nor looked into.
+        variables: Names of variables that exist in the kernel: one that is called `input` is data there.
 
     Returns:
         What is wrong, by line; empty if nothing is. A syntax error is the only finding of its cell.
@@ -108,9 +113,9 @@ def verify(code: str, policy: Policy, *, plugins: Collection[str] = ()) -> list[
     if not isinstance(code, str):
         return [_syntax(TypeError(f"a cell is text, not {type(code).__name__}"), 1)]
     try:
-        found = _Check(rules_of(policy), plugins).cell(code, 1)
+        found = _Check(rules_of(policy), plugins, variables).cell(code, 1)
         if policy.besides is not None and not found:
-            found = _Check(rules_of(policy.besides), plugins).cell(code, 1)
+            found = _Check(rules_of(policy.besides), plugins, variables).cell(code, 1)
     except RecursionError as error:  # nested deeper than Python's stack
         return [_syntax(error, 1)]
     return sorted(dict.fromkeys(found), key=lambda one: one.line)
@@ -119,9 +124,10 @@ def verify(code: str, policy: Policy, *, plugins: Collection[str] = ()) -> list[
 class _Check:
     """The check of a cell, and of the cells that magics in it would run."""
 
-    def __init__(self, rules: RuleSet, plugins: Collection[str]) -> None:
+    def __init__(self, rules: RuleSet, plugins: Collection[str], variables: Collection[str]) -> None:
         self._rules = rules
         self._plugins = frozenset(plugins)
+        self._own = WORDS_FOR_DATA.intersection(variables)
 
     def cell(self, code: str, first_line: int, depth: int = 0) -> list[Finding]:
         """Return the findings of a cell that begins at this line of the whole.
@@ -161,7 +167,9 @@ class _Check:
         if self._rules.policy.only_plugins:
             checked = list(plugin_calls_only(tree, self._plugins))
         else:
-            checker = PolicyChecker(tree, self._rules, plugins=self._plugins, on_shell_call=on_shell_call)
+            checker = PolicyChecker(
+                tree, self._rules, plugins=self._plugins, own=self._own, on_shell_call=on_shell_call
+            )
             checked = checker.run()
         return found + [one.at(first_line - 1 + _line_of(one.line, lines)) for one in checked]
 
@@ -264,11 +272,11 @@ def unmarked(code: str) -> str:
     """Return the magic that a cell without valid syntax begins with, though without its `%`; empty if it is none.
 
     Example:
-        >>> unmarked("pip install pandas"), unmarked("x = (1,")
+        >>> unmarked("pip install pandas"), unmarked("load = (1,")
         ('pip', '')
     """
-    name = code.lstrip()[:20].split(maxsplit=1)[:1]
-    return name[0] if name and name[0] in _WRITABLE else ""
+    name, *rest = code.lstrip()[:20].split(maxsplit=1) or [""]
+    return name if name in _WRITABLE and not any(map(_VARIABLE.match, rest)) else ""
 
 
 def _command(command: str, rules: RuleSet) -> list[Finding]:

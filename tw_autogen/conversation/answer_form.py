@@ -45,10 +45,24 @@ _STRICT_JSON = re.compile(
     rf"(?:{_BETWEEN}|[^.?!\n]{{0,60}}\s(?:as|in|must be|should be)(?:\san?)?)\s{{1,3}}{_ONLY}{_BETWEEN}{_JSON_ITSELF}"
     rf"|(?:\A|[.!?;:,(\n]\s{{0,3}})(?:only|just|nothing but){_BETWEEN}{_JSON_ITSELF}"
     r"|\bjson(?:\s(?:object|array|list|format|string))?[\s,(-]{1,3}(?:and\s)?"
-    r"(?:only(?=\s{0,3}(?:[.,;:!)\n]|please|\Z))|nothing (?:else|more))\b",
+    r"(?:only(?=\s{0,3}(?:[.,;:!)\n]|please|\Z))|nothing (?:else|more))\b"
+    r"|\b(?:antwort|gib|liefer|répond|renvoi|retourn|responde|devuelv|rispond)\w{0,4}\b[^.?!\n]{0,40}"
+    r"\s(?:nur|ausschließlich|uniquement|seulement|solo|solamente|soltanto)\s(?:(?:mit|als|in|en|du|avec|con)\s)?json\b"
+    r"(?![\w-])(?!\s(?:datei|spalte|fichier|colonne|archivo|columna))",
     re.I,
 )
 """Demands JSON of the answer; `only the JSON column` and `rows that hold valid JSON` are data."""
+_DATA_AFTER = re.compile(
+    r"[\s-](?:files?|columns?|fields?|records?|rows?|lines?|keys?|documents?|entries|in\s(?!json)|from|has|have|holds?|contains?"
+    r"|datei\w{0,2}|spalten?|fichiers?|colonnes?|archivos?)\b",
+    re.I,
+)
+_GIVEN_BEFORE = re.compile(r"\b(?:the|this|that|my|its|examples? of|das|dieses|le|el|il)\s\Z", re.I)
+_DEMANDED_BEFORE = re.compile(
+    r"\b(?:(?:answer|reply|respond|return|output|print|give|send|provide|write)\b[^.?!\n]{0,25}|as\s|als\s|valid\s)\Z",
+    re.I,
+)
+_AROUND_CHARS = 40
 _EMPTY = re.compile(
     r"\b(?:empty|blank)\s+(?:string|answer|reply|response|output|message|text|line)\b"
     r"|\b(?:answer|reply|respond|return|print|output|give|say)\s+nothing\b(?!\s+(?:but|else|more|other|except))"
@@ -100,6 +114,7 @@ _BEGINS = re.compile(r"""[{\[]\s*["'{\[\d-]""")
 _PERCENT = re.compile(r"%|percent|prozent|pourcent|porcent|por cien|per ?cento|百分", re.I)
 _PERCENTAGE = re.compile(r"[-+]?\d[\d.,]*\s*%")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\s*=\s*\S")
+_NO_JSON = re.compile(r"[:\[,]\s{0,9}-?(?:NaN|Infinity)\b")
 _DECIMALS = re.compile(r"\b(\d|one|two|three|four|five|six)[ -](?:decimals\b|decimal (?:place|digit|point)s?\b)", re.I)
 _UNROUNDED = re.compile(r"[-+]?\d*\.(\d{7,})")
 """A number with more decimals than are printed of one that somebody has rounded."""
@@ -146,16 +161,19 @@ class AnswerForm:
     def problems(self, answer: str) -> list[str]:
         """Return how an answer departs from the form, in words for the model; empty if it fits.
 
-        An answer to a request that speaks of JSON must be JSON and nothing else where most of it is an object or a
-        list, or where the request says so ("only JSON").
+        An answer to a request that asks for JSON, and doesn't only speak of it (`the JSON column`), must be JSON and
+        nothing else where most of it is an object or a list, or where the request says so ("only JSON").
 
         Args:
             answer: The whole answer.
         """
         problems = []
         strict = self.json and _STRICT_JSON.search(self.request) is not None
-        if self.json and (strict or _most_is_json(answer)) and not is_json(answer):
+        wanted = strict or (self.json and _most_is_json(answer) and not _only_mentions_json(self.request))
+        if wanted and not is_json(answer):
             problems.append("the request asks for JSON, and your message is not valid JSON and nothing else")
+            if _NO_JSON.search(answer):
+                problems[-1] += ": put null in the place of NaN and Infinity"
         given = {one["name"]: one["value"].strip() for one in _NAMED.finditer(answer)}
         for name, placeholder in self.named:
             shown = [one for other, one in self.named if other == name and not any(map(str.isdigit, one))]
@@ -285,13 +303,27 @@ def _bracketed(name: str, found: re.Match[str]) -> str:
 
 
 def is_json(text: str) -> bool:
-    """Return True if a text is a JSON object or list, and nothing else."""
+    """Return True if a text is a JSON object or list, and nothing else; NaN and Infinity are no JSON."""
     if not text.lstrip().startswith(("{", "[")):
         return False
     try:
-        json.loads(text)
+        json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return False
+    return True
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _only_mentions_json(request: str) -> bool:
+    """Return whether JSON is data wherever a request speaks of it: `the JSON column`, `an example of JSON`."""
+    for found in _JSON.finditer(request):
+        before = request[max(0, found.start() - _AROUND_CHARS) : found.start()]
+        is_data = _DATA_AFTER.match(request, found.end()) or _GIVEN_BEFORE.search(before)
+        if not is_data or _DEMANDED_BEFORE.search(before):
+            return False
     return True
 
 

@@ -109,7 +109,10 @@ class Definitions:
             after = self._with(_definition(change))
         elif action == "drop":
             gone = self._find(_text(change, "name"))
-            after = tuple(one for one in self.in_force if one is not gone)
+            what_if = gone.kind == "what-if"  # which models drop in place of ending it
+            after = (
+                self._without_what_ifs(gone.name) if what_if else tuple(one for one in self.in_force if one is not gone)
+            )
         elif action == "end":
             after = self._without_what_ifs(_text(change, "name"))
         else:

@@ -12,10 +12,25 @@ from typing import Any
 from tw_autogen.conversation.plain_fields import read_text
 
 _REPORT = re.compile(
-    r"\b(?:report|tell|answer|present|reply|inform|bericht|(?:be)?antwort|mitteil|präsentier|rapport|présent|répon"
-    r"|communiqu|responder|contestar|comunicar)\w{0,4}\b|报告|汇报|回答|回复|告知|報告",
+    r"\A\W{0,9}(?:(?:finally|lastly|then|and|now|please|(?:the )?planner)\b[\s,:]{0,3}){0,3}"
+    r"(?:(?:report|tell|answer(?!\ssheet)|present(?!\s(?:net\s)?value)|reply|respond|inform|communicat|bericht|(?:be)?antwort|präsentier"
+    r"|rapport|présent|répon|communiqu|responde|contest|comunic)\w{0,4}\b(?!\.\w)"
+    r"|(?:give|show|return|provide|share|send|summari[sz]e)\b[^.\n]{0,60}\buser\b"
+    r"|(?:give|show|return|summari[sz]e)\s(?:the\s)?(?:results?|findings|answer)\W{0,9}\Z)"
+    r"|\b(?:berichten|(?:be)?antworten|mitteilen|präsentieren|ausgeben|melden)\W{0,9}\Z|报告|汇报|回答|回复|告知|報告",
     re.I,
 )
+"""What a step begins with (in German also ends with) that tells the user something."""
+_MAKES = re.compile(
+    r"(?:\b(?:and|then|und|dann|et|puis|y)\s|[,;]\s{0,3})"
+    r"(?:create|draw|plot|save|write|compute|calculate|generate|build|export|make|send|train|fit|load|run)\b"
+    r"|\b(?:as|in|into|to|with)\s(?:an?\s|the\s)?(?:\w{1,20}\s)?"
+    r"(?:pdf|excel|xlsx|csv|docx?|powerpoint|pptx|html|slides?|e?-?mail|workbook|document|charts?|plots?)\b"
+    r"|\b(?:as|in|into|to)\s\S{1,60}\.(?:pdf|xlsx?|csv|docx?|pptx?|html?|json|md|txt)\b|\b(?:erstell|erzeug)\w{1,3}\b"
+    r"|生成|创建|制作|撰写|作成",
+    re.I,
+)
+"""Of a step that begins so: work, and a file."""
 _WORD = r"(?:step|schritt|étape|paso|步骤)\s*"
 _SIGN = r"(?:[、．：）]\*{0,2}\s*|[.):]\*{0,2}(?:\s+|(?=[^\W\d_])))"
 _NUMBERED = re.compile(
@@ -27,6 +42,12 @@ _NUMBERED = re.compile(
 _NUMBER = re.compile(
     rf"\s*\*{{0,2}}[(（]?(?:{_WORD})?(\d{{1,9}})(?!\d)\s*(?:[.):、．：）–—-]\*{{0,2}})?", re.IGNORECASE
 )
+_LINE_BREAK = re.compile(r"\\n(?=\s*(?:\d|[-*•(]|step\b))|<br ?/?>", re.I)
+_NEXT_STEP = re.compile(
+    r"(?<!\bby)(?<!\bof)(?<!\bto)(?<!\bis)(?<!\bat)(?<!\bthan)(?<!\btop)(?<!\bfirst)(?<!\blast)(?<![=<>*+])"
+    r"\s(\d{1,2})[.)]\s(?=[^\W\d_])"
+)
+"""Where a step begins in the line of the one before."""
 _BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
 _MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
@@ -99,7 +120,8 @@ class Plan:
     def parse(cls, text: str) -> Plan:
         """Parse a plan: a numbered line (or a bullet) begins a step, any other line continues the last one.
 
-        A bullet after a numbered line continues it, too, if it is indented, or if several lines are numbered.
+        A bullet after a numbered line continues it, too, if it is indented, or if several lines are numbered. Numbers
+        that are there twice count anew, where no step depends on another.
 
         Args:
             text: A model's, a person's, or that of a stored attachment; all steps become pending.
@@ -108,7 +130,7 @@ class Plan:
             ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
         """
         found: list[tuple[int, list[str]]] = []
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = _lines(text)
         numbers = sum(map(cls.is_numbered, lines))
         for line in lines:
             numbered, bullet = _NUMBERED.match(line), _BULLET.match(line)
@@ -122,7 +144,10 @@ class Plan:
                 found[-1][1].append(line.strip())
         if not found:
             raise ValueError("the plan has no steps")
-        plan = cls(tuple(_step(number, " ".join(words)) for number, words in found))
+        steps = [_step(number, " ".join(words)) for number, words in found]
+        if len({one.id for one in steps}) < len(steps) and not any(one.depends for one in steps):
+            steps = [replace(one, id=number) for number, one in enumerate(steps, 1)]
+        plan = cls(tuple(steps))
         plan._check_ids()
         return plan
 
@@ -164,7 +189,7 @@ class Plan:
         """Whether after the current, else the first open step there is none, or only one that reports to the user."""
         pending = [step.text for step in self.steps if step.status is Status.pending]
         pending = pending if self.current else pending[1:]
-        return not pending or (len(pending) == 1 and _REPORT.search(pending[0]) is not None)
+        return not pending or (len(pending) == 1 and _is_report(pending[0]))
 
     def completed(self) -> Plan:
         """Return the plan with all steps done."""
@@ -267,6 +292,30 @@ class Plan:
         except CycleError as error:
             circle = ", ".join(map(str, sorted(set(error.args[1]))))
             raise ValueError(f"steps {circle} depend on one another in a circle") from None
+
+
+def _is_report(step: str) -> bool:
+    return _REPORT.search(step) is not None and _MAKES.search(step) is None
+
+
+def _lines(text: str) -> list[str]:
+    r"""Return the lines of a plan, also of one whose line breaks are escaped twice, or whose steps stand in one line.
+
+    Example:
+        >>> _lines("1. load\\n2. report"), _lines("1) load 2) report"), _lines("1. double it 2 times")
+        (['1. load', '2. report'], ['1) load', '2) report'], ['1. double it 2 times'])
+    """
+    if "\n" not in text.strip():
+        text = _LINE_BREAK.sub("\n", text)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) != 1 or not lines[0].lstrip().startswith(("1.", "1)")):
+        return lines
+    parts, begin = list[str](), 0
+    for found in _NEXT_STEP.finditer(lines[0]):
+        if int(found[1]) == len(parts) + 2:
+            parts.append(lines[0][begin : found.start()])
+            begin = found.start(1)
+    return [*parts, lines[0][begin:]]
 
 
 def _step(number: int, words: str) -> Step:

@@ -65,8 +65,25 @@ _COURTESY = re.compile(
     r"\b(?:anything else|would you like|do you want|shall i|should i also|can i help|möchten sie|soll ich noch)\b", re.I
 )
 _PROMISE = re.compile(
-    r"\b(?:(?:i['’]ll|i will)(?! be (?:happy|glad))|let me(?! know)|i(?:['’]m| am) going to|next,? i|ich werde)\b", re.I
+    r"\b(?:(?:i['’]ll|i will)(?! be (?:happy|glad))|let me(?! know)|i(?:['’]m| am) going to|next,? i|ich werde|je vais"
+    r"|voy a|ich (?:berechne|lade|lese))\b"
+    r"|\b(?:computing|calculating|loading|reading|analy[sz]ing)\b[^.!?\n]{0,80}(?:\.\.\.|…|\bnow\b|\bwait\b)|我将|我会",
+    re.I,
 )
+_WORK = re.compile(
+    r"\b(?:comput|calculat|load|read|open|analy[sz]|look|check|run|execut|plot|draw|start|begin|fetch|count|examin|inspect"
+    r"|process|train|berechn|lad|les|prüf|calcul|charg|lire|lis|carg|analiz)\w{0,4}\b|计算|加载|读取|分析|查看",
+    re.I,
+)
+_DEPENDS = re.compile(
+    r"\b(?:if|once|when(?:ever)?|as soon as|until|from now on|always|upload|provide|send|give|tell|share"
+    r"|wenn|sobald|ab jetzt)\b",
+    re.I,
+)
+_PROMISE_CHARS = 300
+_PARTS = re.compile(r"(?:(?<!\.)\.|[!?:])(?=\s|\Z)|[\n。！]")
+_QUESTION_MARKS = str.maketrans("？؟", "??")
+_CHOICES = re.compile(r"\W{0,9}\([^()\d]{1,200}\)\W{0,9}|\s{0,9}(?:\n[ \t]{0,9}[-*•][ \t][^\n\d:]{1,80}){1,20}")
 _ENDS_OF_SENTENCES = re.compile(r"[.!?\n]")
 _DOTS = " \t\r\n.…"
 _WORDS_BESIDE = 200
@@ -171,15 +188,32 @@ def wants_code_shown(request: str) -> bool:
 
 
 def is_question(message: str) -> bool:
-    """Return True if a message to the User ends in a question that is more than a courtesy."""
-    before, mark, rest = message.rstrip()[-400:].rpartition("?")
-    asked = bool(mark) and not any(one.isalnum() for one in rest)
+    """Return True if a message to the User ends in a question that is more than a courtesy.
+
+    What one may choose from can follow it: in brackets, or as a list.
+    """
+    before, mark, rest = message.rstrip()[-400:].translate(_QUESTION_MARKS).rpartition("?")
+    asked = bool(mark) and (not any(map(str.isalnum, rest)) or _CHOICES.fullmatch(rest) is not None)
     return asked and not _COURTESY.search(_ENDS_OF_SENTENCES.split(before)[-1])
 
 
 def is_promise(message: str) -> bool:
     """Return True if a message to the User says what will be done."""
     return _PROMISE.search(message) is not None
+
+
+def is_promise_alone(message: str) -> bool:
+    """Return True if a message ends with a promise to work, and holds no number: nothing has come of it yet.
+
+    A promise that depends on the User is none: `once you have sent the file, I will load it`.
+
+    Args:
+        message: To the User, before any worker has answered.
+    """
+    if len(message) > _PROMISE_CHARS or any(map(str.isdigit, message)) or _DEPENDS.search(message):
+        return False
+    last = [part for part in _PARTS.split(message) if part.strip()][-1:]
+    return any(is_promise(part) and _WORK.search(part) for part in last)
 
 
 def is_dots(value: str) -> bool:

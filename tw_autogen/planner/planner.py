@@ -24,7 +24,7 @@ from tw_autogen.conversation import (
 )
 from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
 from tw_autogen.escaped_text import trimmed, visible
-from tw_autogen.events import ModelDelayed
+from tw_autogen.events import ModelDelayed, PromptCut
 from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
 from tw_autogen.number_sources import unfounded_numbers
 from tw_autogen.planner.answer_checks import (
@@ -349,7 +349,8 @@ class Planner(Role):
                 mine.offers = Offers()
                 self._shortened(mine)
             raise
-        mine.history.calibrate(completion.usage.prompt_tokens)
+        if tokens := mine.history.calibrate(completion.usage.prompt_tokens):
+            turn.emit(PromptCut(self.name, tokens))
         return reply
 
     def _ask_again(self, mine: _PlannerState, first: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:

@@ -19,6 +19,7 @@ from tw_autogen.planner.loose_reply import (
     folded,
     is_dots,
     is_promise,
+    is_promise_alone,
     is_question,
     match_name,
     wants_code_shown,
@@ -44,8 +45,10 @@ _NULLABLE = ("init_plan", "plan", "current_plan_step", "code")
 _NULLS = frozenset({"null", "none", "n/a", "false"})
 """What models write into these fields in the place of null."""
 _REFUSAL = re.compile(
-    r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|must decline|am unable|am not able)"
-    r"|i['’]m (?:unable|not able))\b",
+    r"(?:i(?:['’]m| am) (?:very )?sorry|sorry|i (?:can['’]?t|cannot|won['’]t|am unable|am not able)"
+    r"|i['’]m (?:unable|not able))\b[^\n]{0,120}"
+    r"\b(?:help|assist|comply|decline|do (?:that|this)|provide|fulfil+|tell you|share|reveal|disclose)\b"
+    r"|i must decline\b",
     re.I,
 )
 _TEXTS = ("text", "description", "task", "action", "instruction", "content", "title", "name", "step", "plan")
@@ -56,6 +59,7 @@ _FORM = ". The form:\n"
 _NO_MESSAGE = "`message` is missing or empty"
 _RUN = "Run this code."
 _NOT_RUN = "Python beside a message to the User is not run: send it to {}, or put it into `message` to show it"
+_NOT_DONE = "`message` says what will be done, and nothing has been done yet: send that step to {}"
 _EXAMPLE_STEP = "Load the data that the request names, and print what it asks for."
 _EXAMPLE_ANSWER = "(the whole answer, in words and numbers)"
 _NO_WORDS = "(The model's answer has no words: it was asked again, and sent an empty message again.)"
@@ -374,6 +378,9 @@ def read_reply(
     if not fields["message"].strip(" \n.…") or fields["message"].strip() == _EXAMPLE_ANSWER:
         problems.append(f"{_NO_MESSAGE}: write what you want to tell the receiver")
     stop = _stop(fields, send_to, problems, any_stop=any_stop, worked=worked)
+    only_promised = stop is Stop.Completed and not (worked or any_stop or said["definitions"])
+    if workers and send_to == USER and only_promised and is_promise_alone(fields["message"]):
+        problems.append(_NOT_DONE.format(coder or workers[0]))
     init_plan, plan = _plan(said, "init_plan", problems), _plan(said, "plan", problems)
     step = fields["current_plan_step"].strip()
     if not has_plan and plan is None and send_to in workers:

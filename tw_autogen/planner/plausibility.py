@@ -12,7 +12,12 @@ _SHARE = re.compile(
     r"|Trefferquote)\b[^.\n%]{0,60}?(?<![\d.,-])(\d[\d.,]*)\s?(?:%|percent\b|Prozent\b)",
     re.I,
 )
-_CHANGES = re.compile(r"\b(?:increas|growth|grew|ris|rose|change|more than|relative to|Wachstum|Anstieg|Zunahme)", re.I)
+_CHANGES = re.compile(
+    r"\b(?:increas|growth|grew|ris|rose|change|more than|relative to|percentage error"
+    r"|of (?:GDP|BIP|target|plan|budget|income)\b|reached|Wachstum|Anstieg|Zunahme)",
+    re.I,
+)
+"""What may be above 100 %."""
 _R2 = re.compile(r"(?<!\w)(?:R²|R\^?2|R[- ]squared|r2_score)(?!\w)[^\d\n-]{0,40}-\s?(?:0\.0*[1-9]|[1-9])", re.I)
 _CORRELATION = re.compile(
     r"\b(?:correlation|Korrelation)\b[^\d\n]{0,30}?((?<![\d.,])[1-9]\d*[.,]\d*[1-9])(?![\d%])", re.I
@@ -33,7 +38,9 @@ _NO_ROWS = re.compile(
 )
 _MANY = 3
 """Rows of a column that may not all be 0.0; counts may, such as those of missing values."""
-_COUNTS = re.compile(r"\b(?:how many|number of|count|any|which|list|wie viele|gibt es)\b", re.I)
+_COUNTS = re.compile(
+    r"\b(?:how many|number of|count|any|which|list|check|duplicates?|missing|wie viele|gibt es)\b", re.I
+)
 
 
 def implausible(answer: str, request: str) -> list[str]:

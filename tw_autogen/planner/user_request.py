@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round, RoundState, file_names
-from tw_autogen.errors import REFUSED
+from tw_autogen.errors import is_refused_prompt
 from tw_autogen.escaped_text import without_known_paragraphs
 from tw_autogen.planner.planner_reply import USER, Stop
 
@@ -36,7 +36,7 @@ def rounds_of_request(memory: Memory, name: str) -> list[Round]:
         if _is_question(one.posts[-1], name):
             asked, failed = [one, *failed, *asked], []
         elif one.state is RoundState.failed:
-            failed = failed if REFUSED in one.error else [one, *failed]
+            failed = failed if is_refused_prompt(one.error) else [one, *failed]
         else:
             break
     return asked

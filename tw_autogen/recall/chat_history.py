@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
-from tw_autogen.errors import REFUSED, ModelError
+from tw_autogen.errors import REFUSED, ModelError, is_refused_prompt
 from tw_autogen.escaped_text import long_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
 from tw_autogen.python_source import parse
@@ -25,6 +25,11 @@ _FAILURE_CHARS, _CUT_CHARS = 240, 600
 _MENDED = "(What replaced it ran; this is a part of the report.)"
 _SEEN = "(It was looked at again further down; this is a part of it.)"
 _MOST_REFUSALS = 3
+_GROWN_CHARS, _GROWN_SHARE = 400, 0.05
+"""What a prompt must have grown by until its tokens are compared with those before."""
+_LEAST_OF_BEFORE, _MOST_OF_GROWTH = 0.75, 0.1
+"""A server that counts only what it had not cached reports much less; one that cuts, about as much as before."""
+_STALLS, _CUT_MARGIN = 2, 0.9
 _REFUSED = re.compile(rf"{REFUSED} \((?:400|422)\)")
 _WITHDRAWN = (
     "(What was said here is left out, as the model's server refuses it. If it is needed, have it said otherwise.)"
@@ -52,8 +57,10 @@ class ChatHistory:
         self._postponed_to = 0
         self._refusals = 0
         self.most_tokens = 0
-        """The most tokens that a prompt may have, after the model has refused longer ones; 0: none was refused."""
+        """The most tokens that a prompt may have, after the server has refused or cut longer ones; 0: none was."""
         self._estimate = TokenEstimate()
+        self._counted = (0, 0)
+        self._stalls = 0
         self.results = SupersededResults()
         """What `prune` leaves out."""
         self.notes = SessionNotes()
@@ -67,14 +74,37 @@ class ChatHistory:
         """Return the estimated number of tokens of these messages."""
         return round(self._estimate.tokens(TokenEstimate.count_chars(messages)))
 
-    def calibrate(self, prompt_tokens: int) -> None:
+    def calibrate(self, prompt_tokens: int) -> int:
         """Calibrate the estimate by the tokens that the server counted in the prompt of the newest answer.
+
+        A prompt that has grown twice, while its tokens have not, was cut by the server: that count calibrates nothing,
+        and the next prompts are to be shorter than it.
 
         Args:
             prompt_tokens: As reported; 0: it reported none, and the estimate stays.
+
+        Returns:
+            At how many tokens the server has begun to cut prompts; 0: it has not.
         """
         self._refusals = 0
-        self._estimate.calibrate(TokenEstimate.count_chars(self.messages[:-1]), prompt_tokens)
+        chars = TokenEstimate.count_chars(self.messages[:-1])
+        before_chars, before_tokens = self._counted
+        grown = chars - before_chars
+        if prompt_tokens and not 0 <= grown <= max(_GROWN_CHARS, before_chars * _GROWN_SHARE):
+            least, most = (
+                before_tokens * _LEAST_OF_BEFORE,
+                before_tokens + self._estimate.tokens(grown) * _MOST_OF_GROWTH,
+            )
+            plain = all(isinstance(one["content"], str) for one in self.messages)  # nobody knows an image's tokens
+            self._stalls = self._stalls + 1 if plain and grown > 0 and least <= prompt_tokens < most else 0
+            self._counted = chars, max(prompt_tokens, before_tokens if grown > 0 else 0)
+        if not self._stalls:
+            self._estimate.calibrate(chars, prompt_tokens)
+        limit = round(prompt_tokens * _CUT_MARGIN)
+        if self._stalls < _STALLS or 0 < self.most_tokens <= limit:
+            return 0
+        self.most_tokens = limit
+        return prompt_tokens
 
     def end_examples(self, words: str) -> None:
         """Make all messages so far, the examples, part of the static beginning, which is never shortened.
@@ -203,8 +233,9 @@ class ChatHistory:
     def withdraw(self, error: ModelError) -> bool:
         """Replace what has no answer yet by a line, if the model's server has refused the prompt for what it holds.
 
-        Otherwise each later prompt would be refused as well. Examples and a summary stay. `repeat_notes` brings the
-        session's notes again, but not after a third time in a row: they may be what is refused.
+        Otherwise each later prompt would be refused as well. A refusal for another reason, such as an empty account,
+        takes nothing out. Examples and a summary stay. `repeat_notes` brings the session's notes again, but not after a
+        third time in a row: they may be what is refused.
 
         Args:
             error: Why there is no answer.
@@ -213,7 +244,7 @@ class ChatHistory:
             True if the error is such a refusal.
         """
         last = self.messages[-1]
-        if not _REFUSED.search(str(error)) or last["role"] != "user":
+        if not _is_refusal(str(error)) or last["role"] != "user":
             return False
         self._refusals += 1
         if self._refusals >= _MOST_REFUSALS:
@@ -268,7 +299,7 @@ class ChatHistory:
         """
         for one in memory.rounds:
             answered = [at for at, post in enumerate(one.posts, 1) if post.send_from == memory.role]
-            until = max(answered, default=0) if _REFUSED.search(one.error) else None
+            until = max(answered, default=0) if _is_refusal(one.error) else None
             for post in one.posts[:until]:
                 if post.id not in self._seen:
                     self.begin_round(one.id)
@@ -281,6 +312,10 @@ class ChatHistory:
     def mark_read(self, post: Post) -> None:
         """Mark a post as read that is in the history: the role's own as the model's answer, or its task."""
         self._seen.add(post.id)
+
+
+def _is_refusal(said: str) -> bool:
+    return _REFUSED.search(said) is not None and is_refused_prompt(said)
 
 
 def _halved(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 from tw_autogen.conversation import Round
 from tw_autogen.errors import REFUSED, ModelError, ModelUnreadable, Unreadable
 from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
-from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, ask, is_too_long
+from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, ask, is_too_long, read_code
 from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.examples import Example, select_examples
 from tw_autogen.recall.lessons import Experience, read_experiences, select_experiences
@@ -23,6 +24,13 @@ _LESS = 0.7  # of a prompt that was refused as too long
 _LEAST_CUT_CHARS = 800
 _CUT_CHARS = 2000
 _CUT = "(long messages were cut, as the model refused the prompt as too long)"
+_WANTED = "summary: write the summary, in plain text"
+_REFUSAL = re.compile(
+    r"\s{0,9}(?:(?:i['’]m|i am)(?: very)? sorry|sorry|i (?:can['’]?t|cannot|won['’]t|am unable))\b"
+    r"[^\n]{0,200}\s{0,9}\Z",
+    re.I,
+)
+"""One line that refuses, in place of a summary."""
 T = TypeVar("T")
 LESSONS = "# Lessons from earlier work (they may fit or not)"
 _SUMMARY_PROMPT = Template(Path(__file__).with_name("summary.md").read_text(encoding="utf-8").strip())
@@ -280,7 +288,7 @@ def compress(
         {"role": "system", "content": _SUMMARY_PROMPT.substitute(words=max(60, tokens // _WORDS_SHARE))},
         {"role": "user", "content": _transcript(history.pruned(old))},
     ]
-    summary, _ = ask(model, replace(request or ModelRequest(), messages=messages), _read)
+    summary, _ = ask(model, replace(request or ModelRequest(), messages=messages), _read, whole=True)
     history.replace_oldest(len(old), f"{_SUMMARY_HEAD}{summary}")
     return summary
 
@@ -315,6 +323,16 @@ def _transcript(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _read(text: str) -> str:
-    if not text.strip():
-        raise Unreadable("it is empty")
-    return text.strip()
+    """Return a summary without the thoughts around it.
+
+    Raises:
+        Unreadable: it has no words, or is a refusal.
+    """
+    try:
+        read = read_code(text)
+    except Unreadable:
+        raise Unreadable(f"it holds no {_WANTED}") from None
+    words = text.strip() if read.code else read.thought
+    if _REFUSAL.match(words):
+        raise Unreadable(f"it is no {_WANTED}")
+    return words

@@ -115,12 +115,14 @@ class RoundBudget:
         if isinstance(event, ModelCalled):
             spent = Usage(event.prompt_tokens, event.cached_tokens, event.completion_tokens, 1, event.dollars)
             with self._lock:
-                self._settle(event.prompt_tokens)
+                expected = self._settle(event.prompt_tokens)
                 self.usage += spent
                 self._dollars += event.dollars or 0.0
                 self.model_seconds += event.seconds
             if self._outer:
                 self._outer.count(Spent.of(spent))
+            if not Spent.of(spent).tokens:  # the server reports none
+                self.count(Spent(tokens=expected))
         elif isinstance(event, CellRan):
             with self._lock:
                 self.kernel_seconds += event.seconds
@@ -136,7 +138,10 @@ class RoundBudget:
 
     @property
     def spent(self) -> Spent:
-        """What counts towards the limits of the round: its own calls, and those of agents that it asked."""
+        """What counts towards the limits of the round: its own calls, and those of agents that it asked.
+
+        Of a call for which the server reports no tokens, the estimate of its prompt counts.
+        """
         return Spent(self.usage.calls, self._tokens, self._dollars) + self._by_others
 
     def seconds(self, total: float) -> Seconds:
@@ -207,13 +212,15 @@ class RoundBudget:
                 if mine in self._reserved:  # it has failed, or was not reported
                     self._reserved.remove(mine)
 
-    def _settle(self, prompt_tokens: int) -> None:
-        """Take away what was reserved for the call that is reported."""
+    def _settle(self, prompt_tokens: int) -> int:
+        """Take away what was reserved for the call that is reported; return the tokens that its prompt may have."""
         here = threading.get_ident()
         mine = next((one for one in reversed(self._reserved) if one.thread == here and one.answered), None)
-        if mine is not None:
-            self._reserved.remove(mine)
-            self._estimate.calibrate(mine.chars, prompt_tokens)
+        if mine is None:
+            return 0
+        self._reserved.remove(mine)
+        self._estimate.calibrate(mine.chars, prompt_tokens)
+        return round(self._estimate.tokens(mine.chars))
 
     def _expected(self, chars: int) -> _Reservation:
         spent = self._tokens

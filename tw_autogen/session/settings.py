@@ -24,10 +24,11 @@ class SessionSettings:
         max_calls: How many calls of models a round may make, those of agents that it asks included; 0: as many as it
             takes. A limit ends the round as failed, with the reason and what was found until then.
         max_tokens: How many tokens a round may cost, sent and written ones together; 0: no limit. The call that passes
-            it is the last; calls side by side go only if all of them are expected to fit.
+            it is the last; calls side by side go only if all of them are expected to fit. Where a server reports none,
+            those of the prompt are estimated.
         max_dollars: How much money a round may cost, where `model.prices` names what its models cost; 0: no limit. A
             model that the settings name needs a price then; another one that doesn't say what a call has cost counts
-            nothing. Calls side by side go as for `max_tokens`.
+            nothing, nor does one whose server reports no tokens. Calls side by side go as for `max_tokens`.
         max_session_calls: How many calls of models all rounds of a session may make together, those of agents that its
             rounds ask included; 0: no limit. Rounds of the session that it continues count too.
         max_session_tokens: The same for tokens.
