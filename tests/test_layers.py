@@ -13,7 +13,7 @@ LAYERS = [
     {"closing", "deprecated", "lazy_module", "notebook_traceback", "session_layout", "unlisted_folders"},
     {"deadline", "escaped_text"},
     {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "python_source"}
-    | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader"},
+    | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader", "written_numbers"},
     {"private_files", "svg_sanitizer", "named_folders", "setting_values"},
     {"picture_files"},
     {"settings_trust", "trust_store"},

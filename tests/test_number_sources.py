@@ -6,8 +6,9 @@ import pytest
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.model import Usage
-from tw_autogen.number_sources import ParsedNumbers, number_sources, unfounded_numbers
+from tw_autogen.number_sources import number_sources, unfounded_numbers
 from tw_autogen.session import Answer
+from tw_autogen.written_numbers import ParsedNumbers
 
 PRINTED = """The mean is 25.4219, of 1234567 rows
 share 0.4237, p = 3.2e-05, loss -17.25

@@ -8,7 +8,6 @@ shown as it stands, or the answer states the arithmetic by which it follows from
 from __future__ import annotations
 
 import bisect
-import heapq
 import itertools
 import math
 import re
@@ -17,6 +16,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tw_autogen.conversation import AttachmentType, Round
+from tw_autogen.written_numbers import (
+    UNITS,
+    ParsedNumbers,
+    WrittenNumber,
+    dotted_numbers,
+    number_words_in,
+    numbers_in,
+    readable,
+)
 
 Kind = Literal["printed", "rounded", "computed", "given", "not found"]
 
@@ -31,42 +39,17 @@ _EXCERPT_CHARS = 100
 _USER = "User"
 _OUTPUTS = (AttachmentType.execution_result, AttachmentType.code_error)
 
-_ROW = re.compile(r"(?<![\w.])\d{1,15}(?:\.\d{1,15})?(?:,-?\d{1,15}(?:\.\d{1,15})?){1,30}(?!\w)")
-_SCALES = {
-    **dict.fromkeys(("k", "thousand", "thousands", "tsd", "tausend", "mil"), 1e3),
-    **dict.fromkeys(("m", "million", "millions", "mio", "mln", "millionen", "millones", "milioni"), 1e6),
-    **dict.fromkeys(("b", "bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
-    **dict.fromkeys(("milliard", "milliards", "miliardo", "miliardi"), 1e9),
-    **{"lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7},
-}
-_LARGE_UNITS = {
-    **dict.fromkeys("千천", 1e3),
-    **dict.fromkeys("万萬만", 1e4),
-    **dict.fromkeys("億亿억", 1e8),
-    **dict.fromkeys("兆조", 1e12),
-}
-_LARGE_UNIT = f"[{''.join(_LARGE_UNITS)}]"
-_PART = rf"(?P<part>\d{{1,15}}(?:,\d{{3}}){{0,5}}(?:\.\d{{1,15}})?)(?P<units>{_LARGE_UNIT}{{1,3}})"
-_LARGE_PART = re.compile(_PART)
-_LARGE = re.compile(rf"(?<![\w.])(?:{re.sub('[?]P<[a-z]+>', '?:', _PART)}){{1,4}}(?:\d{{1,4}}(?![\d.,]))?")
-"""A number such as `1億2000万` or `3.5万`."""
-_EAST_ASIAN = re.compile(
-    rf"(?!{_LARGE_UNIT})[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
-)
-"""Letters of words that stand next to numbers without a blank."""
-_FULL_WIDTH = str.maketrans("０１２３４５６７８９％", "0123456789%")
 _EAST_ASIAN_LABELS = re.compile(
     r"(?<!\d)(?:19|20)\d\d年(?:\d{1,2}月(?:\d{1,2}[日号])?)?|(?<![\d.])\d{1,2}月(?:\d{1,2}[日号])?"
     r"|(?:第|上位|最初の|最後の|前|后)\d{1,4}(?![\d.,])|(?<![\d.])\d{1,4}[番位]"
 )
 """Dates and ordinals."""
-_UNITS = "|".join(["percent", *_SCALES])
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 _MARKS = rf"""
     https?://\S{{1,100}}
     | ^[ \t>*_\#|-]{{0,20}}\d{{1,3}}[.)][*_]{{0,3}}(?=[ \t])             # numbers of a list
     | (?<!\w)[\w-]{{0,60}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
-    | (?<![\w.])(?!(?:{_UNITS})\b)(?=[A-Za-z_])\w{{1,100}}              # words
+    | (?<![\w.])(?!(?:{UNITS})\b)(?=[A-Za-z_])\w{{1,100}}              # words
 """
 _ADVICE = r"""
     (?<![\w.,/])(?:\d{1,3}-fold\b|\d{1,2}/\d{1,2}(?=[ -](?:train|test|split|validation)\b))
@@ -92,29 +75,11 @@ _NO_NUMBER = re.compile(f"{_ADVICE} | {_MARKS}", re.VERBOSE | re.IGNORECASE | re
 """What only looks like a number, or is part of a word."""
 _NO_QUANTITY = re.compile(rf"{_LABELS} | {_ADVICE} | (?:{_MARKS})(?:-\w{{1,50}}){{0,5}}", _NO_NUMBER.flags)
 """What stands for no quantity, and needs no source."""
-_NUMBER = re.compile(
-    r"(?<![\w.])(?P<body>\d{1,3}(?:[,'’_\u2009\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
-    rf"(?P<unit>[ \u00a0\u202f]?(?:%|(?:{_UNITS})\b))?",
-    re.IGNORECASE,
-)
-_WORDS = {
-    word: number
-    for first, words in (
-        (0, "zero one two three four five six seven eight nine ten eleven twelve"),
-        (1, "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"),
-    )
-    for number, word in enumerate(words.split(), first)
-}
-_WORD = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
-_COMMA = re.compile(r"\d,|,\d")
 _ITEM = re.compile(r"^[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]", re.MULTILINE)
 _LISTED = re.compile(r"\ [\w ]{1,40}(?::|\ are)\ ([^.:;\n]{1,300})")
 _BETWEEN_ITEMS = re.compile(r",\ (?:and|und|or)\ |,\ |\ (?:and|und|or)\ ")
-_FRACTION = re.compile(r"0,\d{3}")
 _SPACED = re.compile(r"(?<![\w.] )(?<![\w.])[1-9]\d{0,2}(?: \d{3}){1,6}(?!\w|,\d)")
 """A number whose thousands are separated by spaces, or several numbers."""
-_DOTTED = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:[.\u00a0\u202f ]\d{3}){1,6}(?:,\d{1,20})?(?!\w|[.,]\d)")
-"""A number whose thousands are separated by dots or spaces, with a comma before its decimals; or a decimal fraction."""
 _STATED = re.compile(r" ?%? {0,3}([-+*/×÷−–]|of|from) {0,3}|[^+\n]{0,60}(\+)[^+\n]{0,60}")
 """What stands between two numbers that an answer computes with."""
 _PRODUCTS, _QUOTIENTS = ("*", "×"), ("/", "÷", "of")
@@ -152,51 +117,6 @@ class NumberSource:
         return f"{self.number}: {said}" + (f" ({self.where})" if self.where else "")
 
 
-@dataclass(frozen=True)
-class _Written:
-    """A number as a text writes it: its value without sign, and half of what its last digit counts."""
-
-    text: str
-    start: int
-    value: float
-    half: float = 0.0
-    is_percent: bool = False
-    scale: float = 1.0
-    """By which a unit such as `million` has multiplied the value."""
-    where: tuple[str, str] = ("", "")
-    """What wrote it, and the text."""
-
-    @property
-    def end(self) -> int:
-        """Where it ends, in characters."""
-        return self.start + len(self.text)
-
-
-class ParsedNumbers:
-    """The numbers of the texts that the newest look-up has read, for the next one of the same session."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, bool], list[_Written]] = {}
-        self._used: dict[tuple[str, str, bool], list[_Written]] = {}
-
-    def of(self, text: str, where: str, *, words: bool) -> list[_Written]:
-        """Return the numbers of a text.
-
-        Args:
-            text: What was printed or said.
-            where: What wrote it.
-            words: Whether number words count, too.
-        """
-        key = (where, text, words)
-        if key not in self._used:
-            self._used[key] = self._known[key] if key in self._known else _all_numbers(text, where, words=words)
-        return self._used[key]
-
-    def forget_unused(self) -> None:
-        """Keep what was asked for since the last call."""
-        self._known, self._used = self._used, {}
-
-
 def number_sources(
     text: str, rounds: Sequence[Round], *, parsed: ParsedNumbers | None = None
 ) -> tuple[NumberSource, ...]:
@@ -228,10 +148,10 @@ def number_sources(
     parsed.forget_unused()
     items = len(_ITEM.findall(text))
 
-    def look(one: _Written) -> NumberSource | None:
+    def look(one: WrittenNumber) -> NumberSource | None:
         return printed.find(one, text, "printed") or given.find(one, text, "given") or _counted(one, items)
 
-    numbers = [*_grouped(_without(_NO_QUANTITY, _readable(_without(_EAST_ASIAN_LABELS, text))), look)]
+    numbers = [*_grouped(_without(_NO_QUANTITY, readable(_without(_EAST_ASIAN_LABELS, text))), look)]
     found = {one.start: source for one in numbers if (source := look(one))}
     _add_pairs(text, numbers, found, rounds)
     _add_stated(text, numbers, found, given.shares())
@@ -255,8 +175,8 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         []
     """
     answer = answer[:_MOST_ANSWER_CHARS]
-    told = _without(_NO_NUMBER, _readable(answer))
-    if next(_numbers(told), None) is None:
+    told = _without(_NO_NUMBER, readable(answer))
+    if next(numbers_in(told), None) is None:
         return []
     index = _Index((("", text) for text in reversed(shown)), ParsedNumbers(), words=True)
     numbers = [*_grouped(told, index.exact)]
@@ -266,13 +186,8 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(one.text for one in missing)][:_MOST_UNFOUNDED]
 
 
-def values_in(text: str) -> list[float]:
-    """Return the values of the numbers of a text, without signs; a comma separates thousands or decimals."""
-    return [one.value for one in _numbers(_readable(text))]
-
-
 def _add_stated(
-    text: str, numbers: Sequence[_Written], found: dict[int, NumberSource], shares: Sequence[_Written]
+    text: str, numbers: Sequence[WrittenNumber], found: dict[int, NumberSource], shares: Sequence[WrittenNumber]
 ) -> None:
     """Add what an answer computes from found numbers in so many words, such as `412 + 388` or `39 of 312`.
 
@@ -293,15 +208,17 @@ def _add_stated(
             results = _stated_results(steps, found)
 
 
-def _stated_results(steps: Iterable[tuple[_Written, str, _Written]], found: Container[int]) -> list[_Written]:
+def _stated_results(
+    steps: Iterable[tuple[WrittenNumber, str, WrittenNumber]], found: Container[int]
+) -> list[WrittenNumber]:
     """Return the results of stated arithmetic.
 
     Args:
         steps: Neighbouring numbers with the operator between them; a sum or difference goes on with the next one.
         found: Where the numbers begin that may be computed with.
     """
-    results: list[_Written] = []
-    total: _Written | None = None
+    results: list[WrittenNumber] = []
+    total: WrittenNumber | None = None
     for x, operator, y in steps:
         first = total if total and total.start == x.start else x if x.start in found else None
         total = None
@@ -312,20 +229,22 @@ def _stated_results(steps: Iterable[tuple[_Written, str, _Written]], found: Cont
     return results
 
 
-def _results(x: _Written, operator: str, y: _Written) -> list[_Written]:
+def _results(x: WrittenNumber, operator: str, y: WrittenNumber) -> list[WrittenNumber]:
     """Return what two numbers with an operator between them amount to; of a quotient the percentage, too."""
     if operator in _QUOTIENTS:
-        share = _Written(f"{x.text} / {y.text}", 0, x.value / y.value if y.value else math.nan)
-        return [share, _Written(f"100 * {share.text}", 0, 100 * share.value, is_percent=True)]
+        share = WrittenNumber(f"{x.text} / {y.text}", 0, x.value / y.value if y.value else math.nan)
+        return [share, WrittenNumber(f"100 * {share.text}", 0, 100 * share.value, is_percent=True)]
     if operator in _PRODUCTS:
-        return [_Written(f"{x.text} * {y.text}", 0, x.value * y.value)]
+        return [WrittenNumber(f"{x.text} * {y.text}", 0, x.value * y.value)]
     if operator == "+":
-        return [_Written(f"{x.text} + {y.text}", 0, x.value + y.value)]
-    difference = _Written(f"{x.text} - {y.text}", 0, x.value - y.value)
+        return [WrittenNumber(f"{x.text} + {y.text}", 0, x.value + y.value)]
+    difference = WrittenNumber(f"{x.text} - {y.text}", 0, x.value - y.value)
     return [difference, replace(difference, value=abs(difference.value))]
 
 
-def _add_pairs(text: str, numbers: Sequence[_Written], found: dict[int, NumberSource], rounds: Sequence[Round]) -> None:
+def _add_pairs(
+    text: str, numbers: Sequence[WrittenNumber], found: dict[int, NumberSource], rounds: Sequence[Round]
+) -> None:
     """Add what follows from two numbers that stand near, are in the request, or were told before.
 
     Args:
@@ -336,8 +255,8 @@ def _add_pairs(text: str, numbers: Sequence[_Written], found: dict[int, NumberSo
     """
     asked, told = _requested(rounds[-1].user_query), _last_told(rounds[:-1])
     told_and_asked = [*itertools.product(told, [*asked, *_products(asked)])]
-    operands: dict[int, list[_Written]] = {}
-    missing: list[tuple[int, _Written]] = []
+    operands: dict[int, list[WrittenNumber]] = {}
+    missing: list[tuple[int, WrittenNumber]] = []
     for one in numbers:
         line = text.count("\n", 0, one.start)
         if one.start in found:
@@ -355,24 +274,24 @@ def _add_pairs(text: str, numbers: Sequence[_Written], found: dict[int, NumberSo
             found[one.start] = replace(computed[one.value], number=one.text, start=one.start)
 
 
-def _requested(query: str) -> list[_Written]:
+def _requested(query: str) -> list[WrittenNumber]:
     """Return numbers of a request, small ones in words too."""
-    query = _readable(query[:_MOST_ANSWER_CHARS])
-    numbers = sorted(itertools.chain(_numbers(query), _in_words(query)), key=lambda one: one.start)
+    query = readable(query[:_MOST_ANSWER_CHARS])
+    numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda one: one.start)
     return numbers[:_MOST_OPERANDS]
 
 
-def _products(numbers: Sequence[_Written]) -> list[_Written]:
+def _products(numbers: Sequence[WrittenNumber]) -> list[WrittenNumber]:
     pairs = itertools.combinations(numbers, 2)
-    return [_Written(f"{x.text} * {y.text}", 0, x.value * y.value) for x, y in pairs]
+    return [WrittenNumber(f"{x.text} * {y.text}", 0, x.value * y.value) for x, y in pairs]
 
 
-def _last_told(rounds: Sequence[Round]) -> list[_Written]:
+def _last_told(rounds: Sequence[Round]) -> list[WrittenNumber]:
     """Return numbers of the last of a few earlier answers that has some."""
     for here in reversed(rounds[-_MOST_OPERANDS:]):
         told = here.posts[-1].message if here.posts and here.posts[-1].send_to == _USER else ""
         if numbers := [
-            *itertools.islice(_numbers(_without(_NO_QUANTITY, _readable(told[:_MOST_ANSWER_CHARS]))), _MOST_OPERANDS)
+            *itertools.islice(numbers_in(_without(_NO_QUANTITY, readable(told[:_MOST_ANSWER_CHARS]))), _MOST_OPERANDS)
         ]:
             return numbers
     return []
@@ -421,15 +340,15 @@ class _Index:
             found += parsed.of(kept, where, words=words)
             self._texts.append(kept)
         missing = self._missing() if words else ()
-        found += [_Written(f"{rows} - {gone}", 0, float(rows - gone)) for gone, rows in missing]
+        found += [WrittenNumber(f"{rows} - {gone}", 0, float(rows - gone)) for gone, rows in missing]
         self._sorted = sorted(found, key=lambda one: one.value)
         self._values = [one.value for one in self._sorted]
 
-    def exact(self, wanted: _Written) -> _Written | None:
+    def exact(self, wanted: WrittenNumber) -> WrittenNumber | None:
         """Return a number that is equal, with its unit applied or left out (`4.2 million` in a column of millions)."""
         return self._near(wanted.value, 0.0) or self._near(wanted.value / wanted.scale, 0.0)
 
-    def find(self, wanted: _Written, text: str, kind: Kind) -> NumberSource | None:
+    def find(self, wanted: WrittenNumber, text: str, kind: Kind) -> NumberSource | None:
         """Return the source of a number: what is equal to it, else what it is rounded from.
 
         Args:
@@ -446,15 +365,15 @@ class _Index:
                 return NumberSource(wanted.text, wanted.start, rounded, near.text, _place(near))
         return None
 
-    def shares(self) -> list[_Written]:
+    def shares(self) -> list[WrittenNumber]:
         """Return the shares of rows that are missing, that are not, and differences of the first; in per cent, too."""
         gone = {f"{count} / {whole}": count / whole for count, whole in self._missing()}
         shares = gone | {f"1 - {words}": 1 - share for words, share in gone.items()}
         pairs = itertools.permutations(gone.items(), 2)
         shares |= {f"{x} - {y}": first - other for (x, first), (y, other) in pairs if first > other}
         return [
-            *(_Written(words, 0, share) for words, share in shares.items()),
-            *(_Written(f"100 * ({words})", 0, 100 * share) for words, share in shares.items()),
+            *(WrittenNumber(words, 0, share) for words, share in shares.items()),
+            *(WrittenNumber(f"100 * ({words})", 0, 100 * share) for words, share in shares.items()),
         ]
 
     def _missing(self) -> list[tuple[int, int]]:
@@ -469,93 +388,17 @@ class _Index:
                 found[count, whole] = None
         return list(found)[:_MOST_SHARES]
 
-    def _near(self, value: float, half: float) -> _Written | None:
+    def _near(self, value: float, half: float) -> WrittenNumber | None:
         half = max(half * (1 + 1e-9), 1e-9 * max(1.0, abs(value)))
         at = bisect.bisect_left(self._values, value - half)
         return self._sorted[at] if at < len(self._values) and self._values[at] <= value + half else None
 
 
-def _all_numbers(text: str, where: str, *, words: bool) -> list[_Written]:
-    place, plain = (where, text), _readable(text)
-    found = [*_numbers(plain, place), *_cells(plain, place), *(one for one, _ in _dotted(plain, place))]
-    return [*found, *(_in_words(text, place) if words else ())]
-
-
-def _cells(text: str, where: tuple[str, str]) -> Iterator[_Written]:
-    """Yield numbers that stand on both sides of a comma: `1,412` is one number, or two values of a row."""
-    for found in _ROW.finditer(text):
-        at = found.start()
-        for part in found[0].split(","):
-            yield _Written(part, at, abs(float(part)), _half_of(part), where=where)
-            at += len(part) + 1
-
-
-def _dotted(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tuple[_Written, bool]]:
-    """Yield numbers as `3.141.592,65` has them, and whether one can be nothing else: `67.275` can be a fraction."""
-    for found in _DOTTED.finditer(text):
-        whole, _, decimals = found[0].partition(",")
-        plain = f"{re.sub(r'[^0-9]', '', whole)}{'.' * bool(decimals)}{decimals}"
-        sure = " " not in whole and (bool(decimals) or whole.count(".") > 1)
-        yield _Written(found[0], found.start(), float(plain), _half_of(plain), where=where), sure
-
-
-def _in_words(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
-    for found in _WORD.finditer(text):
-        value = _WORDS[found[0].casefold()]
-        yield _Written(str(value), found.start(), value, 0.5, where=where)
-
-
-def _readable(text: str) -> str:
-    """Return a text of the same length whose numbers stand apart from Chinese, Japanese and Korean words."""
-    return text if text.isascii() else _EAST_ASIAN.sub("\u3001", text.translate(_FULL_WIDTH))
-
-
-def _large(found: re.Match[str], where: tuple[str, str]) -> _Written:
-    """Return a number of parts with units, such as `1億2000万`, as one."""
-    value, scale, last, end = 0.0, 1.0, "", 0
-    for part in _LARGE_PART.finditer(found[0]):
-        last, end = part["part"].replace(",", ""), part.end()
-        scale = math.prod(_LARGE_UNITS[unit] for unit in part["units"])
-        value += float(last) * scale
-    if rest := found[0][end:]:
-        value, last, scale = value + float(rest), rest, 1.0
-    return _Written(found[0], found.start(), value, _half_of(last) * scale, scale=scale, where=where)
-
-
-def _numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
-    """Yield the numbers of a text, in order; those with units of ten thousands are one each."""
-    large = [_large(found, where) for found in _LARGE.finditer(text)] if not text.isascii() else []
-    others = _plain_numbers(_LARGE.sub(lambda found: "_" * len(found[0]), text) if large else text, where)
-    yield from heapq.merge(large, others, key=lambda one: one.start)
-
-
-def _plain_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[_Written]:
-    """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another such comma, numbers."""
-    for found in _NUMBER.finditer(text):
-        body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
-        is_percent, scale = unit in ("%", "percent"), _SCALES.get(unit, 1.0)
-        plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'’_\u2009\u00a0\u202f](?=\d{3}(?!\d))", "", body)
-        start, end = found.span()
-        listed = "," in plain and bool(
-            _COMMA.match(text[max(0, start - 2) : start]) or _COMMA.match(text[end : end + 2])
-        )
-        for part in plain.split(",") if listed else (plain.replace(",", "."),):
-            shown = part if listed else found[0].strip()
-            yield _Written(shown, start, float(part) * scale, _half_of(part) * scale, is_percent, scale, where)
-            start += len(part) + 1
-
-
-def _half_of(plain: str) -> float:
-    """Return half of what the last digit counts of a number such as `12.5` or `3e-7`."""
-    mantissa, _, exponent = plain.partition("e")
-    return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-
-
-def _rounds_to(one: _Written, value: float) -> bool:
+def _rounds_to(one: WrittenNumber, value: float) -> bool:
     return abs(value - one.value) <= one.half * (1 + 1e-9)
 
 
-def _grouped(text: str, look: Callable[[_Written], object]) -> Iterator[_Written]:
+def _grouped(text: str, look: Callable[[WrittenNumber], object]) -> Iterator[WrittenNumber]:
     """Yield the numbers of an answer; those apart by a space or a dot are one where it has a source, or must be one.
 
     Args:
@@ -564,15 +407,15 @@ def _grouped(text: str, look: Callable[[_Written], object]) -> Iterator[_Written
     """
     spaced = {}
     for found in _SPACED.finditer(text):
-        for one in _numbers(found[0].replace(" ", ",")):
+        for one in numbers_in(found[0].replace(" ", ",")):
             whole = replace(one, text=found[0], start=found.start())
             if look(whole):
                 spaced[found.start()] = found.end(), whole
-    for whole, sure in _dotted(text):
+    for whole, sure in dotted_numbers(text):
         if whole.start not in spaced and (sure or look(whole)):
             spaced[whole.start] = whole.end, whole
     end = 0
-    for one in _numbers(text):
+    for one in numbers_in(text):
         if one.start in spaced and not (one.end >= spaced[one.start][0] and look(one)):
             end, one = spaced[one.start]
         elif one.start < end:
@@ -580,7 +423,7 @@ def _grouped(text: str, look: Callable[[_Written], object]) -> Iterator[_Written
         yield one
 
 
-def _half(wanted: _Written, text: str) -> float:
+def _half(wanted: WrittenNumber, text: str) -> float:
     """Return by how much the source may differ; after "about" a number's zeros at the end count as rounded."""
     digits = re.sub(r"\D", "", wanted.text)
     zeros = len(digits) - len(digits.rstrip("0"))
@@ -589,20 +432,20 @@ def _half(wanted: _Written, text: str) -> float:
     return wanted.half
 
 
-def _counted(one: _Written, items: int) -> NumberSource | None:
+def _counted(one: WrittenNumber, items: int) -> NumberSource | None:
     """Return a source for the count of the items that the answer itself lists."""
     if one.value == items and one.text.isdigit():
         return NumberSource(one.text, one.start, "computed", f"{items} listed items")
     return None
 
 
-def _counts_what_follows(one: _Written, text: str) -> bool:
+def _counts_what_follows(one: WrittenNumber, text: str) -> bool:
     """Return whether a number counts the items that follow it: `3 columns: region, month and revenue`."""
     listed = _LISTED.match(text, one.end)
     return bool(listed and one.text == str(len(_BETWEEN_ITEMS.split(listed[1].strip(" ,")))))
 
 
-def _computed(one: _Written, pairs: Iterable[tuple[_Written, _Written]]) -> NumberSource | None:
+def _computed(one: WrittenNumber, pairs: Iterable[tuple[WrittenNumber, WrittenNumber]]) -> NumberSource | None:
     """Return a source for what is the sum, difference, product, ratio or percentage of two numbers.
 
     Args:
@@ -614,7 +457,7 @@ def _computed(one: _Written, pairs: Iterable[tuple[_Written, _Written]]) -> Numb
             continue
         results = [result for operator in "-+*/" for result in _results(x, operator, y)]
         change = 100 * abs(x.value - y.value) / y.value
-        results.append(_Written(f"100 * ({x.text} - {y.text}) / {y.text}", 0, change, is_percent=True))
+        results.append(WrittenNumber(f"100 * ({x.text} - {y.text}) / {y.text}", 0, change, is_percent=True))
         for result in results:
             if _rounds_to(one, result.value) and result.is_percent <= one.is_percent:
                 return NumberSource(one.text, one.start, "computed", result.text)
@@ -625,7 +468,7 @@ def _without(marks: re.Pattern[str], text: str) -> str:
     return marks.sub(lambda found: re.sub(r"\S", "_", found[0]), text)
 
 
-def _place(one: _Written) -> str:
+def _place(one: WrittenNumber) -> str:
     """Return what wrote a number, and the line around it."""
     where, text = one.where
     at = one.start

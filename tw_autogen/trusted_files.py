@@ -65,6 +65,7 @@ class TrustedFiles:
             whose names begin with a dot are left out.
         imported: Those of `folders` that are compared when a module is imported: not the project's own, which may hold
             an environment of Python.
+        trust: The hash under which the trust of the folder is remembered; empty: it is not.
     """
 
     sha256: str
@@ -72,6 +73,7 @@ class TrustedFiles:
     real: Mapping[str, str] = field(default_factory=dict, repr=False)
     folders: tuple[str, ...] = ()
     imported: tuple[str, ...] = ()
+    trust: str = ""
 
     @classmethod
     def hashed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from tw_autogen.number_sources import values_in
+from tw_autogen.written_numbers import values_in
 
 _SHARE = re.compile(
     r"\b(?:shares?|proportions?|percentages?|fractions?|accuracy|(?:conversion|hit|success|error) rate|Anteil\w*"

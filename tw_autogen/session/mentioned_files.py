@@ -125,7 +125,7 @@ class NamedFiles:
         return source
 
     def _apart(self, source: Path, working: dict[Path, str], taken: Mapping[str, Copied]) -> str:
-        """Give a file another name if it has changed and code has written one of its name; return words about it.
+        """Return words about a file that gets another name: it has changed, and code has written one of its name.
 
         Args:
             source: The user's.

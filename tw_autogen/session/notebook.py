@@ -25,7 +25,7 @@ from tw_autogen.events import (
 )
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import refuse_private
-from tw_autogen.number_sources import ParsedNumbers, number_sources
+from tw_autogen.number_sources import number_sources
 from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
@@ -33,6 +33,7 @@ from tw_autogen.session.event_journal import read_journal
 from tw_autogen.session.markdown_text import answer_markdown, code_span, fenced, markdown_cells
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+from tw_autogen.written_numbers import ParsedNumbers
 
 if TYPE_CHECKING:
     import nbformat

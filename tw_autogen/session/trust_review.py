@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,7 @@ class Review:
         """Return the folder's files if the user trusts it as it is now; None if not."""
         known, _ = self._store.read(self.folder)
         sha256, files, _ = self._hashed() if known else ("", None, "")
-        return files if known and known == sha256 else None
+        return replace(files, trust=known) if files and known == sha256 else None
 
     def problem(self) -> str:
         """Return in words why what was remembered can't be used; empty if it can, or nothing was."""
@@ -417,7 +417,7 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
         brings_code: The folder's roles, plugins and example folders would be used if it were trusted.
     """
     review = Review(settings)
-    texts = review.prompts if brings_code else tuple(one.key for one in settings.prompts)
+    texts = review.prompts if brings_code else (*(one.key for one in settings.prompts), *map(str, settings.examples))
     listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     lines = (review.line(how, brings_code=brings_code), shown if texts else "")
@@ -433,7 +433,8 @@ def still_remembered(settings: Settings) -> bool:
         settings: Read for a folder that is trusted by a hash.
     """
     folder = (settings.project or Path()).resolve()
-    return any(TrustStore.of_user(named=named).read(folder)[0] for named in (False, True))
+    found = [TrustStore.of_user(named=named).read(folder)[0] for named in (False, True)]
+    return settings.files.trust in found if settings.files else any(found)
 
 
 def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | None:
