@@ -520,6 +520,42 @@ TABLE = {  # fmt: off
     "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
     "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
                       ["nan"]),
+    "lines of another width above the header": (
+        "a.csv",
+        '"Konto:";"DE12 / Giro";\n\n"Von:";"01.01.2024";\n"Stand vom 31.01.2024:";"1.234,56 EUR";\n\n"Tag";"Name";'
+        '"Text";"Betrag";\n' + "".join(f'"{at:02}.01.2024";"N{at}";"a; b";"-1.{at:03},50";\n' for at in range(1, 20)),
+        ["CSV with ';': 19 rows x 5 columns, header in line 6", "'Betrag': float", "sep=';'", "skiprows=5"], ["x 1 "],
+    ),
+    "a longer line of values above the header": (
+        "a.csv",
+        '"EXTF";700;21;"Stapel";;"RE";20240101;"EUR"\nUmsatz;Kennzeichen;Konto;Text\n'
+        + "".join(f'{at},25;"S";{1000 + at};"a, {at}"\n' for at in range(20)),
+        ["CSV with ';': 20 rows x 4 columns, header in line 2", "'Umsatz': float, 0,25 … 19,25", "skiprows=1"], [],
+    ),
+    "commas in the second line of a title": (
+        "a.csv",
+        "Statistics of the region\nAs of January 5, 2024\nname;year;value\n" + "a;2001;1,5\nb;2002;2,5\n" * 5,
+        ["CSV with ';': 10 rows x 3 columns, header in line 3", "decimal=',', skiprows=2"], [],
+    ),
+    "commas in the third line of a title": (
+        "a.csv",
+        "Report\nOf 2024\nSource: Office, Berlin\n\nname,year,value\n" + "a,2001,1.5\nb,2002,2.5\n" * 5,
+        ["CSV: 10 rows x 3 columns, header in line 5", "skiprows=4"], [],
+    ),
+    "commas in lines above semicolons": (
+        "a.csv",
+        "Station,Berlin\nLat,52.45\n\nname;year;value\n" + "a;2001;1,5\nb;2002;2,5\n" * 8,
+        ["CSV with ';': 16 rows x 3 columns, header in line 4"], [],
+    ),
+    "an empty name behind a title": (
+        "a.csv", "Series of a rate\nType: percent\n\nid,year,value,\n" + "a,2010,5.5\nb,2011,6\n" * 5,
+        ["10 rows x 4 columns, header in line 4", "skiprows=3"], [],
+    ),
+    "a comma in a name between semicolons": (
+        "a.csv", "day;Temperature, °C\n" + "".join(f"{at:02}.03.2024;{at},5\n" for at in range(1, 20)),
+        ["CSV with ';': 19 rows x 2 columns", "'Temperature, °C': float, 1,5 … 19,5"], [],
+    ),
+    "commas in a text of one column": ("a.csv", "comment\nwell, no\nyes\nso, so, so\n", ["3 rows x 1"], ["usecols"]),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),

@@ -245,24 +245,31 @@ def parse_rows(lines: Sequence[str], separator: str, **options: Any) -> list[lis
         csv.field_size_limit(before)
 
 
-def find_separator(lines: Sequence[str], *, tabs: bool = False) -> str:
+def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = False) -> str:
     """Return the separator by which most lines have as many values as the first one, and more than one.
+
+    Where there is none, it is one by which the first line has several values and most lines have as many as one
+    another. A comma is the last choice among equals: it is common in texts, other separators are not.
 
     Args:
         lines: The first ones.
         tabs: The name of the file says that it is the tab.
+        titled: The first line may be that of a title: it counts as any other.
     """
     likely = "\t" if tabs else ","
-    best, best_score = likely, (0.0, 0)
-    for one in (likely, *(other for other in SEPARATORS if other != likely)):
+    best, best_score = likely, (False, 0.0, 0)
+    for one in ("\t", ";", "|", ","):
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
         except csv.Error:  # a whole line as one value is longer than a value may be
             continue
-        if not widths or widths[0] < 2:
+        if not widths or (widths[0] < 2 and not titled):
             continue
-        alike = sum(width == widths[0] for width in widths) / len(widths)
-        if (score := (round(alike, 2), widths[0])) > best_score and alike > 0.5:
+        counts = Counter(width for width in widths if width > 1)
+        fits = not titled and 2 * counts[widths[0]] > len(widths)
+        width = widths[0] if fits else max(counts, key=counts.__getitem__, default=0)
+        share = counts[width] / len(widths)
+        if (score := (fits, round(share, 2), width)) > best_score and share > 0.5:
             best, best_score = one, score
     return best
 

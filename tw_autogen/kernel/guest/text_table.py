@@ -173,7 +173,9 @@ def csv_table(
     if below:
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
-    columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
+    cut = len(header) == 1 and any(any(row[1:]) for row in wide)  # commas of texts part them
+    # else pandas fails, or takes the first values for an index
+    columns = (0, len(header)) if wide and not cut else None
     skipped = _records(start.lines[:above])
     dialect = CsvDialect(
         separator,
