@@ -415,7 +415,7 @@ TABLE = {  # fmt: off
         ["decimal"],
     ),
     "commas before three decimals": (
-        "a.csv", 'id,n\n1,"0,567"\n2,"1,234"\n3,"2,500"\n', ["3 with a decimal comma"], ["thousands"]
+        "a.csv", 'id,n\n1,"0,567"\n2,"1,234"\n3,"2,500"\n', ["'n': float, 0,567 … 2,500", "decimal=','"], ["thousands"]
     ),
     "points between thousands only": (
         "a.csv",
@@ -556,6 +556,26 @@ TABLE = {  # fmt: off
         ["CSV with ';': 19 rows x 2 columns", "'Temperature, °C': float, 1,5 … 19,5"], [],
     ),
     "commas in a text of one column": ("a.csv", "comment\nwell, no\nyes\nso, so, so\n", ["3 rows x 1"], ["usecols"]),
+    "points between thousands of later rows": (
+        "a.csv", "id;n\n" + "1;589,81\n" * 300 + "2;12.345,50\n" * 100, ["'n': float, 589,81 … 12.345,50",
+        "decimal=',', thousands='.'"], [],
+    ),
+    "decimal commas of later rows": (
+        "a.csv", "id;n\n" + "".join(f"1;{at}\n" for at in range(300)) + "2;3,5\n",
+        ["'n': float, 0 … 299", "decimal=','"], [],
+    ),
+    "commas between thousands of later rows": (
+        "a.csv", "id,n\n" + "".join(f"1,{at}\n" for at in range(600)) + '2,"1,234"\n',
+        ["'n': int, 0 … 1,234", "thousands=','"], [],
+    ),
+    "decimal commas in quotes": (
+        "a.csv", 'name,len,weight\nA,"30,6","7,229"\nB,"8,5","9,118"\nC,12,"1,600"\n',
+        ["'len': float, 8,5 … 30,6", "'weight': float, 1,600 … 9,118", "decimal=','"], ["thousands"],
+    ),
+    "points in one of several columns": (
+        "a.csv", "version;price;sum\n5.8;1,25;3,5\n5.10;2,25;4,5\n4.1;3,5;5\n",
+        ["'version': number-like text, 3 with a decimal point", "'price': float, 1,25", "decimal=','"], ["thousands"],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),

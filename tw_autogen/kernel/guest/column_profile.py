@@ -26,6 +26,7 @@ _FORMS = (
     ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?")),
     ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}")),
     ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}")),
+    ("with a decimal point", re.compile(r"[+-]?\d{1,30}\.\d{1,30}")),
     ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)")),
     ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE)),
     ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?(?!/)[A-Za-zµ°/]{1,5}\d?")),

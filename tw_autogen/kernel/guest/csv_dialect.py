@@ -28,16 +28,6 @@ COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.op
 
 LEAST_LINES, NUMBER_SHARE = 3, 0.9
 NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
-_CODE = re.compile(r"0\d+")
-_COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
-_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
-_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){1,12}(,\d+)?")
-_WHOLE_GROUPED = re.compile(r"[+-]?(\d{1,3}|[1-9]\d{0,2}(\.\d{3}){1,12})")
-_COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3}){1,12}(,\d{3}|\.\d+)")
-"""A number whose commas stand between thousands for certain."""
-_POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
-"""What pandas takes for a number once it has left out the points."""
-_SWAPPED = str.maketrans(",.", ".,")
 
 
 @dataclass(frozen=True)
@@ -249,7 +239,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
     """Return the separator by which most lines have as many values as the first one, and more than one.
 
     Where there is none, it is one by which the first line has several values and most lines have as many as one
-    another. A comma is the last choice among equals: it is common in texts, other separators are not.
+    another. A comma is the last choice among equals: it is common in texts, and stands in front of decimals.
 
     Args:
         lines: The first ones.
@@ -257,7 +247,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
         titled: The first line may be that of a title: it counts as any other.
     """
     likely = "\t" if tabs else ","
-    best, best_score = likely, (False, 0.0, 0)
+    best, best_score = likely, (False, 0.0, False, 0)
     for one in ("\t", ";", "|", ","):
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
@@ -269,7 +259,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
         fits = not titled and 2 * counts[widths[0]] > len(widths)
         width = widths[0] if fits else max(counts, key=counts.__getitem__, default=0)
         share = counts[width] / len(widths)
-        if (score := (fits, round(share, 2), width)) > best_score and share > 0.5:
+        if (score := (fits, round(share, 2), titled and one != ",", width)) > best_score and share > 0.5:
             best, best_score = one, score
     return best
 
@@ -300,33 +290,6 @@ def table_separator(lines: Sequence[str]) -> str:
     return ""
 
 
-def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str]:
-    """Return the signs of decimals and of thousands: `,` and `.` if numbers are written so.
-
-    Args:
-        rows: Without the header.
-        separator: Between values.
-    """
-    values = [value.strip() for row in rows[:SAMPLE_LINES] for value in row]
-    if any(_POINT_NUMBER.fullmatch(value) and not _GROUPED.fullmatch(value) for value in values):
-        return ".", ""  # with decimal commas beside them neither can be told: such columns stay text
-    if any(_COMMA_GROUPS.fullmatch(value) for value in values):
-        return ".", ""
-    grouped = any(_GROUPED.fullmatch(value) for value in values)
-    if separator != "," and any(_COMMA_NUMBER.fullmatch(value) for value in values):
-        return ",", "." if grouped else ""
-    return (",", ".") if grouped and _has_point_groups(rows[:SAMPLE_LINES]) else (".", "")
-
-
-def _has_point_groups(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column is made of whole numbers with points between thousands, one of a million or more."""
-    for at in range(max(map(len, rows), default=0)):
-        values = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
-        if any(value.count(".") > 1 for value in values) and all(map(_WHOLE_GROUPED.fullmatch, values)):
-            return True
-    return False
-
-
 def pandas_names(header: Sequence[str]) -> list[str]:
     """Return the names of columns as pandas makes them of a header in which names may occur twice.
 
@@ -346,32 +309,6 @@ def pandas_names(header: Sequence[str]) -> list[str]:
         found[at] = name
         known[name] = count + 1
     return found
-
-
-def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
-    """Return the names of columns in which a value looks like a number and is none.
-
-    Args:
-        names: The header.
-        rows: Below it.
-        thousands: The sign between groups of digits.
-    """
-
-    def is_code(value: str) -> bool:
-        if value[:1] == "0" and _CODE.fullmatch(value):
-            return True
-        if thousands == ",":  # of commas and points in each other's place
-            value = value.translate(_SWAPPED)
-        return bool(thousands and _POINTED.fullmatch(value)) and not _GROUPED.fullmatch(value)
-
-    found = []
-    for number, name in enumerate(names):
-        values = {row[number] for row in rows if number < len(row)}
-        if any(
-            is_code(value.strip()) for value in values if thousands in value and thousands or value[:1] in ("0", " ")
-        ):
-            found.append(name)
-    return tuple(found)
 
 
 def as_lines(rows: Sequence[Sequence[object]]) -> list[str]:
