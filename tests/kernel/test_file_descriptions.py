@@ -576,6 +576,37 @@ TABLE = {  # fmt: off
         "a.csv", "version;price;sum\n5.8;1,25;3,5\n5.10;2,25;4,5\n4.1;3,5;5\n",
         ["'version': number-like text, 3 with a decimal point", "'price': float, 1,25", "decimal=','"], ["thousands"],
     ),
+    "seasons": (
+        "a.csv", "season,n\n" + "".join(f"{at}-{(at + 1) % 100:02},1\n" for at in range(1990, 2024)),
+        ["'season': text, all different, e.g. '1990-91'"], ["date text"],
+    ),
+    "seasons that may be months": ("a.csv", "season,n\n2003-04,1\n2004-05,2\n", ["'season': text"], ["date text"]),
+    "months": ("a.csv", "m,n\n2003-04,1\n2003-05,2\n", ["'m': date text YYYY-MM, 2003-04 … 2003-05"], []),
+    "part numbers": ("a.csv", "p,n\n8267-60-57,1\n4136-67-11,2\n", ["'p': text"], ["date text"]),
+    "dates of zeros": (
+        "a.csv", "d\n" + "2024-03-01\n" * 20 + "0000-00-00\n", ["date text YYYY-MM-DD", "odd: '0000-00-00' (1)"], [],
+    ),
+    "full-width digits": (
+        "a.csv", "城市,数量\nA,１０\nB,９０\nC,４５\n".encode("cp932"),
+        ["'数量': number-like text, 3 with other digits than 0–9, no numbers for pandas ('１０', '９０')"], ["int"],
+    ),
+    "dates with dashes": (
+        "a.csv", "d,n\n01-02-2024,1\n31-01-2024 10:30,2\n", ["'d': date text DD-MM-YYYY (day first)"], [],
+    ),
+    "parts of seconds": (
+        "a.csv", "d,n\n31.01.2024 10:30:01.250,1\n01.02.2024 9:05:00.5,2\n", ["date text DD.MM.YYYY (day first)"], [],
+    ),
+    "times of one day with the name of a month": (
+        "a.csv", "d,n\n01-Jan-2024 15:00,1\n01-Jan-2024 09:00,2\n01-Jan-2024 10:00,3\n",
+        ["01-Jan-2024 09:00 … 01-Jan-2024 15:00"], [],
+    ),
+    "times before and after noon": (
+        "a.csv", "d,n\n01-Jan-2024 1:00 PM,1\n01-Jan-2024 12:30 AM,2\n01-Jan-2024 10:00 AM,3\n",
+        ["01-Jan-2024 12:30 AM … 01-Jan-2024 1:00 PM"], [],
+    ),
+    "numbers that differ in late digits": (
+        "a.csv", "v\n0.100000000000\n0.100000000059\n", ["'v': float, 0.1 … 0.100000000059, all different"], [],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),

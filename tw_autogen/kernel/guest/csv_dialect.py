@@ -27,7 +27,7 @@ SEPARATORS = (",", ";", "\t", "|")
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 LEAST_LINES, NUMBER_SHARE = 3, 0.9
-NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
+NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -239,15 +239,15 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
     """Return the separator by which most lines have as many values as the first one, and more than one.
 
     Where there is none, it is one by which the first line has several values and most lines have as many as one
-    another. A comma is the last choice among equals: it is common in texts, and stands in front of decimals.
+    another. A comma is the last choice among equals: it is common in texts, other separators are not.
 
     Args:
         lines: The first ones.
         tabs: The name of the file says that it is the tab.
-        titled: The first line may be that of a title: it counts as any other.
+        titled: The first line may be that of a title: it counts as any other, and many commas are decimal ones.
     """
     likely = "\t" if tabs else ","
-    best, best_score = likely, (False, 0.0, False, 0)
+    best, best_score = likely, (False, False, 0.0, 0)
     for one in ("\t", ";", "|", ","):
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
@@ -259,7 +259,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
         fits = not titled and 2 * counts[widths[0]] > len(widths)
         width = widths[0] if fits else max(counts, key=counts.__getitem__, default=0)
         share = counts[width] / len(widths)
-        if (score := (fits, round(share, 2), titled and one != ",", width)) > best_score and share > 0.5:
+        if (score := (fits, titled and one != ",", round(share, 2), width)) > best_score and share > 0.5:
             best, best_score = one, score
     return best
 
