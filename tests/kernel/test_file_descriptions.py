@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 import zipfile
 import zlib
 from contextlib import closing
@@ -607,6 +608,19 @@ TABLE = {  # fmt: off
     "numbers that differ in late digits": (
         "a.csv", "v\n0.100000000000\n0.100000000059\n", ["'v': float, 0.1 … 0.100000000059, all different"], [],
     ),
+    "a wrong byte in UTF-8": (
+        "a.csv", b"id,town\n" + "1,Orléans été\n".encode() * 50 + "2,Béziers\n".encode("latin-1"),
+        ["CSV, utf-8 with bytes that are not in 1 place: ", "Orléans été", "encoding_errors='replace')"], ["cp932"],
+    ),
+    "wrong bytes in UTF-8 of other letters": (
+        "a.csv", "id,город\n".encode() + "1,Москва\n".encode() * 50 + b"2,\xff\xfe\n3,4\n",
+        ["not in 2 places", "Москва"], [],
+    ),
+    "a letter that is cut at the end": ("a.csv", b"id,town\n1,Orl\xc3\xa9ans\n2,Orl\xc3", ["CSV: 2 rows"], ["utf-8"]),
+    "a wrong byte in a late piece of UTF-8": (
+        "a.csv", b"id,town\n" + "1,Orléans\n".encode() * 800_000 + b"2,B\xe9ziers\n",
+        ["not in 1 place", "encoding_errors='replace'"], [],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -624,6 +638,14 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
     text = "\n".join([found["headline"], *found["lines"]])
     assert [one for one in said if one not in text] == [], text
     assert [one for one in unsaid if one in text] == [], text
+
+
+def test_a_header_of_many_equal_names_is_described_at_once(tmp_path):
+    (tmp_path / "a.csv").write_text(f"{'x,' * 20_000}y\n{'1,' * 20_000}2\n")
+    began = time.process_time()
+
+    assert "1 rows x 20001 columns" in describe(tmp_path, "a.csv")[0]["a.csv"]
+    assert time.process_time() - began < 5  # it took more than 10 seconds, for each name was compared with all others
 
 
 LETTERS = {
@@ -661,6 +683,8 @@ def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path
         ("cp1252", "São Paulo,München,Malmö,København,Logroño,Orléans,Reykjavík,Forlì,Besançon"),
         ("cp1252", "Þórshöfn,Ísafjörður,Hafnarfjörður"),
         ("cp1252", "it’s “fine” – ‘ok’… 5 €,±3 µm,½ m²,20 °C"),
+        ("cp1252", "coded “Other Misc.” here,plain"),
+        ("cp1252", "“both”,well…,so…,word–word"),
     ],
 )
 def test_texts_of_the_west_are_read_as_such(encoding, text, tmp_path):

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from .text_encoding import find_encoding, late_encoding
+from .text_encoding import broken_places, find_encoding, late_encoding
 
 SAMPLE_BYTES = 8_000_000
 """How much of a text is parsed."""
@@ -47,6 +47,7 @@ class CsvDialect:
         named: The first line holds names.
         units: The line below the names is no row.
         quoting: How quotes are read, as arguments of both `csv.reader` and `read_csv`; see `parse_table`.
+        broken: Some bytes of the text mean nothing in its encoding.
     """
 
     separator: str = ","
@@ -60,6 +61,7 @@ class CsvDialect:
     named: bool = True
     units: bool = False
     quoting: Mapping[str, Any] = field(default_factory=dict)
+    broken: bool = False
 
     def call(self, name: str) -> str:
         """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
@@ -71,6 +73,7 @@ class CsvDialect:
         source = {
             "sep": {",": "", " ": r"r'\s+'"}.get(self.separator, repr(self.separator)),
             "encoding": repr(self.encoding) if self.encoding != "utf-8" else "",
+            "encoding_errors": "'replace'" if self.broken else "",
             **{key: repr(value) for key, value in self.quoting.items()},
         }
         said = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
@@ -109,6 +112,7 @@ class TextStart:
         whole: The lines are all there are.
         more_lines: How many line ends follow, of a large file an estimate; None: they were not counted.
         rows: The values of each line, of a table that is no text; None: the lines have to be parsed.
+        broken: How many places of it are not UTF-8, where it is that but for them.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -116,6 +120,7 @@ class TextStart:
     whole: bool = True
     more_lines: int | None = 0
     rows: list[list[str]] | None = None
+    broken: int = 0
 
 
 def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
@@ -137,6 +142,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         encoding = find_encoding(start[:_PIECE])
         if encoding == "utf-8":
             encoding = late_encoding(start)
+        broken = broken_places(start) if encoding == "utf-8" else 0
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         if "\0" in text[:_PIECE]:
             raise ValueError("it is no text")
@@ -147,7 +153,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         if "\n" in text:
             lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
         if not more:
-            return TextStart(lines, encoding)
+            return TextStart(lines, encoding, broken=broken)
         if len(lines) > 1 and not lines[-1].endswith("\n"):
             lines.pop()  # it may be cut
         packed = path.lower().endswith(tuple(COMPRESSED))
@@ -157,13 +163,14 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             count, left, last = count + piece.count(end), left - len(piece), piece
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding = late_encoding(piece)
+                broken += broken_places(piece) if encoding == "utf-8" else 0
         if left > 0:
             open_line = not last.rstrip(b"\0").endswith(end)
-            return TextStart(lines, encoding, whole=False, more_lines=count + open_line)
+            return TextStart(lines, encoding, whole=False, more_lines=count + open_line, broken=broken)
         estimated = None
         if most_counted > 0 and not packed:
             estimated = count * (os.path.getsize(path) - most_bytes) // (most_counted - left)
-        return TextStart(lines, encoding, whole=False, more_lines=estimated)
+        return TextStart(lines, encoding, whole=False, more_lines=estimated, broken=broken)
 
 
 @contextmanager
@@ -299,14 +306,15 @@ def pandas_names(header: Sequence[str]) -> list[str]:
         >>> pandas_names(["a", "a", "a.1"])
         ['a', 'a.2', 'a.1']
     """
-    known, found = Counter[str](), list(header)
+    known, found, there = Counter[str](), list(header), set(header)
     for at, one in enumerate(header):
         name, count = one, known[one]
         while one and count > 0:
             known[one] = count + 1
             name = f"{one}.{count}"
-            count = count + 1 if name in found else known[name]
+            count = count + 1 if name in there else known[name]
         found[at] = name
+        there.add(name)
         known[name] = count + 1
     return found
 

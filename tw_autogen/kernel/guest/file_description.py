@@ -142,7 +142,10 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
     blocks, separator = blocks_of_text(start, separator)
     if blocks:
         headline, lines, columns = block_lines(
-            blocks, name, separator, lambda found: replace(found, encoding=start.encoding).call(name)
+            blocks,
+            name,
+            separator,
+            lambda found: replace(found, encoding=start.encoding, broken=start.broken > 0).call(name),
         )
         remarks = [f"to be read with {one.strip()}" for one in lines if one.startswith("  pd.read_")]
     else:
@@ -159,10 +162,11 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
 
 
 def _encoding_words(start: TextStart) -> str:
-    """Return the encoding of a text behind a comma, and what is not certain of it; empty for UTF-8."""
+    """Return the encoding of a text behind a comma, and what is not certain of it; empty for whole UTF-8."""
     encoding, text = start.encoding, "".join(start.lines[:_LETTER_LINES])
     if encoding == "utf-8":
-        return ""
+        places = f"{start.broken} place{'s' * (start.broken > 1)}"
+        return f", utf-8 with bytes that are not in {places}" if start.broken else ""
     if encoding in GUESSED:
         return f", {encoding} (guessed by its letters)"
     if encoding not in LATIN:

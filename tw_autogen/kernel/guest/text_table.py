@@ -183,6 +183,7 @@ def csv_table(
         named=named,
         units=units,
         quoting=quoting,
+        broken=start.broken > 0,
     )
     return TextTable(
         header,
