@@ -621,6 +621,32 @@ TABLE = {  # fmt: off
         "a.csv", b"id,town\n" + "1,Orléans\n".encode() * 800_000 + b"2,B\xe9ziers\n",
         ["not in 1 place", "encoding_errors='replace'"], [],
     ),
+    "blanks between thousands": (
+        "a.csv", "town;n;m\nA;52 932;1 956,89\nB;2 464 767;612,5\nC;931;2 000\n",
+        ["'n': int, 931 … 2 464 767", "'m': float, 612,5 … 2 000", "sep=';', decimal=',', thousands=' '"], [],
+    ),
+    "apostrophes between thousands": (
+        "a.csv", "town;n\nA;52'932.50\nB;464'767\nC;1'931\n", ["'n': float, 1'931 … 464'767", 'thousands="\'"'], [],
+    ),
+    "blanks between thousands and codes": (
+        "a.csv", "phone;n\n030 123;1 956\n040 4567;612\n07 12;12 345\n", ["thousands=' ', dtype={'phone': str}"], [],
+    ),
+    "numbers of companies": ("a.csv", "id;n\n552 100 554;1\n732 829 320;2\n", ["'id': number-like"], ["thousands='"]),
+    "narrow blanks between thousands": (
+        "a.csv", "n;m\n52\u202f932;2\u202f752,41 €\n1\u202f464;12,5 €\n",
+        ["'n': number-like text, 2 with blanks or ' between thousands", "'m': number-like text, 2 with a currency"],
+        ["thousands='", "decimal"],
+    ),
+    "a minus behind": (
+        "a.csv", "n,m\n1.5-,1\n7-,2\n9,3\n", ["'n': number-like text, 1 plain numbers (9 … 9), 2 with '-' behind"], [],
+    ),
+    "several units": (
+        "a.csv", "w,r\n0.5 kg,$1.5M\n500 g,$200K\n700 g,$59.5M\n2.5 kg,$5800K\n",
+        ["4 with a unit ('0.5 kg', '500 g')", "4 with a currency ('$1.5M', '$200K')"], [],
+    ),
+    "the ends of numbers with decimal commas": (
+        "a.csv", "c;p\nA;50,25 €\nB;900,5 €\nC;1.200,5 €\n", ["3 with a currency ('50,25 €', '1.200,5 €')"], [],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),

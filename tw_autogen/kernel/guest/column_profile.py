@@ -20,18 +20,23 @@ _PLAIN = re.compile(
 )
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CODE = re.compile(r"0\d+", re.ASCII)
-_GROUPED = re.compile(r"[+-]?\d{1,3}([,.])\d{3}", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,. '])\d{3}", re.ASCII)
 _FORMS = (
     ("with ',' between thousands", re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3}){1,12}(?:\.\d{0,30})?", re.ASCII)),
     ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%", re.ASCII)),
     (
         "with a currency",
-        re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,]{0,30} ?[€£$]", re.ASCII),
+        re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,\s]{0,30}[€£$]"),
     ),
     ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?", re.ASCII)),
     ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}", re.ASCII)),
     ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}", re.ASCII)),
     ("with a decimal point", re.compile(r"[+-]?\d{1,30}\.\d{1,30}", re.ASCII)),
+    (
+        "with blanks or ' between thousands",
+        re.compile(r"[+-]?[1-9]\d{0,2}(?:[ '’\xa0\u2009\u202f]\d{3}){1,12}(?:[.,]\d{0,30})?-?", re.ASCII),
+    ),
+    ("with '-' behind", re.compile(r"\d[\d.,]{0,30}-", re.ASCII)),
     ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)", re.ASCII)),
     ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE | re.ASCII)),
     ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?(?!/)[A-Za-zµ°/]{1,5}\d?", re.ASCII)),
@@ -95,11 +100,12 @@ _LONGEST_VALUE = 60
 _MOST_ODD = 4
 _FIRST_LOOK = 2000
 """Of so many different values a form must fit most before all are looked at."""
-_FEW_NUMBERS = 6
+_FEW_NUMBERS, _MOST_UNITS = 6, 5
 _NUMBER_SHARE, _DATE_SHARE = 0.6, 0.9
 _FOLDED = 5
 """So many columns in a row whose names differ in digits only, and whose values are alike, are described as one."""
 _DIGITS = re.compile(r"\d+")
+_NUMBER_PART = re.compile(r"[\d.,\s()+-]+")
 
 
 @dataclass
@@ -304,7 +310,7 @@ def _judge_number_like(
         low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
         column.words[-1] += f" ({_range(low, high)})"
     for form, texts in forms.items():
-        examples = ", ".join(show(one) for one in _ends(texts))
+        examples = ", ".join(show(one) for one in _examples(form, texts))
         column.words.append(f"{sum(there[one] for one in texts)} {form} ({examples})")
     if odd:
         odd.sort(key=lambda text: -there[text])
@@ -318,16 +324,24 @@ def _letters(text: str) -> str:
     return "".join(one for one in text if one.isalpha())
 
 
-def _ends(texts: Sequence[str]) -> list[str]:
-    """Return the least and the greatest of number-like texts, by their digits."""
+def _examples(form: str, texts: Sequence[str]) -> list[str]:
+    """Return the least and the greatest of number-like texts, by their digits; of several units one text each."""
 
     def size(text: str) -> float:
-        digits = re.sub(r"[^\d.]", "", text.replace(",", ""))
+        digits = re.sub(r"[^\d.,]", "", text)
+        whole, comma, rest = digits.rpartition(",")
+        if comma and len(rest) != 3 and "." not in rest:  # a decimal one
+            digits = f"{whole.replace('.', '')}.{rest}"
         try:
-            return float(digits)
+            return float(digits.replace(",", ""))
         except ValueError:
             return 0.0
 
+    units: dict[str, str] = {}
+    for one in texts:
+        units.setdefault(_NUMBER_PART.sub("", one), one)
+    if 1 < len(units) <= _MOST_UNITS and form in ("with a unit", "with a currency"):
+        return list(units.values())
     return list(dict.fromkeys([min(texts, key=size), max(texts, key=size)]))
 
 

@@ -15,6 +15,7 @@ _NUMBER = re.compile(
 )
 """With a decimal point, and commas between thousands if at all."""
 _SWAPPED = str.maketrans(",.", ".,")
+_BLANKED = re.compile(r"[+-]?[1-9]\d{0,2}([ '])\d{3}(?:[ ']\d{3}){0,12}(?:[.,]\d{0,30})?", re.ASCII)
 _DIGIT = re.compile(r"[0-9]")
 _CODE = re.compile(r"0\d+", re.ASCII)
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?", re.ASCII)
@@ -29,7 +30,7 @@ class NumberSigns:
 
     Args:
         decimal: In front of decimals.
-        thousands: Between groups of three digits; empty: none.
+        thousands: Between groups of three digits; empty: none. Blanks of other kinds than ` ` are none for pandas.
         doubtful: Numbers of the columns whose points may stand in front of decimals or between thousands.
     """
 
@@ -50,8 +51,12 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
         separator: Between values.
     """
     pointed, commas, either = [], [], []
+    blanked: list[tuple[str, set[str]]] = []
     for at in range(min(_MOST_COLUMNS, max(map(len, rows), default=0))):
         values = {row[at].strip() for row in rows if at < len(row)} - MISSING
+        values, sign = _without_blanks(values)
+        if sign:
+            blanked.append((sign, values))
         if not any("," in one or "." in one for one in values):
             continue
         digits = [one for one in values if _DIGIT.search(one)]
@@ -65,16 +70,30 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     else:
         maybe = separator != "," and not pointed and any("," in one for _, values in either for one in values)
         decimal = "," if maybe else "."
+    other = "." if decimal == "," else ","
+    for _, values in commas + either if decimal == "," else pointed + either:
+        fits = [one for one in values if is_number(one, decimal=decimal)]
+        if any(other in one for one in fits) and (decimal == "," or len(fits) == len(values)):
+            return NumberSigns(decimal, other)
+    for sign, values in blanked:
+        if all(is_number(one, decimal=decimal) for one in values):
+            return NumberSigns(decimal, sign)
     if decimal == ",":
-        grouped = any("." in one for _, values in commas + either for one in values if is_number(one, decimal=","))
-        return NumberSigns(",", "." if grouped else "")
-    for _, values in pointed + either:
-        if any("," in one for one in values) and all(map(is_number, values)):
-            return NumberSigns(".", ",")
+        return NumberSigns(",")
     if separator == ",":
         return NumberSigns()
     doubtful = [at for at, values in either if all(map(is_number, values))]
     return NumberSigns(doubtful=tuple(doubtful))
+
+
+def _without_blanks(values: set[str]) -> tuple[set[str], str]:
+    """Return values without the blanks, or `'`, between thousands, and the sign; empty: another may be meant."""
+    signs = {found[1] for one in values if (found := _BLANKED.fullmatch(one))}
+    if len(signs) != 1:
+        return values, ""
+    (sign,) = signs
+    alike = len({one.find(sign) for one in values}) == 1  # as in parts of codes
+    return {one.replace(sign, "") if _BLANKED.fullmatch(one) else one for one in values}, "" if alike else sign
 
 
 def is_number(text: str, *, decimal: str = ".") -> bool:
@@ -101,6 +120,8 @@ def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands:
             return True
         if thousands == ",":  # of commas and points in each other's place
             value = value.translate(_SWAPPED)
+        elif thousands in (" ", "'"):
+            value = value.replace(".", ",").replace(thousands, ".")
         return bool(thousands and _POINTED.fullmatch(value)) and not is_number(value, decimal=",")
 
     found = []
