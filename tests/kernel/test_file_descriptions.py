@@ -647,6 +647,23 @@ TABLE = {  # fmt: off
     "the ends of numbers with decimal commas": (
         "a.csv", "c;p\nA;50,25 €\nB;900,5 €\nC;1.200,5 €\n", ["3 with a currency ('50,25 €', '1.200,5 €')"], [],
     ),
+    "JSON lines in a .json": (
+        "a.json", '{"a": 1}\n{"a": 2}\n{"a": 3}\n',
+        ["JSON lines: 3 objects, to be read with pd.read_json('a.json', lines=True)", "'a': int, 1 … 3"], [],
+    ),
+    "JSON in one line with more behind": ("a.json", '{"a": 1}{"a": 2}', ["not readable as json: Extra data"], []),
+    "JSON of Windows letters": ("a.json", '[{"a": "Köln"}, {"a": "Düren"}]'.encode("cp1252"), ["cp1252", "Köln"], []),
+    "JSON in UTF-16": ("a.json", '[{"a": "Köln"}, {"a": "x"}]'.encode("utf-16"), ["utf-16", "Köln"], []),
+    "UTF-16 without a mark": ("a.csv", GERMAN.encode("utf-16-be"), ["encoding='utf-16-be'", "Köln"], []),
+    "the sign of the euro": ("a.csv", "name;p\nCafé;€ 5\nx;€ 6\n".encode("iso8859_15"), ["iso8859_15", "€ 5"], []),
+    "Japanese with escapes": (
+        "a.csv", "店舗,売上\n東京,100\n大阪,200\n".encode("iso2022_jp"), ["encoding='iso2022_jp'", "'店舗'"], [],
+    ),
+    "a table of unknown name, compressed": (
+        "a.gz", gzip.compress(b"a,b\n1,2\n3,4\n5,6\n", mtime=0),
+        ["CSV: 3 rows x 2 columns", "to be read with pd.read_csv('a.gz')"], [],
+    ),
+    "no table, compressed": ("a.gz", gzip.compress(b"\0\1\2", mtime=0), ["binary"], []),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -672,6 +689,26 @@ def test_a_header_of_many_equal_names_is_described_at_once(tmp_path):
 
     assert "1 rows x 20001 columns" in describe(tmp_path, "a.csv")[0]["a.csv"]
     assert time.process_time() - began < 5  # it took more than 10 seconds, for each name was compared with all others
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"in/x.csv": "a,b\n1,2\n3,4\n"}, ["ZIP archive of 'in/x.csv': CSV: 2 rows x 2", "pd.read_csv('x.csv.zip')"]),
+        ({"x.csv": GERMAN}, ["'Umsatz': float, 99,90", "('x.csv.zip', sep=';', decimal=',', thousands='.')"]),
+        ({"x.csv": "a\n1\n", "y.csv": "b\n1\n"}, ["ZIP archive of 2 files", "'x.csv': 4 bytes"]),
+        ({"x.bin": "a"}, ["ZIP archive of 1 file", "'x.bin': 1 bytes"]),
+    ],
+    ids=["one table", "semicolons", "two tables", "no table"],
+)
+def test_an_archive_of_a_single_table_is_described_like_the_table(members, said, tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.csv.zip", "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+
+    told = describe(tmp_path, "x.csv.zip")[0]["x.csv.zip"]
+
+    assert [one for one in said if one not in told] == [], told
 
 
 LETTERS = {

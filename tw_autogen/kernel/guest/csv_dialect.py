@@ -10,6 +10,7 @@ import io
 import lzma
 import os
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -127,7 +128,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
     """Read the beginning of a text, and count the lines of the rest.
 
     Args:
-        path: The file; one that ends in `.gz`, `.bz2` or `.xz` is decompressed.
+        path: The file; one that is compressed is decompressed, see `opened`.
         most_bytes: How much is read as text.
         counted_bytes: Up to here lines are counted; beyond, their number is estimated by the size, but for compressed
             files. 0: neither.
@@ -156,7 +157,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             return TextStart(lines, encoding, broken=broken)
         if len(lines) > 1 and not lines[-1].endswith("\n"):
             lines.pop()  # it may be cut
-        packed = path.lower().endswith(tuple(COMPRESSED))
+        packed = path.lower().endswith((*COMPRESSED, ".zip"))
         left = most_counted = counted_bytes - most_bytes
         count, last = more.count(end), more
         while left > 0 and (piece := file.read(_PIECE)):
@@ -175,7 +176,11 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressed if its name ends in `.gz`, `.bz2` or `.xz`."""
+    """Open a file for reading, decompressed if its name ends in `.gz`, `.bz2`, `.xz`, or `.zip` with one file in it."""
+    if path.lower().endswith(".zip"):
+        with zipfile.ZipFile(path) as archive, archive.open(*archive.namelist()) as member:
+            yield member
+        return
     opener = COMPRESSED.get(f".{path.rpartition('.')[2].lower()}", open)
     with opener(path, "rb") as file:
         yield file

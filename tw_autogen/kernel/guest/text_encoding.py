@@ -51,6 +51,8 @@ GUESSED = (
 """Encodings that only a look at the letters tells, of several that fit the first one."""
 _FEW_BROKEN = 10
 """So many letters of UTF-8 stand for each place that is not in a text of UTF-8 with a few wrong bytes."""
+_EURO = re.compile(rb"\d ?\xa4|\xa4 ?\d")
+"""The sign of the euro in ISO 8859-15, beside a number; elsewhere it is one that nobody writes."""
 _NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 """Bytes that mean nothing in cp1252."""
 
@@ -65,11 +67,16 @@ def find_encoding(start: bytes) -> str:
             return name
     if start[1:200:2].count(0) > len(start[1:200:2]) // 2:
         return "utf-16-le"
+    if start[:200:2].count(0) > len(start[:200:2]) // 2:
+        return "utf-16-be"
+    if b"\x1b$B" in start and start.isascii():
+        return "iso2022_jp"
     if _decodes(start) or _is_broken_utf8(start):
         return "utf-8"
     if guessed := _guessed_encoding(start):
         return guessed
-    return latin_encodings(start)[0]
+    latin = latin_encodings(start)[0]
+    return "iso8859_15" if latin == "cp1252" and _EURO.search(start) else latin
 
 
 def latin_encodings(text: bytes) -> list[str]:
