@@ -664,6 +664,23 @@ TABLE = {  # fmt: off
         ["CSV: 3 rows x 2 columns", "to be read with pd.read_csv('a.gz')"], [],
     ),
     "no table, compressed": ("a.gz", gzip.compress(b"\0\1\2", mtime=0), ["binary"], []),
+    "totals with labels in two columns": (
+        "a.csv", "cat,item,v\nA,x,1\nA,y,2\nA,Subtotal,3\nB,x,4\nB,y,5\nB,Subtotal,9\nTotal,,12\n",
+        ["3 rows with 'Subtotal', 'Total' in 'cat' and 'item' are totals: 'v' is the sum of other rows"], [],
+    ),
+    "no totals in two columns": ("a.csv", "cat,item,v\nA,x,1\nA,Total,2\nTotal,x,8\nB,y,5\n", [], ["totals"]),
+    "rows with a word for a number behind a blank line": (
+        "a.csv", "store,city,sales\nA,X,5\nB,Y,6\nC,Z,7\nF,Z,7\nG,Z,8\n\nD,X,closed\nE,Y,8\n",
+        ["7 rows x 3 columns", "odd: 'closed' (1)"], ["2 tables", "nrows"],
+    ),
+    "names of groups that repeat": (
+        "a.csv", ",v,v,yr,yr\n,sum,mean,min,max\nreg,,,,\nN,27,4.5,2020,2021\nS,39,6.5,2020,2021\nU,3,2.5,2019,2021\n",
+        ["its second line holds more names, with header=[0, 1] they are pairs: ,sum,mean,min,max"], [],
+    ),
+    "comments among rows": (
+        "a.csv", "id,v\n1,2\n# checked\n2,3\n3,4\n",
+        ["1 line among its rows begins with '#', as comments do, which comment='#' leaves out: # checked"], ["fewer"],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -1358,6 +1375,20 @@ KEYS = {  # fmt: off
     "zeros in one of two texts": (
         {"a.csv": {"zip": [*CODES, "n/k"]}, "b.json": [{"zip": str(int(one))} for one in CODES]},
         ["'a.csv'['zip'] and 'b.json'['zip'] share 22 values (of 23 and 22); only 'a.csv' has leading zeros: convert "
+         "before joining"],
+    ),
+    "upper and lower case": (
+        {"a.csv": {"State": ["OHIO", "UTAH", "IOWA"]}, "b.csv": {"state": ["Ohio", "Utah", "Iowa", "Maine"] * 2}},
+        ["'a.csv'['State'] and 'b.csv'['state'] share 3 values (of 3 and 4); upper and lower case differ: convert "
+         "before joining"],
+    ),
+    "upper and lower case of other names": (
+        {"a.csv": {"x": ["OHIO", "UTAH", "IOWA", "TEXAS", "MAINE"]},
+         "b.csv": {"y": ["Ohio", "Utah", "Iowa", "Texas", "Maine"]}}, [],
+    ),
+    "blanks around": (
+        {"a.csv": {"state": ["Ohio ", "Utah ", "Iowa "]}, "b.csv": {"state": ["Ohio", "Utah", "Iowa", "Maine"]}},
+        ["'a.csv'['state'] and 'b.csv'['state'] share 3 values (of 3 and 4); blanks around them in 'a.csv': strip "
          "before joining"],
     ),
 }  # fmt: skip

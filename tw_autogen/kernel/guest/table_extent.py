@@ -279,10 +279,10 @@ def _is_note(text: str, values: Sequence[str]) -> bool:
 def _ends_table(rows: Sequence[Sequence[str]], at: int, width: int, number_columns: set[int]) -> bool:
     """Return whether what follows a row is none of the table: notes, or another table.
 
-    More rows of several values than the table has are of it, and so are rows most of which look like those above.
+    More rows of several values than the table has are of it, and so are rows half of which look like those above.
     """
     below = [row for row in rows[at:] if sum(map(bool, map(str.strip, row))) > 1]
-    return len(below) < at and 2 * sum(not _is_other(row, width, number_columns) for row in below) <= len(below)
+    return len(below) < at and 2 * sum(not _is_other(row, width, number_columns) for row in below) < max(1, len(below))
 
 
 def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:

@@ -156,7 +156,10 @@ def csv_table(
     codes = code_columns(pandas_names(header) if named else header, data, signs.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
-    if short:
+    if comments := [row for row in short if row[0].startswith("#")]:
+        lines_of = f"{len(comments)} line{'s' * (len(comments) > 1)} among its rows begin{'s' * (len(comments) == 1)}"
+        notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row(comments[0])}")
+    elif short:
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
     if not named:
         notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
@@ -250,15 +253,16 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
     """Return what stands below a header: `units`, `names` of all columns, `more names` of groups; empty: a row.
 
     Args:
-        header: The first line, in which names may be empty.
+        header: The first line, in which names may be empty, or the same.
         rows: Below it.
         line: The second line; if it is not the first row alone, that is a row.
         separator: Between values.
     """
     alone = bool(rows) and line.count('"') % 2 == 0 and parse_rows([line], separator) == [rows[0]]
-    if not alone or not is_units_row(rows, missing=MISSING, words=header.count("") >= _LEAST_GAPS):
+    gaps = header.count("") >= _LEAST_GAPS or len(set(header)) < len(header)  # pandas repeats names of groups
+    if not alone or not is_units_row(rows, missing=MISSING, words=gaps):
         return ""
-    if header.count("") < _LEAST_GAPS:
+    if not gaps:
         return "units"
     return "names" if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else "more names"
 
