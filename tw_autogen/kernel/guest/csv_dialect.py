@@ -178,8 +178,10 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
 def opened(path: str) -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressed if its name ends in `.gz`, `.bz2`, `.xz`, or `.zip` with one file in it."""
     if path.lower().endswith(".zip"):
-        with zipfile.ZipFile(path) as archive, archive.open(*archive.namelist()) as member:
-            yield member
+        with zipfile.ZipFile(path) as archive:
+            (name,) = archive.namelist()
+            with archive.open(name) as member:
+                yield member
         return
     opener = COMPRESSED.get(f".{path.rpartition('.')[2].lower()}", open)
     with opener(path, "rb") as file:

@@ -32,7 +32,7 @@ from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_extent import is_hash_header, lines_above_header
-from .text_encoding import GUESSED, LATIN, find_encoding, latin_encodings
+from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
 from .text_table import (
     MOST_CELLS,
@@ -63,8 +63,6 @@ _PDF_READERS = (
     ("pdfminer", "pdfminer.high_level.extract_text({})"),
 )
 _TABLE_SECONDS = 1.0
-_WESTERN = ("cp1252", "latin-1")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
 _MOST_NAMED = 40
@@ -163,27 +161,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
 
 
 def _encoding_words(start: TextStart) -> str:
-    """Return the encoding of a text behind a comma, and what is not certain of it; empty for whole UTF-8."""
-    encoding, text = start.encoding, "".join(start.lines[:_LETTER_LINES])
-    if encoding == "utf-8":
-        places = f"{start.broken} place{'s' * (start.broken > 1)}"
-        return f", utf-8 with bytes that are not in {places}" if start.broken else ""
-    if encoding in GUESSED:
-        return f", {encoding} (guessed by its letters)"
-    if encoding not in LATIN:
-        return f", {encoding}"
-    if encoding in _WESTERN and _is_foreign(text):
-        return f", {encoding} or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
-    others = [one for one in latin_encodings(text.encode(encoding, "replace")) if one != encoding]
-    if others:
-        return f", {encoding} or {' or '.join(others)}, which its letters don't tell"
-    return f", {encoding}" + ("" if encoding in _WESTERN else " (guessed by its letters)")
-
-
-def _is_foreign(text: str) -> bool:
-    """Return whether most letters beyond ASCII stand side by side, as Western ones do not."""
-    found = _BEYOND_ASCII.findall(text)
-    return sum(len(one) for one in found if len(one) > 2) * 2 > sum(map(len, found))
+    return encoding_words(start.encoding, "".join(start.lines[:_LETTER_LINES]), broken=start.broken)
 
 
 def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:

@@ -50,7 +50,9 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
         rows: Without the header.
         separator: Between values.
     """
-    pointed, commas, either = [], [], []
+    pointed: list[tuple[int, set[str]]] = []
+    commas: list[tuple[int, set[str]]] = []
+    either: list[tuple[int, set[str]]] = []
     blanked: list[tuple[str, set[str]]] = []
     for at in range(min(_MOST_COLUMNS, max(map(len, rows), default=0))):
         values = {row[at].strip() for row in rows if at < len(row)} - MISSING

@@ -17,7 +17,8 @@ _BOMS = {
 }
 """In this order: the mark of UTF-32 begins with that of UTF-16."""
 _OTHERS = ("mac_roman", "cp1250", "cp1254", "cp850", "cp852", "iso8859_2", "cp1257")
-LATIN = ("cp1252", "latin-1", *_OTHERS)
+_WESTERN = ("cp1252", "latin-1")
+LATIN = (*_WESTERN, *_OTHERS)
 """Encodings of Latin letters, the most usual one first; `latin-1` where bytes mean nothing in cp1252."""
 _ALPHABETS = (
     "äöüß", "àâæçéèêëîïôœùûüÿ", "áéíñóúüªº", "áâãàçéêíóôõúüªº", "àèéìíîòóùú", "åäöé", "æøåéêòóôö",
@@ -157,6 +158,34 @@ def broken_places(text: bytes) -> int:
     cut = next((at for at, byte in enumerate(text[:4]) if not 0x80 <= byte < 0xC0), 0)
     decoded = codecs.getincrementaldecoder("utf-8")("replace").decode(text[cut:])
     return decoded.count("\ufffd") - text.count("\ufffd".encode())
+
+
+def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
+    """Return the encoding of a text behind a comma, and what is not certain of it; empty for whole UTF-8.
+
+    Args:
+        encoding: As it was recognized.
+        text: The text, or its beginning.
+        broken: How many places of UTF-8 are not.
+    """
+    if encoding == "utf-8":
+        return f", utf-8 with bytes that are not in {broken} place{'s' * (broken > 1)}" if broken else ""
+    if encoding in GUESSED:
+        return f", {encoding} (guessed by its letters)"
+    if encoding not in LATIN:
+        return f", {encoding}"
+    if encoding in _WESTERN and _is_foreign(text):
+        return f", {encoding} or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
+    others = [one for one in latin_encodings(text.encode(encoding, "replace")) if one != encoding]
+    if others:
+        return f", {encoding} or {' or '.join(others)}, which its letters don't tell"
+    return f", {encoding}" + ("" if encoding in _WESTERN else " (guessed by its letters)")
+
+
+def _is_foreign(text: str) -> bool:
+    """Return whether most letters beyond ASCII stand side by side, as Western ones do not."""
+    found = _BEYOND_ASCII.findall(text)
+    return sum(len(one) for one in found if len(one) > 2) * 2 > sum(map(len, found))
 
 
 def late_encoding(text: bytes) -> str:
