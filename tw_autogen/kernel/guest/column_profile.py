@@ -545,7 +545,12 @@ def _range(low: str, high: str) -> str:
 
 
 def short_number(text: str, digits: int = 6) -> str:
-    """Return a number as it stands, or with a few digits if it has many."""
+    """Return a number as it stands, or with a few digits if it has many.
+
+    Args:
+        text: The number.
+        digits: How many are enough.
+    """
     text = text.strip()
     if len(text) <= 10 or _INTEGER.fullmatch(text) or not _PLAIN.fullmatch(text):
         return text
