@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 import zipfile
 import zlib
 from contextlib import closing
@@ -415,7 +416,7 @@ TABLE = {  # fmt: off
         ["decimal"],
     ),
     "commas before three decimals": (
-        "a.csv", 'id,n\n1,"0,567"\n2,"1,234"\n3,"2,500"\n', ["3 with a decimal comma"], ["thousands"]
+        "a.csv", 'id,n\n1,"0,567"\n2,"1,234"\n3,"2,500"\n', ["'n': float, 0,567 … 2,500", "decimal=','"], ["thousands"]
     ),
     "points between thousands only": (
         "a.csv",
@@ -520,6 +521,166 @@ TABLE = {  # fmt: off
     "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
     "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
                       ["nan"]),
+    "lines of another width above the header": (
+        "a.csv",
+        '"Konto:";"DE12 / Giro";\n\n"Von:";"01.01.2024";\n"Stand vom 31.01.2024:";"1.234,56 EUR";\n\n"Tag";"Name";'
+        '"Text";"Betrag";\n' + "".join(f'"{at:02}.01.2024";"N{at}";"a; b";"-1.{at:03},50";\n' for at in range(1, 20)),
+        ["CSV with ';': 19 rows x 5 columns, header in line 6", "'Betrag': float", "sep=';'", "skiprows=5"], ["x 1 "],
+    ),
+    "a longer line of values above the header": (
+        "a.csv",
+        '"EXTF";700;21;"Stapel";;"RE";20240101;"EUR"\nUmsatz;Kennzeichen;Konto;Text\n'
+        + "".join(f'{at},25;"S";{1000 + at};"a, {at}"\n' for at in range(20)),
+        ["CSV with ';': 20 rows x 4 columns, header in line 2", "'Umsatz': float, 0,25 … 19,25", "skiprows=1"], [],
+    ),
+    "commas in the second line of a title": (
+        "a.csv",
+        "Statistics of the region\nAs of January 5, 2024\nname;year;value\n" + "a;2001;1,5\nb;2002;2,5\n" * 5,
+        ["CSV with ';': 10 rows x 3 columns, header in line 3", "decimal=',', skiprows=2"], [],
+    ),
+    "commas in the third line of a title": (
+        "a.csv",
+        "Report\nOf 2024\nSource: Office, Berlin\n\nname,year,value\n" + "a,2001,1.5\nb,2002,2.5\n" * 5,
+        ["CSV: 10 rows x 3 columns, header in line 5", "skiprows=4"], [],
+    ),
+    "commas in lines above semicolons": (
+        "a.csv",
+        "Station,Berlin\nLat,52.45\n\nname;year;value\n" + "a;2001;1,5\nb;2002;2,5\n" * 8,
+        ["CSV with ';': 16 rows x 3 columns, header in line 4"], [],
+    ),
+    "an empty name behind a title": (
+        "a.csv", "Series of a rate\nType: percent\n\nid,year,value,\n" + "a,2010,5.5\nb,2011,6\n" * 5,
+        ["10 rows x 4 columns, header in line 4", "skiprows=3"], [],
+    ),
+    "a comma in a name between semicolons": (
+        "a.csv", "day;Temperature, °C\n" + "".join(f"{at:02}.03.2024;{at},5\n" for at in range(1, 20)),
+        ["CSV with ';': 19 rows x 2 columns", "'Temperature, °C': float, 1,5 … 19,5"], [],
+    ),
+    "commas in a text of one column": ("a.csv", "comment\nwell, no\nyes\nso, so, so\n", ["3 rows x 1"], ["usecols"]),
+    "points between thousands of later rows": (
+        "a.csv", "id;n\n" + "1;589,81\n" * 300 + "2;12.345,50\n" * 100, ["'n': float, 589,81 … 12.345,50",
+        "decimal=',', thousands='.'"], [],
+    ),
+    "decimal commas of later rows": (
+        "a.csv", "id;n\n" + "".join(f"1;{at}\n" for at in range(300)) + "2;3,5\n",
+        ["'n': float, 0 … 299", "decimal=','"], [],
+    ),
+    "commas between thousands of later rows": (
+        "a.csv", "id,n\n" + "".join(f"1,{at}\n" for at in range(600)) + '2,"1,234"\n',
+        ["'n': int, 0 … 1,234", "thousands=','"], [],
+    ),
+    "decimal commas in quotes": (
+        "a.csv", 'name,len,weight\nA,"30,6","7,229"\nB,"8,5","9,118"\nC,12,"1,600"\n',
+        ["'len': float, 8,5 … 30,6", "'weight': float, 1,600 … 9,118", "decimal=','"], ["thousands"],
+    ),
+    "points in one of several columns": (
+        "a.csv", "version;price;sum\n5.8;1,25;3,5\n5.10;2,25;4,5\n4.1;3,5;5\n",
+        ["'version': number-like text, 3 with a decimal point", "'price': float, 1,25", "decimal=','"], ["thousands"],
+    ),
+    "seasons": (
+        "a.csv", "season,n\n" + "".join(f"{at}-{(at + 1) % 100:02},1\n" for at in range(1990, 2024)),
+        ["'season': text, all different, e.g. '1990-91'"], ["date text"],
+    ),
+    "seasons that may be months": ("a.csv", "season,n\n2003-04,1\n2004-05,2\n", ["'season': text"], ["date text"]),
+    "months": ("a.csv", "m,n\n2003-04,1\n2003-05,2\n", ["'m': date text YYYY-MM, 2003-04 … 2003-05"], []),
+    "part numbers": ("a.csv", "p,n\n8267-60-57,1\n4136-67-11,2\n", ["'p': text"], ["date text"]),
+    "dates of zeros": (
+        "a.csv", "d\n" + "2024-03-01\n" * 20 + "0000-00-00\n", ["date text YYYY-MM-DD", "odd: '0000-00-00' (1)"], [],
+    ),
+    "full-width digits": (
+        "a.csv", "城市,数量\nA,１０\nB,９０\nC,４５\n".encode("cp932"),
+        ["'数量': number-like text, 3 with other digits than 0–9, no numbers for pandas ('１０', '９０')"], ["int"],
+    ),
+    "dates with dashes": (
+        "a.csv", "d,n\n01-02-2024,1\n31-01-2024 10:30,2\n", ["'d': date text DD-MM-YYYY (day first)"], [],
+    ),
+    "parts of seconds": (
+        "a.csv", "d,n\n31.01.2024 10:30:01.250,1\n01.02.2024 9:05:00.5,2\n", ["date text DD.MM.YYYY (day first)"], [],
+    ),
+    "times of one day with the name of a month": (
+        "a.csv", "d,n\n01-Jan-2024 15:00,1\n01-Jan-2024 09:00,2\n01-Jan-2024 10:00,3\n",
+        ["01-Jan-2024 09:00 … 01-Jan-2024 15:00"], [],
+    ),
+    "times before and after noon": (
+        "a.csv", "d,n\n01-Jan-2024 1:00 PM,1\n01-Jan-2024 12:30 AM,2\n01-Jan-2024 10:00 AM,3\n",
+        ["01-Jan-2024 12:30 AM … 01-Jan-2024 1:00 PM"], [],
+    ),
+    "numbers that differ in late digits": (
+        "a.csv", "v\n0.100000000000\n0.100000000059\n", ["'v': float, 0.1 … 0.100000000059, all different"], [],
+    ),
+    "a wrong byte in UTF-8": (
+        "a.csv", b"id,town\n" + "1,Orléans été\n".encode() * 50 + "2,Béziers\n".encode("latin-1"),
+        ["CSV, utf-8 with bytes that are not in 1 place: ", "Orléans été", "encoding_errors='replace')"], ["cp932"],
+    ),
+    "wrong bytes in UTF-8 of other letters": (
+        "a.csv", "id,город\n".encode() + "1,Москва\n".encode() * 50 + b"2,\xff\xfe\n3,4\n",
+        ["not in 2 places", "Москва"], [],
+    ),
+    "a letter that is cut at the end": ("a.csv", b"id,town\n1,Orl\xc3\xa9ans\n2,Orl\xc3", ["CSV: 2 rows"], ["utf-8"]),
+    "a wrong byte in a late piece of UTF-8": (
+        "a.csv", b"id,town\n" + "1,Orléans\n".encode() * 800_000 + b"2,B\xe9ziers\n",
+        ["not in 1 place", "encoding_errors='replace'"], [],
+    ),
+    "blanks between thousands": (
+        "a.csv", "town;n;m\nA;52 932;1 956,89\nB;2 464 767;612,5\nC;931;2 000\n",
+        ["'n': int, 931 … 2 464 767", "'m': float, 612,5 … 2 000", "sep=';', decimal=',', thousands=' '"], [],
+    ),
+    "apostrophes between thousands": (
+        "a.csv", "town;n\nA;52'932.50\nB;464'767\nC;1'931\n", ["'n': float, 1'931 … 464'767", 'thousands="\'"'], [],
+    ),
+    "blanks between thousands and codes": (
+        "a.csv", "phone;n\n030 123;1 956\n040 4567;612\n07 12;12 345\n", ["thousands=' ', dtype={'phone': str}"], [],
+    ),
+    "numbers of companies": ("a.csv", "id;n\n552 100 554;1\n732 829 320;2\n", ["'id': number-like"], ["thousands='"]),
+    "narrow blanks between thousands": (
+        "a.csv", "n;m\n52\u202f932;2\u202f752,41 €\n1\u202f464;12,5 €\n",
+        ["'n': number-like text, 2 with blanks or ' between thousands", "'m': number-like text, 2 with a currency"],
+        ["thousands='", "decimal"],
+    ),
+    "a minus behind": (
+        "a.csv", "n,m\n1.5-,1\n7-,2\n9,3\n", ["'n': number-like text, 1 plain numbers (9 … 9), 2 with '-' behind"], [],
+    ),
+    "several units": (
+        "a.csv", "w,r\n0.5 kg,$1.5M\n500 g,$200K\n700 g,$59.5M\n2.5 kg,$5800K\n",
+        ["4 with a unit ('0.5 kg', '500 g')", "4 with a currency ('$1.5M', '$200K')"], [],
+    ),
+    "the ends of numbers with decimal commas": (
+        "a.csv", "c;p\nA;50,25 €\nB;900,5 €\nC;1.200,5 €\n", ["3 with a currency ('50,25 €', '1.200,5 €')"], [],
+    ),
+    "JSON lines in a .json": (
+        "a.json", '{"a": 1}\n{"a": 2}\n{"a": 3}\n',
+        ["JSON lines: 3 objects, to be read with pd.read_json('a.json', lines=True)", "'a': int, 1 … 3"], [],
+    ),
+    "JSON in one line with more behind": ("a.json", '{"a": 1}{"a": 2}', ["not readable as json: Extra data"], []),
+    "JSON of Windows letters": ("a.json", '[{"a": "Köln"}, {"a": "Düren"}]'.encode("cp1252"), ["cp1252", "Köln"], []),
+    "JSON in UTF-16": ("a.json", '[{"a": "Köln"}, {"a": "x"}]'.encode("utf-16"), ["utf-16", "Köln"], []),
+    "UTF-16 without a mark": ("a.csv", GERMAN.encode("utf-16-be"), ["encoding='utf-16-be'", "Köln"], []),
+    "the sign of the euro": ("a.csv", "name;p\nCafé;€ 5\nx;€ 6\n".encode("iso8859_15"), ["iso8859_15", "€ 5"], []),
+    "Japanese with escapes": (
+        "a.csv", "店舗,売上\n東京,100\n大阪,200\n".encode("iso2022_jp"), ["encoding='iso2022_jp'", "'店舗'"], [],
+    ),
+    "a table of unknown name, compressed": (
+        "a.gz", gzip.compress(b"a,b\n1,2\n3,4\n5,6\n", mtime=0),
+        ["CSV: 3 rows x 2 columns", "to be read with pd.read_csv('a.gz')"], [],
+    ),
+    "no table, compressed": ("a.gz", gzip.compress(b"\0\1\2", mtime=0), ["binary"], []),
+    "totals with labels in two columns": (
+        "a.csv", "cat,item,v\nA,x,1\nA,y,2\nA,Subtotal,3\nB,x,4\nB,y,5\nB,Subtotal,9\nTotal,,12\n",
+        ["3 rows with 'Subtotal', 'Total' in 'cat' and 'item' are totals: 'v' is the sum of other rows"], [],
+    ),
+    "no totals in two columns": ("a.csv", "cat,item,v\nA,x,1\nA,Total,2\nTotal,x,8\nB,y,5\n", [], ["totals"]),
+    "rows with a word for a number behind a blank line": (
+        "a.csv", "store,city,sales\nA,X,5\nB,Y,6\nC,Z,7\nF,Z,7\nG,Z,8\n\nD,X,closed\nE,Y,8\n",
+        ["7 rows x 3 columns", "odd: 'closed' (1)"], ["2 tables", "nrows"],
+    ),
+    "names of groups that repeat": (
+        "a.csv", ",v,v,yr,yr\n,sum,mean,min,max\nreg,,,,\nN,27,4.5,2020,2021\nS,39,6.5,2020,2021\nU,3,2.5,2019,2021\n",
+        ["its second line holds more names, with header=[0, 1] they are pairs: ,sum,mean,min,max"], [],
+    ),
+    "comments among rows": (
+        "a.csv", "id,v\n1,2\n# checked\n2,3\n3,4\n",
+        ["1 line among its rows begins with '#', as comments do, which comment='#' leaves out: # checked"], ["fewer"],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -537,6 +698,34 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
     text = "\n".join([found["headline"], *found["lines"]])
     assert [one for one in said if one not in text] == [], text
     assert [one for one in unsaid if one in text] == [], text
+
+
+def test_a_header_of_many_equal_names_is_described_at_once(tmp_path):
+    (tmp_path / "a.csv").write_text(f"{'x,' * 20_000}y\n{'1,' * 20_000}2\n")
+    began = time.process_time()
+
+    assert "1 rows x 20001 columns" in describe(tmp_path, "a.csv")[0]["a.csv"]
+    assert time.process_time() - began < 5  # it took more than 10 seconds, for each name was compared with all others
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"in/x.csv": "a,b\n1,2\n3,4\n"}, ["ZIP archive of 'in/x.csv': CSV: 2 rows x 2", "pd.read_csv('x.csv.zip')"]),
+        ({"x.csv": GERMAN}, ["'Umsatz': float, 99,90", "('x.csv.zip', sep=';', decimal=',', thousands='.')"]),
+        ({"x.csv": "a\n1\n", "y.csv": "b\n1\n"}, ["ZIP archive of 2 files", "'x.csv': 4 bytes"]),
+        ({"x.bin": "a"}, ["ZIP archive of 1 file", "'x.bin': 1 bytes"]),
+    ],
+    ids=["one table", "semicolons", "two tables", "no table"],
+)
+def test_an_archive_of_a_single_table_is_described_like_the_table(members, said, tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.csv.zip", "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+
+    told = describe(tmp_path, "x.csv.zip")[0]["x.csv.zip"]
+
+    assert [one for one in said if one not in told] == [], told
 
 
 LETTERS = {
@@ -574,6 +763,8 @@ def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path
         ("cp1252", "São Paulo,München,Malmö,København,Logroño,Orléans,Reykjavík,Forlì,Besançon"),
         ("cp1252", "Þórshöfn,Ísafjörður,Hafnarfjörður"),
         ("cp1252", "it’s “fine” – ‘ok’… 5 €,±3 µm,½ m²,20 °C"),
+        ("cp1252", "coded “Other Misc.” here,plain"),
+        ("cp1252", "“both”,well…,so…,word–word"),
     ],
 )
 def test_texts_of_the_west_are_read_as_such(encoding, text, tmp_path):
@@ -1184,6 +1375,20 @@ KEYS = {  # fmt: off
     "zeros in one of two texts": (
         {"a.csv": {"zip": [*CODES, "n/k"]}, "b.json": [{"zip": str(int(one))} for one in CODES]},
         ["'a.csv'['zip'] and 'b.json'['zip'] share 22 values (of 23 and 22); only 'a.csv' has leading zeros: convert "
+         "before joining"],
+    ),
+    "upper and lower case": (
+        {"a.csv": {"State": ["OHIO", "UTAH", "IOWA"]}, "b.csv": {"state": ["Ohio", "Utah", "Iowa", "Maine"] * 2}},
+        ["'a.csv'['State'] and 'b.csv'['state'] share 3 values (of 3 and 4); upper and lower case differ: convert "
+         "before joining"],
+    ),
+    "upper and lower case of other names": (
+        {"a.csv": {"x": ["OHIO", "UTAH", "IOWA", "TEXAS", "MAINE"]},
+         "b.csv": {"y": ["Ohio", "Utah", "Iowa", "Texas", "Maine"]}}, [],
+    ),
+    "blanks around": (
+        {"a.csv": {"state": ["Ohio ", "Utah ", "Iowa "]}, "b.csv": {"state": ["Ohio", "Utah", "Iowa", "Maine"]}},
+        ["'a.csv'['state'] and 'b.csv'['state'] share 3 values (of 3 and 4); blanks around them in 'a.csv': strip "
          "before joining"],
     ),
 }  # fmt: skip

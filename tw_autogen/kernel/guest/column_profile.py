@@ -15,34 +15,55 @@ MISSING = frozenset(
     + ["NULL", "NaN", "None", "n/a", "nan", "null"]
 )
 """What `pandas.read_csv` takes for missing."""
-_PLAIN = re.compile(r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf", re.IGNORECASE)
-_INTEGER = re.compile(r"[+-]?\d+")
-_CODE = re.compile(r"0\d+")
-_GROUPED = re.compile(r"[+-]?\d{1,3}([,.])\d{3}")
+_PLAIN = re.compile(
+    r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf", re.IGNORECASE | re.ASCII
+)
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_CODE = re.compile(r"0\d+", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,. '])\d{3}", re.ASCII)
 _FORMS = (
-    ("with ',' between thousands", re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3}){1,12}(?:\.\d{0,30})?")),
-    ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%")),
-    ("with a currency", re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,]{0,30} ?[€£$]")),
-    ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?")),
-    ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}")),
-    ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}")),
-    ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)")),
-    ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE)),
-    ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?(?!/)[A-Za-zµ°/]{1,5}\d?")),
+    ("with ',' between thousands", re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3}){1,12}(?:\.\d{0,30})?", re.ASCII)),
+    ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%", re.ASCII)),
+    (
+        "with a currency",
+        re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,\s]{0,30}[€£$]"),
+    ),
+    ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?", re.ASCII)),
+    ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}", re.ASCII)),
+    ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}", re.ASCII)),
+    ("with a decimal point", re.compile(r"[+-]?\d{1,30}\.\d{1,30}", re.ASCII)),
+    (
+        "with blanks or ' between thousands",
+        re.compile(r"[+-]?[1-9]\d{0,2}(?:[ '’\xa0\u2009\u202f]\d{3}){1,12}(?:[.,]\d{0,30})?-?", re.ASCII),
+    ),
+    ("with '-' behind", re.compile(r"\d[\d.,]{0,30}-", re.ASCII)),
+    ("in parentheses", re.compile(r"\(\d[\d,.]{0,30}\)", re.ASCII)),
+    ("ordinals", re.compile(r"\d{1,30}(?:st|nd|rd|th)", re.IGNORECASE | re.ASCII)),
+    ("with a unit", re.compile(r"[+-]?\d[\d,.]{0,30} ?(?!/)[A-Za-zµ°/]{1,5}\d?", re.ASCII)),
+    (
+        "with other digits than 0–9, no numbers for pandas",
+        re.compile(r"(?=.{0,30}[^\x00-\x7f])[+-]?\d[\d.,٫٬．，]{0,30}"),
+    ),
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _LATEST_SHORT_YEAR = 68
 """Years of two digits up to here are those of this century, as `strptime` and pandas read them."""
 _DATES = (
-    ("YYYY-MM-DD", re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?)? ?(Z|[+-]\d\d:?\d\d)?")),
-    ("YYYY/MM/DD", re.compile(r"\d{4}/\d\d?/\d\d?( \d\d?:\d\d(:\d\d)?)?")),
-    ("YYYY-MM", re.compile(r"\d{4}-\d\d")),
+    (
+        "YYYY-MM-DD",
+        re.compile(
+            r"\d{4}-(?:0?[1-9]|1[0-2])-(?:[12]\d|3[01]|0?[1-9])([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?)? ?(Z|[+-]\d\d:?\d\d)?",
+            re.ASCII,
+        ),
+    ),
+    ("YYYY/MM/DD", re.compile(r"\d{4}/(?:0?[1-9]|1[0-2])/(?:[12]\d|3[01]|0?[1-9])( \d\d?:\d\d(:\d\d)?)?", re.ASCII)),
+    ("YYYY-MM", re.compile(r"\d{4}-(?:0[1-9]|1[0-2])", re.ASCII)),
     (
         "D-Mon-Y",
         re.compile(
             r"(?P<day>\d\d?)[-/ ]?(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)"
             r"[-/ ,]{0,2}(?P<year>\d{4}|\d\d)(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
-            re.IGNORECASE,
+            re.IGNORECASE | re.ASCII,
         ),
     ),
     (
@@ -50,20 +71,27 @@ _DATES = (
         re.compile(
             r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?) (?P<day>\d\d?),? "
             r"(?P<year>\d{4})(?:[, ]{1,2}\d\d?:\d\d(?::\d\d)?(?: ?[AP]M)?)?",
-            re.IGNORECASE,
+            re.IGNORECASE | re.ASCII,
         ),
     ),
     (
         "Mon-Y",
         re.compile(
             r"(?P<month>(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?)[- ](?P<year>\d{4})",
-            re.IGNORECASE,
+            re.IGNORECASE | re.ASCII,
         ),
     ),
-    ("/", re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?( ?[AP]M)?)?", re.IGNORECASE)),
-    (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d)?)?")),
+    (
+        "/",
+        re.compile(r"(\d\d?)/(\d\d?)/(\d{4}|\d\d)( \d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AP]M)?)?", re.IGNORECASE | re.ASCII),
+    ),
+    (".", re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4}|\d\d)( \d\d?:\d\d(:\d\d(\.\d+)?)?)?", re.ASCII)),
+    ("-", re.compile(r"(\d\d?)-(\d\d?)-(\d{4})( \d\d?:\d\d(:\d\d(\.\d+)?)?( ?[AP]M)?)?", re.IGNORECASE | re.ASCII)),
 )
+_FIGURES = ("/", ".", "-")
+"""Forms of dates in figures that end with the year."""
 _MOMENT = re.compile(r"(\d{4})[-/](\d\d?)(?:[-/](\d\d?))?(?:[ T](\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?)?")
+_CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?(?: ?([AaPp])[Mm])?$", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
@@ -72,11 +100,12 @@ _LONGEST_VALUE = 60
 _MOST_ODD = 4
 _FIRST_LOOK = 2000
 """Of so many different values a form must fit most before all are looked at."""
-_FEW_NUMBERS = 6
+_FEW_NUMBERS, _MOST_UNITS = 6, 5
 _NUMBER_SHARE, _DATE_SHARE = 0.6, 0.9
 _FOLDED = 5
 """So many columns in a row whose names differ in digits only, and whose values are alike, are described as one."""
 _DIGITS = re.compile(r"\d+")
+_NUMBER_PART = re.compile(r"[\d.,\s()+-]+")
 
 
 @dataclass
@@ -241,7 +270,7 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
         ordered = sorted(there, key=exact.__getitem__)
         column.words.append(", ".join(f"{text.strip()} ({there[text]})" for text in ordered))
     else:
-        column.words.append(f"{short_number(low)} … {short_number(high)}")
+        column.words.append(_range(low, high))
         column.words.append("all different" if distinct == total else f"{distinct} distinct")
     if grouped:
         column.words.append(f"{grouped} with {thousands!r} between thousands")
@@ -279,9 +308,9 @@ def _judge_number_like(
         column.words.append(f"{plain} plain numbers")
         column.low, column.high = min(numbers.values()), max(numbers.values())
         low, high = min(numbers, key=numbers.__getitem__), max(numbers, key=numbers.__getitem__)
-        column.words[-1] += f" ({short_number(low)} … {short_number(high)})"
+        column.words[-1] += f" ({_range(low, high)})"
     for form, texts in forms.items():
-        examples = ", ".join(show(one) for one in _ends(texts))
+        examples = ", ".join(show(one) for one in _examples(form, texts))
         column.words.append(f"{sum(there[one] for one in texts)} {form} ({examples})")
     if odd:
         odd.sort(key=lambda text: -there[text])
@@ -295,16 +324,24 @@ def _letters(text: str) -> str:
     return "".join(one for one in text if one.isalpha())
 
 
-def _ends(texts: Sequence[str]) -> list[str]:
-    """Return the least and the greatest of number-like texts, by their digits."""
+def _examples(form: str, texts: Sequence[str]) -> list[str]:
+    """Return the least and the greatest of number-like texts, by their digits; of several units one text each."""
 
     def size(text: str) -> float:
-        digits = re.sub(r"[^\d.]", "", text.replace(",", ""))
+        digits = re.sub(r"[^\d.,]", "", text)
+        whole, comma, rest = digits.rpartition(",")
+        if comma and len(rest) != 3 and "." not in rest:  # a decimal one
+            digits = f"{whole.replace('.', '')}.{rest}"
         try:
-            return float(digits)
+            return float(digits.replace(",", ""))
         except ValueError:
             return 0.0
 
+    units: dict[str, str] = {}
+    for one in texts:
+        units.setdefault(_NUMBER_PART.sub("", one), one)
+    if 1 < len(units) <= _MOST_UNITS and form in ("with a unit", "with a currency"):
+        return list(units.values())
     return list(dict.fromkeys([min(texts, key=size), max(texts, key=size)]))
 
 
@@ -320,6 +357,8 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
                 forms += bool(fitting)
                 break
         else:
+            if form == "YYYY-MM" and all(map(_is_season, fitting)):
+                return False
             _say_dates(column, form, fitting, there)
             return True
     return forms > 1 and _judge_mixed_dates(column, there, stripped)
@@ -327,11 +366,16 @@ def _judge_dates(column: Column, there: Counter[str], stripped: Mapping[str, str
 
 def _is_day(form: str, found: re.Match[str]) -> bool:
     """Return whether two of the numbers of a date in figures can be a month and a day; those of `18.00.00` can't."""
-    if form not in ("/", "."):
+    if form not in _FIGURES:
         return True
     first, second = int(found[1]), int(found[2])
     year_first = len(found[3]) == 2 and 0 < second <= 12  # which may be any number
     return year_first or (0 < min(first, second) <= 12 and max(first, second) <= 31)
+
+
+def _is_season(text: str) -> bool:
+    """Return whether a text like `2001-02` may mean two years, of which the second follows the first."""
+    return (int(text.strip()[:4]) + 1) % 100 == int(text.strip()[-2:])
 
 
 def _judge_mixed_dates(column: Column, there: Counter[str], stripped: Mapping[str, str]) -> bool:
@@ -364,12 +408,12 @@ def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> N
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
     some, fits = list(there), list(fitting.values())
     if "Mon" in form:
-        dated = sorted(fits, key=_day)
+        dated = sorted(fits, key=lambda one: (_day(one), _clock(one.string)))
         timed = " with time" if any(":" in one.string for one in fits) else ""
         column.kind = f"date text {form}{_digits_of({len(one['year']) for one in fits})}{timed}"
         column.words = [f"{dated[0].string} … {dated[-1].string}"]
         column.dates = _iso(dated[0]), _iso(dated[-1])
-    elif form in "/.":
+    elif form in _FIGURES:
         first, second = ([int(one[group]) for one in fits] for group in (1, 2))
         lengths = {len(one[3]) for one in fits}
         year = f"Y{_digits_of(lengths)}"
@@ -422,6 +466,15 @@ def _day(date: re.Match[str]) -> tuple[int, int, int]:
     if len(found["year"]) == 2:
         year += 2000 if year <= _LATEST_SHORT_YEAR else 1900
     return year, month, int(found.get("day") or 1)
+
+
+def _clock(text: str) -> tuple[int, int, int]:
+    """Return the hour, minute and second at the end of a date, zeros where it has none."""
+    found = _CLOCK.search(text)
+    if not found:
+        return 0, 0, 0
+    hour = int(found[1]) if not found[4] else int(found[1]) % 12 + 12 * (found[4] in "pP")
+    return hour, int(found[2]), int(found[3] or 0)
 
 
 def _iso(date: re.Match[str]) -> str:
@@ -478,12 +531,30 @@ def show(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
 
 
-def short_number(text: str) -> str:
-    """Return a number as it stands, or with six digits if it has many."""
+def _range(low: str, high: str) -> str:
+    """Return two numbers with so many digits that they differ, if they do."""
+    texts = next(
+        (
+            one
+            for digits in (6, 9, 12, 15)
+            if len(set(one := [short_number(low, digits), short_number(high, digits)])) > 1
+        ),
+        [low.strip(), high.strip()],
+    )
+    return " … ".join(texts)
+
+
+def short_number(text: str, digits: int = 6) -> str:
+    """Return a number as it stands, or with a few digits if it has many.
+
+    Args:
+        text: The number.
+        digits: How many are enough.
+    """
     text = text.strip()
     if len(text) <= 10 or _INTEGER.fullmatch(text) or not _PLAIN.fullmatch(text):
         return text
-    return f"{float(text):.6g}"
+    return f"{float(text):.{digits}g}"
 
 
 def _number(value: float) -> str:

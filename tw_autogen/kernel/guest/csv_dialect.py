@@ -10,13 +10,14 @@ import io
 import lzma
 import os
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from .text_encoding import find_encoding, late_encoding
+from .text_encoding import broken_places, find_encoding, late_encoding
 
 SAMPLE_BYTES = 8_000_000
 """How much of a text is parsed."""
@@ -27,17 +28,7 @@ SEPARATORS = (",", ";", "\t", "|")
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 LEAST_LINES, NUMBER_SHARE = 3, 0.9
-NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?")
-_CODE = re.compile(r"0\d+")
-_COMMA_NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
-_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
-_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3}){1,12}(,\d+)?")
-_WHOLE_GROUPED = re.compile(r"[+-]?(\d{1,3}|[1-9]\d{0,2}(\.\d{3}){1,12})")
-_COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3}){1,12}(,\d{3}|\.\d+)")
-"""A number whose commas stand between thousands for certain."""
-_POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?")
-"""What pandas takes for a number once it has left out the points."""
-_SWAPPED = str.maketrans(",.", ".,")
+NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -57,6 +48,7 @@ class CsvDialect:
         named: The first line holds names.
         units: The line below the names is no row.
         quoting: How quotes are read, as arguments of both `csv.reader` and `read_csv`; see `parse_table`.
+        broken: Some bytes of the text mean nothing in its encoding.
     """
 
     separator: str = ","
@@ -70,6 +62,7 @@ class CsvDialect:
     named: bool = True
     units: bool = False
     quoting: Mapping[str, Any] = field(default_factory=dict)
+    broken: bool = False
 
     def call(self, name: str) -> str:
         """Return the call that reads a file, for code; empty where `read_csv(name)` alone does.
@@ -81,6 +74,7 @@ class CsvDialect:
         source = {
             "sep": {",": "", " ": r"r'\s+'"}.get(self.separator, repr(self.separator)),
             "encoding": repr(self.encoding) if self.encoding != "utf-8" else "",
+            "encoding_errors": "'replace'" if self.broken else "",
             **{key: repr(value) for key, value in self.quoting.items()},
         }
         said = "".join(f", {key}={value}" for key, value in source.items() if value) + self.options
@@ -119,6 +113,7 @@ class TextStart:
         whole: The lines are all there are.
         more_lines: How many line ends follow, of a large file an estimate; None: they were not counted.
         rows: The values of each line, of a table that is no text; None: the lines have to be parsed.
+        broken: How many places of it are not UTF-8, where it is that but for them.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -126,13 +121,14 @@ class TextStart:
     whole: bool = True
     more_lines: int | None = 0
     rows: list[list[str]] | None = None
+    broken: int = 0
 
 
 def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
     """Read the beginning of a text, and count the lines of the rest.
 
     Args:
-        path: The file; one that ends in `.gz`, `.bz2` or `.xz` is decompressed.
+        path: The file; one that is compressed is decompressed, see `opened`.
         most_bytes: How much is read as text.
         counted_bytes: Up to here lines are counted; beyond, their number is estimated by the size, but for compressed
             files. 0: neither.
@@ -147,6 +143,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         encoding = find_encoding(start[:_PIECE])
         if encoding == "utf-8":
             encoding = late_encoding(start)
+        broken = broken_places(start) if encoding == "utf-8" else 0
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         if "\0" in text[:_PIECE]:
             raise ValueError("it is no text")
@@ -157,28 +154,35 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         if "\n" in text:
             lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
         if not more:
-            return TextStart(lines, encoding)
+            return TextStart(lines, encoding, broken=broken)
         if len(lines) > 1 and not lines[-1].endswith("\n"):
             lines.pop()  # it may be cut
-        packed = path.lower().endswith(tuple(COMPRESSED))
+        packed = path.lower().endswith((*COMPRESSED, ".zip"))
         left = most_counted = counted_bytes - most_bytes
         count, last = more.count(end), more
         while left > 0 and (piece := file.read(_PIECE)):
             count, left, last = count + piece.count(end), left - len(piece), piece
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding = late_encoding(piece)
+                broken += broken_places(piece) if encoding == "utf-8" else 0
         if left > 0:
             open_line = not last.rstrip(b"\0").endswith(end)
-            return TextStart(lines, encoding, whole=False, more_lines=count + open_line)
+            return TextStart(lines, encoding, whole=False, more_lines=count + open_line, broken=broken)
         estimated = None
         if most_counted > 0 and not packed:
             estimated = count * (os.path.getsize(path) - most_bytes) // (most_counted - left)
-        return TextStart(lines, encoding, whole=False, more_lines=estimated)
+        return TextStart(lines, encoding, whole=False, more_lines=estimated, broken=broken)
 
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressed if its name ends in `.gz`, `.bz2` or `.xz`."""
+    """Open a file for reading, decompressed if its name ends in `.gz`, `.bz2`, `.xz`, or `.zip` with one file in it."""
+    if path.lower().endswith(".zip"):
+        with zipfile.ZipFile(path) as archive:
+            (name,) = archive.namelist()
+            with archive.open(name) as member:
+                yield member
+        return
     opener = COMPRESSED.get(f".{path.rpartition('.')[2].lower()}", open)
     with opener(path, "rb") as file:
         yield file
@@ -245,24 +249,31 @@ def parse_rows(lines: Sequence[str], separator: str, **options: Any) -> list[lis
         csv.field_size_limit(before)
 
 
-def find_separator(lines: Sequence[str], *, tabs: bool = False) -> str:
+def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = False) -> str:
     """Return the separator by which most lines have as many values as the first one, and more than one.
+
+    Where there is none, it is one by which the first line has several values and most lines have as many as one
+    another. A comma is the last choice among equals: it is common in texts, other separators are not.
 
     Args:
         lines: The first ones.
         tabs: The name of the file says that it is the tab.
+        titled: The first line may be that of a title: it counts as any other, and many commas are decimal ones.
     """
     likely = "\t" if tabs else ","
-    best, best_score = likely, (0.0, 0)
-    for one in (likely, *(other for other in SEPARATORS if other != likely)):
+    best, best_score = likely, (False, False, 0.0, 0)
+    for one in ("\t", ";", "|", ","):
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
         except csv.Error:  # a whole line as one value is longer than a value may be
             continue
-        if not widths or widths[0] < 2:
+        if not widths or (widths[0] < 2 and not titled):
             continue
-        alike = sum(width == widths[0] for width in widths) / len(widths)
-        if (score := (round(alike, 2), widths[0])) > best_score and alike > 0.5:
+        counts = Counter(width for width in widths if width > 1)
+        fits = not titled and 2 * counts[widths[0]] > len(widths)
+        width = widths[0] if fits else max(counts, key=counts.__getitem__, default=0)
+        share = counts[width] / len(widths)
+        if (score := (fits, titled and one != ",", round(share, 2), width)) > best_score and share > 0.5:
             best, best_score = one, score
     return best
 
@@ -293,33 +304,6 @@ def table_separator(lines: Sequence[str]) -> str:
     return ""
 
 
-def number_signs(rows: Sequence[Sequence[str]], separator: str) -> tuple[str, str]:
-    """Return the signs of decimals and of thousands: `,` and `.` if numbers are written so.
-
-    Args:
-        rows: Without the header.
-        separator: Between values.
-    """
-    values = [value.strip() for row in rows[:SAMPLE_LINES] for value in row]
-    if any(_POINT_NUMBER.fullmatch(value) and not _GROUPED.fullmatch(value) for value in values):
-        return ".", ""  # with decimal commas beside them neither can be told: such columns stay text
-    if any(_COMMA_GROUPS.fullmatch(value) for value in values):
-        return ".", ""
-    grouped = any(_GROUPED.fullmatch(value) for value in values)
-    if separator != "," and any(_COMMA_NUMBER.fullmatch(value) for value in values):
-        return ",", "." if grouped else ""
-    return (",", ".") if grouped and _has_point_groups(rows[:SAMPLE_LINES]) else (".", "")
-
-
-def _has_point_groups(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column is made of whole numbers with points between thousands, one of a million or more."""
-    for at in range(max(map(len, rows), default=0)):
-        values = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
-        if any(value.count(".") > 1 for value in values) and all(map(_WHOLE_GROUPED.fullmatch, values)):
-            return True
-    return False
-
-
 def pandas_names(header: Sequence[str]) -> list[str]:
     """Return the names of columns as pandas makes them of a header in which names may occur twice.
 
@@ -329,42 +313,17 @@ def pandas_names(header: Sequence[str]) -> list[str]:
         >>> pandas_names(["a", "a", "a.1"])
         ['a', 'a.2', 'a.1']
     """
-    known, found = Counter[str](), list(header)
+    known, found, there = Counter[str](), list(header), set(header)
     for at, one in enumerate(header):
         name, count = one, known[one]
         while one and count > 0:
             known[one] = count + 1
             name = f"{one}.{count}"
-            count = count + 1 if name in found else known[name]
+            count = count + 1 if name in there else known[name]
         found[at] = name
+        there.add(name)
         known[name] = count + 1
     return found
-
-
-def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
-    """Return the names of columns in which a value looks like a number and is none.
-
-    Args:
-        names: The header.
-        rows: Below it.
-        thousands: The sign between groups of digits.
-    """
-
-    def is_code(value: str) -> bool:
-        if value[:1] == "0" and _CODE.fullmatch(value):
-            return True
-        if thousands == ",":  # of commas and points in each other's place
-            value = value.translate(_SWAPPED)
-        return bool(thousands and _POINTED.fullmatch(value)) and not _GROUPED.fullmatch(value)
-
-    found = []
-    for number, name in enumerate(names):
-        values = {row[number] for row in rows if number < len(row)}
-        if any(
-            is_code(value.strip()) for value in values if thousands in value and thousands or value[:1] in ("0", " ")
-        ):
-            found.append(name)
-    return tuple(found)
 
 
 def as_lines(rows: Sequence[Sequence[object]]) -> list[str]:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import lzma
 import os
 import re
 import sqlite3
@@ -31,7 +32,7 @@ from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .table_extent import is_hash_header, lines_above_header
-from .text_encoding import GUESSED, LATIN, latin_encodings
+from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
 from .text_table import (
     MOST_CELLS,
@@ -62,8 +63,6 @@ _PDF_READERS = (
     ("pdfminer", "pdfminer.high_level.extract_text({})"),
 )
 _TABLE_SECONDS = 1.0
-_WESTERN = ("cp1252", "latin-1")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
 _MOST_NAMED = 40
@@ -142,7 +141,10 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
     blocks, separator = blocks_of_text(start, separator)
     if blocks:
         headline, lines, columns = block_lines(
-            blocks, name, separator, lambda found: replace(found, encoding=start.encoding).call(name)
+            blocks,
+            name,
+            separator,
+            lambda found: replace(found, encoding=start.encoding, broken=start.broken > 0).call(name),
         )
         remarks = [f"to be read with {one.strip()}" for one in lines if one.startswith("  pd.read_")]
     else:
@@ -159,26 +161,7 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
 
 
 def _encoding_words(start: TextStart) -> str:
-    """Return the encoding of a text behind a comma, and what is not certain of it; empty for UTF-8."""
-    encoding, text = start.encoding, "".join(start.lines[:_LETTER_LINES])
-    if encoding == "utf-8":
-        return ""
-    if encoding in GUESSED:
-        return f", {encoding} (guessed by its letters)"
-    if encoding not in LATIN:
-        return f", {encoding}"
-    if encoding in _WESTERN and _is_foreign(text):
-        return f", {encoding} or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
-    others = [one for one in latin_encodings(text.encode(encoding, "replace")) if one != encoding]
-    if others:
-        return f", {encoding} or {' or '.join(others)}, which its letters don't tell"
-    return f", {encoding}" + ("" if encoding in _WESTERN else " (guessed by its letters)")
-
-
-def _is_foreign(text: str) -> bool:
-    """Return whether most letters beyond ASCII stand side by side, as Western ones do not."""
-    found = _BEYOND_ASCII.findall(text)
-    return sum(len(one) for one in found if len(one) > 2) * 2 > sum(map(len, found))
+    return encoding_words(start.encoding, "".join(start.lines[:_LETTER_LINES]), broken=start.broken)
 
 
 def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
@@ -194,9 +177,19 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
         with open(path, "rb") as file:
             start = file.read(RAW_CHARS).decode("utf-8", "replace")
         return Description("JSON, too large to be looked through; it begins:", [f"| {cut_line(start)}"])
-    with open(path, encoding="utf-8-sig") as file:
-        value = json.load(file)
+    with open(path, "rb") as file:
+        content = file.read()
+    encoding = find_encoding(content)
+    try:
+        value = json.loads(content.decode(encoding).removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data" or error.lineno == 1:
+            raise
+        described = _describe_json_lines(path, name, terms)
+        described.headline += f", to be read with pd.read_json({name!r}, lines=True)"
+        return described
     headline, lines, columns = outline(value)
+    headline += f", {encoding}" if not encoding.startswith("utf-8") else ""
     first = value[0] if isinstance(value, list) and value else value
     if lines:
         lines.append(f"first: {cut_line(json.dumps(first, ensure_ascii=False, default=str))}")
@@ -464,9 +457,23 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
 def _describe_archive(path: str, name: str, terms: Collection[str]) -> Description:
     with zipfile.ZipFile(path) as archive:
         found = [one for one in archive.infolist() if not one.is_dir()]
+        alone = len(archive.namelist()) == 1 and not any(one.flag_bits & 1 for one in found)  # 1: encrypted
+    if alone and found and kind_of(found[0].filename) in ("csv", "tsv"):
+        described = _describe_csv(path, name, terms)
+        described.headline = f"ZIP archive of {found[0].filename!r}: {described.headline}"
+        return _with_call(described, name)
     lines = [f"{one.filename!r}: {size_words(one.file_size)}" for one in found[:40]]
     more = [f"… {len(found) - 40} more"] if len(found) > 40 else []
     return Description(f"ZIP archive of {len(found)} file{'' if len(found) == 1 else 's'}", lines + more)
+
+
+def _with_call(described: Description, name: str) -> Description:
+    """Return the description of a compressed table, with a call in any case."""
+    if not any(one.strip().startswith(("pd.read_", "to be read with ")) for one in described.lines):
+        call = f"to be read with pd.read_csv({name!r})"
+        described.lines.append(call)
+        described.whole += [call] if described.whole else []
+    return described
 
 
 def _describe_ods(path: str, name: str, terms: Collection[str]) -> Description:
@@ -528,7 +535,13 @@ def _describe_other(path: str, name: str, terms: Collection[str]) -> Description
         start = file.read(1024)
     if start.startswith(_SQLITE):
         return _describe_sqlite(path, name, terms)
-    if b"\0" in start or os.path.splitext(path)[1].lower() in COMPRESSED:
+    if os.path.splitext(path)[1].lower() in COMPRESSED:
+        with contextlib.suppress(ValueError, OSError, EOFError, lzma.LZMAError, zlib.error):  # no text, or torn
+            described = _describe_data(path, name, terms)
+            if described.tables:
+                return _with_call(described, name)
+        return Description("binary")
+    if b"\0" in start:
         return Description("binary")
     return _describe_data(path, name, terms)
 

@@ -72,6 +72,16 @@ class _Key:
         return frozenset(_same_form(one) for one in self.raw)
 
     @cached_property
+    def folded(self) -> frozenset[str]:
+        """Return the values without upper and lower case, where they are texts."""
+        return frozenset() if self.numbers else frozenset(one.casefold() for one in self.values)
+
+    @cached_property
+    def padded(self) -> bool:
+        """Return whether texts have blanks around them."""
+        return not self.numbers and any(one != one.strip() for one in self.column.counts if one.strip() in self.raw)
+
+    @cached_property
     def zeros(self) -> bool:
         """Return whether digits have zeros in front."""
         return any(map(_is_padded, self.raw))
@@ -170,8 +180,9 @@ def _score(one: _Key, other: _Key) -> tuple[int, int] | None:
     shared = key.values & referring.values
     if alike:
         least = _CONTAINED if one.numbers and other.numbers else _CONTAINED_ALIKE
-        enough = len(shared) >= max(_LEAST_VALUES, least * min(len(key.values), len(referring.values)))
-        return (alike, len(shared)) if enough else None
+        count = max(len(shared), len(key.folded & referring.folded))
+        enough = count >= max(_LEAST_VALUES, least * min(len(key.values), len(referring.values)))
+        return (alike, count) if enough else None
     if len(shared) < max(_LEAST_SHARED, _CONTAINED * len(referring.values)) or min(map(len, shared)) < 2:
         return None
     if (one.numbers or other.numbers) and (
@@ -195,7 +206,8 @@ def _alike(one: _Key, other: _Key) -> int:
 
 
 def _line(one: _Key, other: _Key) -> str:
-    shared = len(one.values & other.values)
+    exact = len(one.values & other.values)
+    shared = max(exact, len(one.folded & other.folded)) if _alike(one, other) else exact
     line = (
         f"{one.table!r}[{one.column.name!r}] and {other.table!r}[{other.column.name!r}] share {shared} values "
         f"(of {len(one.raw)} and {len(other.raw)})"
@@ -206,6 +218,10 @@ def _line(one: _Key, other: _Key) -> str:
         text, numbers = (other, one) if one.numbers else (one, other)
         zeros = ", with leading zeros," if text.zeros else ""
         return f"{line}; text{zeros} in {text.table!r}, numbers in {numbers.table!r}: convert before joining"
+    if shared > exact:
+        return f"{line}; upper and lower case differ: convert before joining"
+    if padded := [repr(key.table) for key in (one, other) if key.padded]:
+        return f"{line}; blanks around them in {' and '.join(padded)}: strip before joining"
     if one.zeros != other.zeros and len(one.raw & other.raw) < shared:
         return f"{line}; only {(one if one.zeros else other).table!r} has leading zeros: convert before joining"
     return line

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .csv_dialect import as_lines, code_columns, number_signs
+from .csv_dialect import as_lines
+from .number_signs import code_columns, find_signs
 from .table_extent import has_names
-from .text_table import TextTable, cut_line, filled_rows, is_grouped
+from .text_table import TextTable, cut_line, filled_rows
 from .total_rows import total_notes
 
 _MOST_CELLS = 1_000_000
@@ -22,7 +23,6 @@ _NUMBER = {
     (",", "."): re.compile(r"[+-]?(?:\d[\d.]*)?(?:,\d*)?(?:[Ee]-?\d+)?", re.ASCII),
     (",", ""): re.compile(r"[+-]?\d*(?:,\d*)?(?:\d?[Ee]-?\d+)?", re.ASCII),
 }
-_COMMA_NUMBER = re.compile(r"[+-]?[\d.]+,\d+", re.ASCII)
 _HIDDEN = "display:none"
 
 
@@ -272,12 +272,11 @@ def _signs(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[str, st
 
     Points that part days and months as well are not taken for signs of thousands.
     """
-    if not any(_COMMA_NUMBER.fullmatch(one) and not is_grouped(one) for row in rows for one in row if "," in one):
+    signs = find_signs(rows, ",")
+    if signs.decimal == ".":
         return ".", ","
-    decimal, thousands = number_signs(rows, ";")
-    if thousands and code_columns(names, rows, thousands) != code_columns(names, rows, ""):
-        thousands = ""
-    return (decimal, thousands) if decimal != "." else (".", ",")
+    doubtful = code_columns(names, rows, signs.thousands) != code_columns(names, rows, "")
+    return ",", "" if doubtful else signs.thousands
 
 
 def _clean(text: str, decimal: str, thousands: str) -> str:

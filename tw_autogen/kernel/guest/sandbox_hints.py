@@ -323,7 +323,12 @@ def _encoding(error: BaseException) -> str:
     found = find_encoding(start)
     if not found.startswith("utf-16") and len(start.translate(None, _CONTROLS)) < len(start):
         return ""  # no text at all, such as a picture
-    return f"This text is not UTF-8; encoding={found!r} reads it." if not found.startswith("utf-8") else ""
+    if not found.startswith("utf-8"):
+        cell = "" if b"\n" in start else "; if most of the file is UTF-8, encoding_errors='replace' does"  # of a table
+        return f"This text is not UTF-8; encoding={found!r} reads it{cell}."
+    if found == "utf-8" and not start.isascii():
+        return "This text is UTF-8 but for a few bytes; errors='replace' reads it, in pandas encoding_errors='replace'."
+    return ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -57,6 +57,10 @@ def find_blocks(rows: Rows) -> list[Block]:
         rows: All of a file, empty ones included.
     """
     found = _parts(rows)
+    first = next((one for one in found if one.header), None)
+    found = [
+        replace(one, header=(), rows=[one.header, *one.rows]) if first and _is_row(one, first) else one for one in found
+    ]
     several = sum(bool(one.header) for one in found) > 1
     if not several and rows and _count(rows[0]) == 1:
         wide = [one for one in found if sum(_count(row) > 1 for row in one.rows) > 1]
@@ -76,6 +80,19 @@ def _parts(rows: Rows) -> list[Block]:
             found.append(_block(at, rows[at:end]))
         at = end
     return found
+
+
+def _is_row(block: Block, first: Block) -> bool:
+    """Return whether the header of a block may be a row of a table above, with a word in a column of numbers.
+
+    One row below it fits that table, and it has no name of that.
+    """
+    if block is first or block.title or len(block.rows) != 1 or len(block.header) != len(first.header):
+        return False
+    kinds = [_has_values(_column(at, first.rows)) for at in range(len(first.header))]
+    row = [cell.strip() for cell in block.rows[0][: len(kinds)]]
+    fits = all(_is_value(cell) == kind for cell, kind in zip(row, kinds, strict=False) if cell)
+    return fits and not set(block.header) & set(first.header)
 
 
 def find_side_blocks(rows: Rows) -> list[Block]:

@@ -161,13 +161,13 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
     """Return how many lines before the header are a title.
 
     The header below a title has words only, and years behind its first name, and stands above rows of its own length
-    with numbers; below a title of one value, three different words above rows of their length will do. Below lines
-    with gaps it has no gap.
+    with numbers, to which an empty last name does not count; below a title of one value, three different words above
+    rows of their length will do. Below lines with gaps it has no gap. The separator is that of most lines, since commas
+    are common in titles.
     """
-    gaps = False
+    gaps, separator = False, find_separator(lines[min(_TITLE_LINES, len(lines) // 2) :], tabs=tabs, titled=True)
     for count in range(1, min(_TITLE_LINES + 1, len(lines))):
         rest = [line for line in lines[count:] if line.strip()]
-        separator = find_separator(rest, tabs=tabs)
         try:
             header, *rows = csv.reader(rest or [""], delimiter=separator)
             above = [[cell.strip() for cell in row] or [""] for row in csv.reader(lines[:count], delimiter=separator)]
@@ -178,7 +178,8 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
         if len(header) < 2 or not lines[count].strip() or not any(cell.strip() for cell in header[1:]):
             continue  # one more line of the title
         split = max(sum(1 for cell in row if cell) for row in above) > 1
-        alike = [row for row in rows if len(row) == len(header)]
+        last = max(at for at, cell in enumerate(header) if cell.strip()) + 1
+        alike = [row for row in rows if len(row) in (last, len(header))]
         named = [cell.strip() for cell in header if cell.strip()]
         words = len(named) > 0.7 * len(header) and _are_names(named)
         numbers = any(NUMBER.fullmatch(cell.strip()) for row in alike for cell in row)
@@ -188,7 +189,7 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
         if table and (_has_gaps(above, header, rows) if gaps else _is_title(lines[:count], above, len(header), split)):
             return count
         gaps = gaps or (not split and len(named) < len(header))
-        if not split and not gaps:
+        if not split and not gaps and 2 * len(alike) > len(rows):
             return 0
     return 0
 
@@ -210,6 +211,8 @@ def _has_gaps(above: Sequence[Sequence[str]], header: Sequence[str], rows: Seque
 def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, split: bool) -> bool:
     """Return whether lines can be a title, in which separators may stand for themselves.
 
+    Lines of several values have fewer than the header, or more in each line and numbers among them.
+
     Args:
         lines: The lines.
         rows: Their values; empty ones at the end do not count.
@@ -219,9 +222,12 @@ def _is_title(lines: Sequence[str], rows: Sequence[Sequence[str]], width: int, s
     blank, words = not all(map(any, rows)), " " in lines[0].strip()
     if not split:
         foreign = len(rows[0]) == 1 and '"' not in lines[0] and any(one in lines[0] for one in SEPARATORS)
-        return (words or blank or not all(row[0] for row in rows)) and not (foreign and not words)
-    widest = max((at + 1 for row in rows for at, cell in enumerate(row) if cell), default=0)
-    return words and (widest < width or (blank and widest <= width))
+        return words or blank or not (foreign or all(row[0] for row in rows))
+    widths = [max((at + 1 for at, cell in enumerate(row) if cell), default=0) for row in rows]
+    if max(widths) < width:
+        return words or blank
+    wider = all(filled > width and not _are_names(row) for filled, row in zip(widths, rows, strict=True))
+    return wider or (words and blank and max(widths) == width)
 
 
 def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
@@ -273,10 +279,10 @@ def _is_note(text: str, values: Sequence[str]) -> bool:
 def _ends_table(rows: Sequence[Sequence[str]], at: int, width: int, number_columns: set[int]) -> bool:
     """Return whether what follows a row is none of the table: notes, or another table.
 
-    More rows of several values than the table has are of it, and so are rows most of which look like those above.
+    More rows of several values than the table has are of it, and so are rows half of which look like those above.
     """
     below = [row for row in rows[at:] if sum(map(bool, map(str.strip, row))) > 1]
-    return len(below) < at and 2 * sum(not _is_other(row, width, number_columns) for row in below) <= len(below)
+    return len(below) < at and 2 * sum(not _is_other(row, width, number_columns) for row in below) < max(1, len(below))
 
 
 def _is_other(row: Sequence[str], width: int, number_columns: set[int]) -> bool:

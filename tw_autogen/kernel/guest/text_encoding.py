@@ -17,7 +17,8 @@ _BOMS = {
 }
 """In this order: the mark of UTF-32 begins with that of UTF-16."""
 _OTHERS = ("mac_roman", "cp1250", "cp1254", "cp850", "cp852", "iso8859_2", "cp1257")
-LATIN = ("cp1252", "latin-1", *_OTHERS)
+_WESTERN = ("cp1252", "latin-1")
+LATIN = (*_WESTERN, *_OTHERS)
 """Encodings of Latin letters, the most usual one first; `latin-1` where bytes mean nothing in cp1252."""
 _ALPHABETS = (
     "äöüß", "àâæçéèêëîïôœùûüÿ", "áéíñóúüªº", "áâãàçéêíóôõúüªº", "àèéìíîòóùú", "åäöé", "æøåéêòóôö",
@@ -49,22 +50,34 @@ GUESSED = (
     *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
 )
 """Encodings that only a look at the letters tells, of several that fit the first one."""
+_FEW_BROKEN = 10
+"""So many letters of UTF-8 stand for each place that is not in a text of UTF-8 with a few wrong bytes."""
+_EURO = re.compile(rb"\d ?\xa4|\xa4 ?\d")
+"""The sign of the euro in ISO 8859-15, beside a number; elsewhere it is one that nobody writes."""
 _NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 """Bytes that mean nothing in cp1252."""
 
 
 def find_encoding(start: bytes) -> str:
-    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else by its letters."""
+    """Return the encoding of a text by its byte order mark, else UTF-8 if it can be that, else by its letters.
+
+    UTF-8 may have a few wrong bytes, such as a line of another file, or a letter that was cut.
+    """
     for mark, name in _BOMS.items():
         if start.startswith(mark):
             return name
     if start[1:200:2].count(0) > len(start[1:200:2]) // 2:
         return "utf-16-le"
-    if _decodes(start):
+    if start[:200:2].count(0) > len(start[:200:2]) // 2:
+        return "utf-16-be"
+    if b"\x1b$B" in start and start.isascii():
+        return "iso2022_jp"
+    if _decodes(start) or _is_broken_utf8(start):
         return "utf-8"
     if guessed := _guessed_encoding(start):
         return guessed
-    return latin_encodings(start)[0]
+    latin = latin_encodings(start)[0]
+    return "iso8859_15" if latin == "cp1252" and _EURO.search(start) else latin
 
 
 def latin_encodings(text: bytes) -> list[str]:
@@ -82,14 +95,17 @@ def latin_encodings(text: bytes) -> list[str]:
             read.add(decoded)
             scores[name] = _letters_score(decoded)
     best = max(scores.values())
-    if best < _LEAST_SCORE:
+    if best < _LEAST_SCORE or scores[windows] == 1:
         return [windows]
     return [one for one in sorted(scores, key=scores.__getitem__, reverse=True) if scores[one] > best - _AS_WELL]
 
 
 def _letters_score(text: str) -> float:
-    """Return which part of the letters beyond ASCII are of one language; less for what can't stand where it does."""
-    letters, wrong = Counter[str](), 0
+    """Return which part of the letters beyond ASCII are of one language; less for what can't stand where it does.
+
+    Quotes around words, dashes between them and dots behind them count as letters of any language.
+    """
+    letters, signs, wrong = Counter[str](), Counter[str](), 0
     for one in itertools.islice(_MARK.finditer(text), _MOST_MARKS):
         sign, at = one[0], one.start()
         before, after = text[at - 1 : at], text[at + 1 : at + 2]
@@ -99,13 +115,17 @@ def _letters_score(text: str) -> float:
                 unicodedata.category(sign) in ("Cc", "Co", "Cn") or sign == "\ufffd" or "\u2500" <= sign <= "\u259f"
             )
             wrong += within or nonsense or (after.isalpha() and sign not in _SIGNS_BEFORE_WORDS)
+            opens = bool(after.strip()) and not before.isalnum()
+            closes = bool(before.strip()) and not after.isalnum()
+            signs[sign] += opens if sign == "“" else closes if sign in "”…" else before.isalnum() and after.isalnum()
         elif before.isalpha() or after.isalpha():
             letters[sign] += 1
             wrong += sign.isupper() and before.islower()
         else:
             wrong += sign not in _ALONE
     fits = max(share * sum(n for sign, n in letters.items() if sign in one) for one, share in _COUNTED)
-    return (fits - wrong) / max(1, sum(letters.values()) + wrong)
+    right = 2 * min(signs["“"], signs["”"]) + signs["…"] + signs["–"]
+    return (fits + right - wrong) / max(1, sum(letters.values()) + right + wrong)
 
 
 def _guessed_encoding(text: bytes) -> str:
@@ -122,6 +142,50 @@ def _guessed_encoding(text: bytes) -> str:
     if 2 * sum(one for one in words if one > 1) <= sum(words) or sum(words) < _LEAST_GUESSED:
         return ""
     return next(one for one in GUESSED if one in best.could_be_from_charset)
+
+
+def _is_broken_utf8(text: bytes) -> bool:
+    """Return whether most letters beyond ASCII are valid UTF-8."""
+    decoded = text.decode("utf-8", "replace")
+    letters = len(decoded) - len(decoded.encode("ascii", "ignore")) - decoded.count("\ufffd")
+    return letters > 0 and letters >= _FEW_BROKEN * broken_places(text)
+
+
+def broken_places(text: bytes) -> int:
+    """Return how many places of a piece of a text are not UTF-8; letters that are cut at its ends are none."""
+    if text.isascii():
+        return 0
+    cut = next((at for at, byte in enumerate(text[:4]) if not 0x80 <= byte < 0xC0), 0)
+    decoded = codecs.getincrementaldecoder("utf-8")("replace").decode(text[cut:])
+    return decoded.count("\ufffd") - text.count("\ufffd".encode())
+
+
+def encoding_words(encoding: str, text: str, *, broken: int = 0) -> str:
+    """Return the encoding of a text behind a comma, and what is not certain of it; empty for whole UTF-8.
+
+    Args:
+        encoding: As it was recognized.
+        text: The text, or its beginning.
+        broken: How many places of UTF-8 are not.
+    """
+    if encoding == "utf-8":
+        return f", utf-8 with bytes that are not in {broken} place{'s' * (broken > 1)}" if broken else ""
+    if encoding in GUESSED:
+        return f", {encoding} (guessed by its letters)"
+    if encoding not in LATIN:
+        return f", {encoding}"
+    if encoding in _WESTERN and _is_foreign(text):
+        return f", {encoding} or an encoding of other letters (cp1251, gb18030, big5, shift_jis …)"
+    others = [one for one in latin_encodings(text.encode(encoding, "replace")) if one != encoding]
+    if others:
+        return f", {encoding} or {' or '.join(others)}, which its letters don't tell"
+    return f", {encoding}" + ("" if encoding in _WESTERN else " (guessed by its letters)")
+
+
+def _is_foreign(text: str) -> bool:
+    """Return whether most letters beyond ASCII stand side by side, as Western ones do not."""
+    found = _BEYOND_ASCII.findall(text)
+    return sum(len(one) for one in found if len(one) > 2) * 2 > sum(map(len, found))
 
 
 def late_encoding(text: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +12,11 @@ from .csv_dialect import (
     CsvDialect,
     TextStart,
     as_lines,
-    code_columns,
-    number_signs,
     pandas_names,
     parse_rows,
     parse_table,
 )
+from .number_signs import NumberSigns, code_columns, find_signs, is_number
 from .table_blocks import Block, find_blocks, find_side_blocks
 from .table_extent import has_names, is_units_row, rows_of_table
 from .total_rows import total_notes
@@ -34,7 +32,6 @@ _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
 _SIDE_LINES = 20
-_THREE_DECIMALS = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}")
 _SEPARATORS = (",", ";", "\t", "|")
 _LEAST_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
@@ -154,32 +151,34 @@ def csv_table(
     total = _total(start, len(lines) - 1 - units, share) if sampled else ""
     wide = [row for row in data if len(row) > len(header)]
     short = [row for row in data if len(row) < len(header)]
-    decimal, thousands = number_signs(data, separator)
-    if separator == "," or decimal == ".":
-        thousands = thousands or _comma_thousands(data)
-    if separator != "," and decimal == "." and not thousands:
-        notes += _doubtful_points(header, data)
-    codes = code_columns(pandas_names(header) if named else header, data, thousands)
+    signs = find_signs(data, separator)
+    notes += _doubtful_points(header, signs)
+    codes = code_columns(pandas_names(header) if named else header, data, signs.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
-    if short:
+    if comments := [row for row in short if row[0].startswith("#")]:
+        lines_of = f"{len(comments)} line{'s' * (len(comments) > 1)} among its rows begin{'s' * (len(comments) == 1)}"
+        notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row(comments[0])}")
+    elif short:
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
     if not named:
         notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
-    elif all(map(_is_number, header)):
+    elif all(is_number(one.strip()) for one in header):
         notes.append("every name in its first line is a number; if that line is data, read it with header=None")
     if not sampled:
-        notes += total_notes(header, data, decimal=decimal, thousands=thousands)
+        notes += total_notes(header, data, decimal=signs.decimal, thousands=signs.thousands)
     if below:
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
-    columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
+    cut = len(header) == 1 and any(any(row[1:]) for row in wide)  # commas of texts part them
+    # else pandas fails, or takes the first values for an index
+    columns = (0, len(header)) if wide and not cut else None
     skipped = _records(start.lines[:above])
     dialect = CsvDialect(
         separator,
         start.encoding,
-        decimal,
-        thousands,
+        signs.decimal,
+        signs.thousands,
         skipped,
         codes,
         read,
@@ -187,6 +186,7 @@ def csv_table(
         named=named,
         units=units,
         quoting=quoting,
+        broken=start.broken > 0,
     )
     return TextTable(
         header,
@@ -198,8 +198,8 @@ def csv_table(
         count=total,
         sampled=sampled,
         notes=notes,
-        decimal=decimal,
-        thousands=thousands,
+        decimal=signs.decimal,
+        thousands=signs.thousands,
         call=call(dialect) if call else dialect.call(name),
         named=named,
     )
@@ -238,19 +238,9 @@ def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return ", ".join(show(row[0]) for row in rows[:2]) + ", …" if wider else ""
 
 
-def _doubtful_points(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a note on columns of numbers whose points stand before three digits each, as between thousands.
-
-    Args:
-        names: The header.
-        rows: Below it.
-    """
-    found = []
-    for at, name in enumerate(names[:MOST_COLUMNS]):
-        values = {row[at].strip() for row in rows if at < len(row)} - MISSING
-        pointed = [one for one in values if "." in one]
-        if pointed and all(map(_THREE_DECIMALS.fullmatch, pointed)) and all(map(_is_number, values)):
-            found.append(repr(name))
+def _doubtful_points(names: Sequence[str], signs: NumberSigns) -> list[str]:
+    """Return a note on columns of numbers whose points stand before three digits each, as between thousands."""
+    found = [repr(names[at]) for at in signs.doubtful if at < len(names)]
     return [f"points in {', '.join(found)} may stand between thousands, which is not certain"] if found else []
 
 
@@ -263,15 +253,16 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
     """Return what stands below a header: `units`, `names` of all columns, `more names` of groups; empty: a row.
 
     Args:
-        header: The first line, in which names may be empty.
+        header: The first line, in which names may be empty, or the same.
         rows: Below it.
         line: The second line; if it is not the first row alone, that is a row.
         separator: Between values.
     """
     alone = bool(rows) and line.count('"') % 2 == 0 and parse_rows([line], separator) == [rows[0]]
-    if not alone or not is_units_row(rows, missing=MISSING, words=header.count("") >= _LEAST_GAPS):
+    gaps = header.count("") >= _LEAST_GAPS or len(set(header)) < len(header)  # pandas repeats names of groups
+    if not alone or not is_units_row(rows, missing=MISSING, words=gaps):
         return ""
-    if header.count("") < _LEAST_GAPS:
+    if not gaps:
         return "units"
     return "names" if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else "more names"
 
@@ -395,17 +386,15 @@ def block_lines(
 def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
     """Return the columns of a table, and how it has to be read."""
     rows = [row[: len(names)] for row in block.rows]
-    decimal, thousands = number_signs(rows, separator)
-    if separator == "," or decimal == ".":
-        thousands = thousands or _comma_thousands(rows)
-    columns = profile_columns(names, rows, decimal=decimal, thousands=thousands)
+    signs = find_signs(rows, separator)
+    columns = profile_columns(names, rows, decimal=signs.decimal, thousands=signs.thousands)
     left = block.left or 0
     wide = block.left is not None or any(len(row) > len(names) for row in block.rows)
-    codes = code_columns(names, rows, thousands)
+    codes = code_columns(names, rows, signs.thousands)
     dialect = CsvDialect(
         separator,
-        decimal=decimal,
-        thousands=thousands,
+        decimal=signs.decimal,
+        thousands=signs.thousands,
         lines_above=block.header_at,
         codes=codes,
         rows=len(rows),
@@ -420,31 +409,6 @@ def _group_lines(block: Block) -> list[str]:
     if len(block.rows) == 1:
         return [f"line {block.at + 1}: {shown[0]}"]
     return [f"lines {block.at + 1}–{block.end}, no table is certain:", *(f"  {one}" for one in shown)]
-
-
-def _comma_thousands(rows: Sequence[Sequence[str]]) -> str:
-    """Return `,` if a column is made of numbers with commas between thousands, where no decimal comma can be meant."""
-    for at in range(max(map(len, rows), default=0)):
-        values = [row[at].strip() for row in rows[:500] if at < len(row) and row[at].strip()]
-        grouped = [one for one in values if is_grouped(one)]
-        if grouped and all(is_grouped(one) or one.lstrip("+-").replace(".", "", 1).isdigit() for one in values):
-            return ","
-    return ""
-
-
-def is_grouped(text: str) -> bool:
-    """Return whether a text is a number with commas between groups of three digits."""
-    first, *rest = text.lstrip("+-").partition(".")[0].split(",")
-    whole = first.isdigit() and len(first) <= 3 and not first.startswith("0")
-    return whole and bool(rest) and all(len(one) == 3 and one.isdigit() for one in rest)
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _row(values: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ def total_notes(
     """Return a note for each text column that marks rows whose numbers are the sums of the other rows.
 
     A row is marked by a label such as `Total`, or by an empty first cell if it is the last one. Rows of totals and of
-    totals of these totals are recognized together.
+    totals of these totals are recognized together, also if their labels stand in several columns.
 
     Args:
         names: The header, length m.
@@ -39,19 +39,51 @@ def total_notes(
         decimal: Sign in front of decimals.
         thousands: Sign between groups of three digits.
     """
-    notes = []
-    for at, name in enumerate(names):
+    notes: list[str] = []
+    unsummed: dict[int, list[int]] = {}
+    for at in range(len(names)):
         labels = {one for one in {row[at] for row in rows if at < len(row)} if _is_label(one)}
         marked = [number for number, row in enumerate(rows) if at < len(row) and row[at] in labels]
         if at == 0 and not marked and rows and rows[-1][:1] == [""]:
             marked = [len(rows) - 1]
-        if not marked or len(rows) - len(marked) < _LEAST_ROWS:
-            continue
-        columns = (other for other in range(len(names)) if other != at)
-        summed = next((one for one in columns if _adds_up(rows, one, set(marked), decimal, thousands)), None)
-        if summed is not None:
-            notes.append(_note(name, sorted(labels), marked, names[summed], rows))
+        if marked and (said := _totals(names, rows, [at], labels, marked, decimal, thousands)):
+            notes.append(said)
+        elif labels:
+            unsummed[at] = marked
+    if not notes and len(unsummed) > 1:
+        labels = {rows[number][at] for at, marked in unsummed.items() for number in marked}
+        together = sorted({number for marked in unsummed.values() for number in marked})
+        said = _totals(names, rows, list(unsummed), labels, together, decimal, thousands)
+        notes += [said] if said else []
     return notes
+
+
+def _totals(
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    places: Sequence[int],
+    labels: set[str],
+    marked: Sequence[int],
+    decimal: str,
+    thousands: str,
+) -> str:
+    """Return a note on marked rows that are totals; empty: a number of them is no sum, in whichever column.
+
+    Args:
+        names: The header.
+        rows: All of the table.
+        places: Columns of the labels.
+        labels: The words that mark rows.
+        marked: Numbers of the rows.
+        decimal: Sign in front of decimals.
+        thousands: Sign between groups of three digits.
+    """
+    if len(rows) - len(marked) < _LEAST_ROWS:
+        return ""
+    columns = (other for other in range(len(names)) if other not in places)
+    summed = next((one for one in columns if _adds_up(rows, one, set(marked), decimal, thousands)), None)
+    where = " and ".join(repr(names[at]) for at in places)
+    return "" if summed is None else _note(where, sorted(labels), marked, names[summed], rows)
 
 
 def _is_label(text: str) -> bool:
@@ -81,9 +113,9 @@ def _adds_up(rows: Sequence[Sequence[str]], column: int, marked: set[int], decim
     return any(abs(sum(totals) - level * sum(others)) <= rounding for level in levels) and sum(others) != 0
 
 
-def _note(name: str, labels: Sequence[str], marked: Sequence[int], summed: str, rows: Sequence[Sequence[str]]) -> str:
+def _note(where: str, labels: Sequence[str], marked: Sequence[int], summed: str, rows: Sequence[Sequence[str]]) -> str:
     if len(marked) > 1:
         shown = ", ".join(map(show, labels[:_MOST_LABELS])) + (", …" if len(labels) > _MOST_LABELS else "")
-        return f"{len(marked)} rows with {shown} in {name!r} are totals: {summed!r} is the sum of other rows"
+        return f"{len(marked)} rows with {shown} in {where} are totals: {summed!r} is the sum of other rows"
     place = {0: "first row", len(rows) - 1: "last row"}.get(marked[0], f"row {marked[0]}")
     return f"the {place} is a total, {summed!r} the sum of the others: {as_lines([rows[marked[0]]])[0][:200]}"

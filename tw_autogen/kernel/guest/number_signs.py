@@ -1,0 +1,136 @@
+"""`find_signs`: which sign of a table's numbers stands in front of decimals and which between thousands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .column_profile import MISSING
+
+_MOST_COLUMNS = 500
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:\d{1,60}|[1-9]\d{0,2}(?:,\d{3}){1,12})(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?",
+    re.ASCII,
+)
+"""With a decimal point, and commas between thousands if at all."""
+_SWAPPED = str.maketrans(",.", ".,")
+_BLANKED = re.compile(r"[+-]?[1-9]\d{0,2}([ '])\d{3}(?:[ ']\d{3}){0,12}(?:[.,]\d{0,30})?", re.ASCII)
+_DIGIT = re.compile(r"[0-9]")
+_CODE = re.compile(r"0\d+", re.ASCII)
+_POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?", re.ASCII)
+"""What pandas takes for a number once it has left out the points."""
+_SHARE = 0.9
+"""So many of the values with digits of a column of numbers are numbers."""
+
+
+@dataclass(frozen=True)
+class NumberSigns:
+    """The signs in the numbers of a table.
+
+    Args:
+        decimal: In front of decimals.
+        thousands: Between groups of three digits; empty: none. Blanks of other kinds than ` ` are none for pandas.
+        doubtful: Numbers of the columns whose points may stand in front of decimals or between thousands.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    doubtful: tuple[int, ...] = ()
+
+
+def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
+    """Return the signs of the numbers of most columns.
+
+    Each column is judged by all its values: those of `1,5` and `12` can only be read with a decimal comma, those of
+    `1.5` and `1,234,567` only with a decimal point. Columns of which both can be said, such as `1,234`, follow the
+    others; without others their commas are decimal ones, but for values that commas part.
+
+    Args:
+        rows: Without the header.
+        separator: Between values.
+    """
+    pointed: list[tuple[int, set[str]]] = []
+    commas: list[tuple[int, set[str]]] = []
+    either: list[tuple[int, set[str]]] = []
+    blanked: list[tuple[str, set[str]]] = []
+    for at in range(min(_MOST_COLUMNS, max(map(len, rows), default=0))):
+        values = {row[at].strip() for row in rows if at < len(row)} - MISSING
+        values, sign = _without_blanks(values)
+        if sign:
+            blanked.append((sign, values))
+        if not any("," in one or "." in one for one in values):
+            continue
+        digits = [one for one in values if _DIGIT.search(one)]
+        with_point = sum(map(is_number, digits))
+        with_comma = sum(is_number(one, decimal=",") for one in digits)
+        if max(with_point, with_comma) >= _SHARE * len(digits):
+            kind = either if with_point == with_comma else pointed if with_point > with_comma else commas
+            kind.append((at, values))
+    if commas and (len(commas) > len(pointed) or separator != "," and len(commas) == len(pointed)):
+        decimal = ","
+    else:
+        maybe = separator != "," and not pointed and any("," in one for _, values in either for one in values)
+        decimal = "," if maybe else "."
+    other = "." if decimal == "," else ","
+    for _, values in commas + either if decimal == "," else pointed + either:
+        fits = [one for one in values if is_number(one, decimal=decimal)]
+        if any(other in one for one in fits) and (decimal == "," or len(fits) == len(values)):
+            return NumberSigns(decimal, other)
+    for sign, values in blanked:
+        if all(is_number(one, decimal=decimal) for one in values):
+            return NumberSigns(decimal, sign)
+    if decimal == ",":
+        return NumberSigns(",")
+    if separator == ",":
+        return NumberSigns()
+    doubtful = [at for at, values in either if all(map(is_number, values))]
+    return NumberSigns(doubtful=tuple(doubtful))
+
+
+def _without_blanks(values: set[str]) -> tuple[set[str], str]:
+    """Return values without the blanks, or `'`, between thousands, and the sign; empty: another may be meant."""
+    signs = {found[1] for one in values if (found := _BLANKED.fullmatch(one))}
+    if len(signs) != 1:
+        return values, ""
+    (sign,) = signs
+    alike = len({one.find(sign) for one in values}) == 1  # as in parts of codes
+    return {one.replace(sign, "") if _BLANKED.fullmatch(one) else one for one in values}, "" if alike else sign
+
+
+def is_number(text: str, *, decimal: str = ".") -> bool:
+    """Return whether a text is a number, which may have the other sign between thousands.
+
+    Args:
+        text: A cell's, without blanks around it.
+        decimal: The sign in front of decimals: a point or a comma.
+    """
+    return bool(text and _NUMBER.fullmatch(text if decimal == "." else text.translate(_SWAPPED)))
+
+
+def code_columns(names: Sequence[str], rows: Sequence[Sequence[str]], thousands: str) -> tuple[str, ...]:
+    """Return the names of columns in which a value looks like a number and is none.
+
+    Args:
+        names: The header.
+        rows: Below it.
+        thousands: The sign between groups of digits.
+    """
+
+    def is_code(value: str) -> bool:
+        if value[:1] == "0" and _CODE.fullmatch(value):
+            return True
+        if thousands == ",":  # of commas and points in each other's place
+            value = value.translate(_SWAPPED)
+        elif thousands in (" ", "'"):
+            value = value.replace(".", ",").replace(thousands, ".")
+        return bool(thousands and _POINTED.fullmatch(value)) and not is_number(value, decimal=",")
+
+    found = []
+    for number, name in enumerate(names):
+        values = {row[number] for row in rows if number < len(row)}
+        if any(
+            is_code(value.strip()) for value in values if thousands in value and thousands or value[:1] in ("0", " ")
+        ):
+            found.append(name)
+    return tuple(found)
