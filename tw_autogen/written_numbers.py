@@ -119,7 +119,12 @@ def _cells(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
 
 
 def dotted_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tuple[WrittenNumber, bool]]:
-    """Yield numbers as `3.141.592,65` has them, and whether one can be nothing else: `67.275` can be a fraction."""
+    """Yield numbers as `3.141.592,65` has them, and whether one can be nothing else: `67.275` can be a fraction.
+
+    Args:
+        text: As of `readable`.
+        where: What wrote it, and the text; stands in each number.
+    """
     for found in _DOTTED.finditer(text):
         whole, _, decimals = found[0].partition(",")
         plain = f"{re.sub(r'[^0-9]', '', whole)}{'.' * bool(decimals)}{decimals}"
@@ -128,7 +133,12 @@ def dotted_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tup
 
 
 def number_words_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[WrittenNumber]:
-    """Yield the small numbers that a text has in English or German words."""
+    """Yield the small numbers that a text has in English or German words.
+
+    Args:
+        text: As of `readable`.
+        where: What wrote it, and the text; stands in each number.
+    """
     for found in _WORD.finditer(text):
         value = _WORDS[found[0].casefold()]
         yield WrittenNumber(str(value), found.start(), value, 0.5, where=where)
@@ -152,7 +162,12 @@ def _large(found: re.Match[str], where: tuple[str, str]) -> WrittenNumber:
 
 
 def numbers_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[WrittenNumber]:
-    """Yield the numbers of a text, in order; those with units of ten thousands are one each."""
+    """Yield the numbers of a text, in order; those with units of ten thousands are one each.
+
+    Args:
+        text: As of `readable`.
+        where: What wrote it, and the text; stands in each number.
+    """
     large = [_large(found, where) for found in _LARGE.finditer(text)] if not text.isascii() else []
     others = _plain_numbers(_LARGE.sub(lambda found: "_" * len(found[0]), text) if large else text, where)
     yield from heapq.merge(large, others, key=lambda one: one.start)

@@ -24,6 +24,7 @@ from tw_autogen.model import EmbeddingSettings, ModelSettings, OpenAIModel, reso
 from tw_autogen.session import Review, read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.role_seats import Seat, policy_of
 from tw_autogen.session.settings_sources import ROOMS
+from tw_autogen.session.trust_review import still_remembered
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
@@ -1097,3 +1098,32 @@ def test_no_record_in_a_folder_speaks_for_the_folder_itself(tmp_path, monkeypatc
 
     assert (store.record(folder) is None) == (home == "elsewhere")  # a home folder holds what is its user's
     assert store.record(tmp_path / "other") is not None
+
+
+def test_examples_that_an_untrusted_folder_names_are_shown_by_name_in_python_too(tmp_path, monkeypatch):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "quiet.yaml").write_text("enabled: true\nrounds: []\n", encoding="utf-8")
+    (tmp_path / "tw_autogen.yaml").write_text("recall.planner_examples: more", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    lines = trust_lines(read_settings(), "trust=True", brings_code=False)
+
+    assert any("more/quiet.yaml" in one for one in lines), lines
+
+
+def test_trust_that_has_ended_is_not_kept_alive_by_an_older_record_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "tw_autogen.yaml").write_text("kernel.environment: [FOO]", encoding="utf-8")
+    TrustStore.of_user(named=True).write(folder, "0" * 64, ())
+    review = Review(read_settings())
+    assert review.remember(review.sha256()) == ""
+    trusted = read_settings()
+    assert trusted.trust is Trust.full
+    assert still_remembered(trusted)
+
+    TrustStore.of_user().write(folder, "1" * 64, ())
+
+    assert not still_remembered(trusted)

@@ -47,8 +47,7 @@ _MOST_PROMPTS = 60
 _MOST_PROMPTS_CHARS = _MOST_PROMPTS * _MOST_NAME_CHARS
 """Of texts that become part of prompts, and of their names: none of those that count goes unnamed."""
 _MOST_WANTS = 40
-_MOST_LINKS_NAMED = 20
-_MOST_EXAMPLES_NAMED = 30
+_MOST_LINKS_NAMED, _MOST_EXAMPLES_NAMED = 20, 30
 _MOST_WANT_CHARS = 600
 _MOST_CHARS = 3000
 """What a person who is asked would still read: things, the characters of one, and of all."""
@@ -417,13 +416,13 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
         brings_code: The folder's roles, plugins and example folders would be used if it were trusted.
     """
     review = Review(settings)
-    texts = review.prompts if brings_code else (*(one.key for one in settings.prompts), *map(str, settings.examples))
+    unused = [] if brings_code else [one for one in own_examples(review.folder) if one not in settings.examples]
+    texts = [one for one in review.prompts if one not in {_relative(path, review.folder) for path in unused}]
     listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
-    lines = (review.line(how, brings_code=brings_code), shown if texts else "")
-    about_values = map(visible_line, (*settings.shortened, *settings.withheld))
     problem = review.problem() if settings.trust is not Trust.full else ""
-    return tuple(line for line in (*lines, problem, *about_values) if line)
+    lines = (review.line(how, brings_code=brings_code), shown if texts else "", problem)
+    return tuple(line for line in (*lines, *map(visible_line, (*settings.shortened, *settings.withheld))) if line)
 
 
 def still_remembered(settings: Settings) -> bool:
