@@ -153,6 +153,18 @@ TABLE = {  # fmt: off
     "title with a comma, no blank line": (
         "a.csv", "Births, 2019\nyear,town,births\n2001,A b,3\n2002,C,4\n", ["2 rows x 3 columns, header in line 2"], [],
     ),
+    "a first line that says how many": (
+        "a.csv", "178,13,class_0,class_1\n" + "".join(f"14.{at},1.7,2.4,15.6,127,{at}\n" for at in range(9)),
+        ["9 rows x 6 columns, first row in line 2", "column 5: int, 0 … 8", "header=None, skiprows=1)"], ["usecols"],
+    ),
+    "a narrow title right above the header": (
+        "a.csv", "Export 2024,2 files\nid,name,x,y\n" + "".join(f"{at},n{at},1,2\n" for at in range(9)),
+        ["9 rows x 4 columns, header in line 2", "'id': int"], ["header=None", "usecols"],
+    ),
+    "values parted by blanks": (
+        "a.csv", "popul news age\n" + "".join(f"{at} 7 {at + 30}\n" for at in range(9)),
+        ["9 rows x 3 columns", "'age': int, 30 … 38", r"sep=r'\s+'"], [],
+    ),
     "names of rows without a name": ("a.csv", "first name,n\nr1,x,1\nr2,y,2\n", ["2 rows x 2 columns"], ["line 2"]),
     "whole numbers among decimals": ("a.json", '[{"a": 1}, {"a": 2.5}, {"a": 3}]', ["'a': float, 1 … 3, all"], []),
     "no header": (

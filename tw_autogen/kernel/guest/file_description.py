@@ -133,7 +133,10 @@ def _describe_csv(path: str, name: str, terms: Collection[str]) -> Description:
     tabs = ".tsv" in path.lower()
     plain = _plain_lines(start)
     above = lines_above_header(plain, tabs=tabs)
-    separator = find_separator([line for line in plain[above:] if line.strip()][:200], tabs=tabs)
+    some = [line for line in plain[above:] if line.strip()][:200]
+    separator = find_separator(some, tabs=tabs)
+    if not any(separator in line for line in some):  # blanks may part its values
+        separator = table_separator(plain[above:]) or separator
     return _describe_rows(start, name, above, separator)
 
 

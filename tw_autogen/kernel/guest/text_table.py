@@ -39,6 +39,8 @@ _SECOND_LINE = {
     "units": "its second line is no row, but units or more names",
     "more names": "its second line holds more names, with header=[0, 1] they are pairs",
 }
+_LEAST_ROWS = 5
+"""Rows from which on one that is narrower than all others is no header."""
 _TELLING = ("odd: ", "missing", "leading zeros", "case only")
 """Words of a column's line that its first values don't show."""
 
@@ -106,7 +108,13 @@ class TextTable:
 
 
 def csv_table(
-    start: TextStart, name: str, above: int, separator: str, *, call: Callable[[CsvDialect], str] | None = None
+    start: TextStart,
+    name: str,
+    above: int,
+    separator: str,
+    *,
+    call: Callable[[CsvDialect], str] | None = None,
+    doubtful: bool = False,
 ) -> TextTable:
     """Return the table of a text of separated values.
 
@@ -116,6 +124,7 @@ def csv_table(
         above: How many lines stand above the header.
         separator: Between the values of a row.
         call: Returns the call that reads it; None: that of `read_csv`.
+        doubtful: There may be no header: a row that has a number is none.
 
     Raises:
         ValueError: it has no rows.
@@ -127,7 +136,9 @@ def csv_table(
     sampled = not start.whole or len(lines) > most + 1
     values = start.rows and start.rows[above : above + most + 1]
     rows, quoting, share = _parsed_rows(lines[: most + 1], separator, sampled=sampled, values=values)
-    named, notes = has_names(rows), []
+    if not doubtful and _is_narrow(rows):  # it says something of the file
+        return csv_table(start, name, above + 1, separator, call=call, doubtful=True)
+    named, notes = has_names(rows) and not (doubtful and any(map(is_number, rows[0]))), []
     rows = rows if named else [[str(at) for at in range(len(rows[0]))], *rows]
     header, data = [one or f"Unnamed: {at}" for at, one in enumerate(rows[0])], rows[1:]
     below: list[list[str]] = []
@@ -236,6 +247,14 @@ def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return the first names of rows, as R's `write.table` puts them before the columns of the header; empty: none."""
     wider = all(len(row) == len(header) + 1 for row in rows) and any(row[-1] for row in rows)
     return ", ".join(show(row[0]) for row in rows[:2]) + ", …" if wider else ""
+
+
+def _is_narrow(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first of some rows has far fewer values than all others: it can't name their columns."""
+    first, widths = len(rows[0]), {len(row) for row in rows[1:] if not _is_blank(row)}
+    return (
+        first > 1 and len(rows) > _LEAST_ROWS and len(widths) == 1 and min(widths) > first + 1 and any(rows[1][first:])
+    )
 
 
 def _doubtful_points(names: Sequence[str], signs: NumberSigns) -> list[str]:
