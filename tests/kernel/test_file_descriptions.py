@@ -282,6 +282,14 @@ TABLE = {  # fmt: off
         ["'y1990' … 'y2019': 30 columns, int"],
         ["'y2001'"],
     ),
+    "many rows that are sorted": (
+        "a.csv", "month,n\n" + "".join(f"{at // 25_000 + 1},{at}\n" for at in range(300_000)),
+        ["about 300000 rows", "'month': int, 1 … 12, 12 distinct", " of the others"], [],
+    ),
+    "a large file that is sorted": (
+        "a.csv", "name,text\n" + "".join(f"{'abc'[at // 60_000]},{'x' * 60}\n" for at in range(180_000)),
+        ["about 180000 rows", "'name': text, 3 values: 'a'", "'c' ("], [],
+    ),
     "many rows": ("a.csv", rows("a,b\n", 300_000), ["about 300000 rows", "judged by its first"], []),
     "compressed": ("a.csv.gz", gzip.compress(GERMAN.encode(), mtime=0), ["'Umsatz': float"], []),
     "compressed lines": ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n'), ["JSON lines: 1 objects"], []),

@@ -19,6 +19,8 @@ from typing import IO, Any
 
 from .text_encoding import broken_places, find_encoding, late_encoding
 
+_LATER_BYTES, _LATER_PLACES = 8192, 64
+"""How much is looked at of each piece of a large text's rest, and how many pieces of what is not counted."""
 SAMPLE_BYTES = 8_000_000
 """How much of a text is parsed."""
 _PIECE = 1_000_000
@@ -114,6 +116,7 @@ class TextStart:
         more_lines: How many line ends follow, of a large file an estimate; None: they were not counted.
         rows: The values of each line, of a table that is no text; None: the lines have to be parsed.
         broken: How many places of it are not UTF-8, where it is that but for them.
+        later: Some of the lines that follow, from all over the rest, in order.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -122,6 +125,7 @@ class TextStart:
     more_lines: int | None = 0
     rows: list[list[str]] | None = None
     broken: int = 0
+    later: list[str] = field(default_factory=list)
 
 
 def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
@@ -159,19 +163,40 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             lines.pop()  # it may be cut
         packed = path.lower().endswith((*COMPRESSED, ".zip"))
         left = most_counted = counted_bytes - most_bytes
-        count, last = more.count(end), more
+        count, last, later = more.count(end), more, list[bytes]()
         while left > 0 and (piece := file.read(_PIECE)):
             count, left, last = count + piece.count(end), left - len(piece), piece
+            later += _whole_lines(piece[:_LATER_BYTES], end)
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding = late_encoding(piece)
                 broken += broken_places(piece) if encoding == "utf-8" else 0
         if left > 0:
             open_line = not last.rstrip(b"\0").endswith(end)
-            return TextStart(lines, encoding, whole=False, more_lines=count + open_line, broken=broken)
-        estimated = None
+            more_lines = _decoded(later, encoding)
+            return TextStart(
+                lines, encoding, whole=False, more_lines=count + open_line, broken=broken, later=more_lines
+            )
+        estimated, size = None, os.path.getsize(path)
         if most_counted > 0 and not packed:
-            estimated = count * (os.path.getsize(path) - most_bytes) // (most_counted - left)
-        return TextStart(lines, encoding, whole=False, more_lines=estimated, broken=broken)
+            estimated = count * (size - most_bytes) // (most_counted - left)
+            for at in range(_LATER_PLACES):
+                file.seek(counted_bytes + at * (size - counted_bytes) // _LATER_PLACES)
+                later += _whole_lines(file.read(_LATER_BYTES), end)
+        return TextStart(
+            lines, encoding, whole=False, more_lines=estimated, broken=broken, later=_decoded(later, encoding)
+        )
+
+
+def _whole_lines(piece: bytes, end: bytes) -> list[bytes]:
+    """Return the lines of a piece of a text but for the first and the last one, which may be cut."""
+    return piece.split(end)[1:-1]
+
+
+def _decoded(lines: Sequence[bytes], encoding: str) -> list[str]:
+    """Return lines as text; none of an encoding in which a line end is more than one byte."""
+    if encoding.startswith(("utf-16", "utf-32")):
+        return []
+    return [f"{line.decode(encoding, 'replace').rstrip(chr(13))}\n" for line in lines]
 
 
 @contextmanager

@@ -57,6 +57,7 @@ class TextTable:
     read: int = 0
     count: str = ""
     sampled: bool = False
+    later: int = 0
     notes: list[str] = field(default_factory=list)
     kinds: Mapping[int, str] = field(default_factory=dict)
     missing: frozenset[str] = MISSING
@@ -80,7 +81,8 @@ class TextTable:
             one.sampled = self.sampled
         count = self.count or str(len(self.rows))
         where = f", {'header' if self.named else 'first row'} in line {self.first_line}" if self.first_line > 1 else ""
-        sample = f", judged by its first {len(self.rows)} rows" if self.sampled else ""
+        later = f" and {self.later} of the others" if self.later else ""
+        sample = f", judged by its first {len(self.rows) - self.later} rows{later}" if self.sampled else ""
         headline = f"{count} rows x {len(self.names)} columns{where}{sample}"
         lines = [f"| {one}" for one in self.raw]
         said = column_lines(columns)
@@ -160,6 +162,9 @@ def csv_table(
         notes.append(f"{labels} begin its rows without a name in the header: pandas takes them for the index")
         data = [row[1:] for row in data]
     total = _total(start, len(lines) - 1 - units, share) if sampled else ""
+    later = _later_rows(start, lines[most + 1 :], separator, most=most // 2) if sampled and not start.rows else []
+    later = [row for row in later if len(row) == len(data[0])] if data else []
+    data = [*data, *later]
     wide = [row for row in data if len(row) > len(header)]
     short = [row for row in data if len(row) < len(header)]
     signs = find_signs(data, separator)
@@ -208,6 +213,7 @@ def csv_table(
         read=read,
         count=total,
         sampled=sampled,
+        later=len(later),
         notes=notes,
         decimal=signs.decimal,
         thousands=signs.thousands,
@@ -241,6 +247,20 @@ def _parsed_rows(
         raise ValueError("it has no rows")
     rows[0][0] = rows[0][0].lstrip("\ufeff")
     return rows, quoting, share
+
+
+def _later_rows(start: TextStart, rest: Sequence[str], separator: str, *, most: int) -> list[list[str]]:
+    """Return rows from all over what is not among the first ones; a file may be sorted.
+
+    Args:
+        start: The text.
+        rest: Its lines that were read, behind those that are parsed.
+        separator: Between the values of a row.
+        most: How many rows.
+    """
+    half = max(1, most // 2)
+    lines = [*rest[:: len(rest) // half + 1], *start.later[:: len(start.later) // half + 1]]
+    return parse_rows([line for line in lines if '"' not in line], separator)
 
 
 def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
