@@ -210,7 +210,6 @@ BOUNDED = {
     r'"[^"\\]*(?:': "a model's reply",
     r"(?P<text>'[^']*'": "an annotation of a plugin",
     r"(?<![\d.])(?<![^\W_": "an answer in a scenario",
-    r"[+-]?(\d{1,3}(": "a value in the first lines of a file",
     r"[\w*.#][\w*.#-]*(?:": "at most _MOST_SELECTOR_CHARS characters",
 }
 """Beginnings of patterns that keep a state for each part of a text, and what bounds the text."""

@@ -18,8 +18,9 @@ SECONDS = 60
 
 @pytest.fixture
 def forgotten(monkeypatch):
-    """Which levels have failed is remembered in a process; here it is forgotten, before and behind."""
+    """Which levels have failed or stood is remembered in a process; here it is forgotten, before and behind."""
     monkeypatch.setattr(sandbox_levels, "_failed", {})
+    monkeypatch.setattr(sandbox_levels, "_known", set())
 
 
 @pytest.fixture

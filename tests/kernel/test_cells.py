@@ -70,7 +70,7 @@ def test_an_error_quotes_the_cells_own_line_and_no_path_of_this_machine(kernel):
 
     assert "line 6\n    total(pd.DataFrame({'a': [1]}))" in execution.error
     assert "line 4, in total\n    return frame['nothing'].sum()" in execution.error
-    assert execution.error.endswith("KeyError: 'nothing'")
+    assert execution.error.endswith("KeyError: 'nothing'\nframe has the columns 'a'.")
     assert "/" not in execution.error.replace("N/A", "")
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tw_autogen import open_session
-from tw_autogen.errors import RoundError, TwAutogenError
+from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.named_folders import UNTRUSTED_FOLDERS
 from tw_autogen.session import checked_opening, read_settings, review_folder
@@ -276,17 +276,15 @@ def test_links_of_a_strangers_folder_stay_such_when_the_program_has_gone_elsewhe
         opened()
 
 
-def test_relative_paths_in_the_environment_begin_where_an_agent_was_made(here, tmp_path, monkeypatch):
+def test_no_role_is_taken_from_a_relative_path_in_the_environment(here, tmp_path, monkeypatch):
     for folder, words in ((tmp_path / "mine", "good"), (here, "evil")):
         write(folder / "crier", role(tmp_path, words))
     monkeypatch.setenv("TW_AUTOGEN_SESSION_ROLES", "planner,./crier")
     monkeypatch.chdir(tmp_path / "mine")
-    opened = agent(tmp_path)
-    monkeypatch.chdir(here)
+    with pytest.raises(ConfigError, match="'./crier' means whatever lies in the current folder; write a whole path"):
+        agent(tmp_path)
 
-    opened().close()
-
-    assert (tmp_path / "ran").read_text() == "good "
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_project_below_home_is_read_from_there_and_not_from_a_folder_that_is_called_like_the_sign(here, tmp_path):

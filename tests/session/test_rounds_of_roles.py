@@ -503,9 +503,8 @@ def test_an_error_that_code_raises_for_the_user_is_reported_without_another_try(
         ),
         ("User", "raise KeyError(f'no column {d[7]}')", "  cell 1, line 1\n    …\nKeyError: 7"),
         ("User", "raise ValueError", "  cell 1, line 1\n    …\nValueError"),
-        ("User", "%time x\nraise ValueError('no x')", "  cell 1, line 2\n    …\nValueError: no x"),
     ],
-    ids=["not forwarded", "no raise", "in a function", "in a try", "its message failed", "no message", "a magic"],
+    ids=["not forwarded", "no raise", "in a function", "in a try", "its message failed", "no message"],
 )
 def test_other_errors_are_tried_again(team, then, code, error):
     session, planner, coder = team(

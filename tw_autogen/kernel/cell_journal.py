@@ -125,8 +125,11 @@ class CellJournal:
                 before.take(line)
             if not before.holds:
                 return
-            text = "".join(after.seal(unsealed(line).decode()) + "\n" for line in lines)
-            folder.copy_in(io.BytesIO(text.encode()), _FILE, mode=0o600)
+            sealed = list[bytes]()
+            for line in lines:
+                sealed.append(after.seal(unsealed(line).decode()).encode() + b"\n")
+                after.take(sealed[-1])
+            folder.copy_in(io.BytesIO(b"".join(sealed)), _FILE, mode=0o600)
             folder.remove(_COPY)
             with first.open_file(_COPY) as old, folder.create_file(_COPY, mode=0o600) as copy:
                 seal_anew(old, copy, folder_key(first, _VARIABLES), folder_key(folder, _VARIABLES))
@@ -172,6 +175,7 @@ class CellJournal:
                     return False
                 line = self._seals.seal(text).encode() + b"\n"
                 file.write(line)
+            self._seals.take(line)
             self._bytes += len(line)
             self.position += 1
             return True

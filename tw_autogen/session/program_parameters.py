@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from tw_autogen.python_source import parse, python_lines
+from tw_autogen.python_source import expression_of, parse, python_lines
 
 _NUMBER = re.compile(r"(?<![\w.,/-])(\d+(?:\.\d+)?)(?:\s?(%|percent\b|Prozent\b))?(?![\w]|[.,]\d|[-/]\d)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -229,7 +229,7 @@ class ParameterFinder:
                     left += [node.format_spec] if node.format_spec else []
                     inner = "" if isinstance(node.value, ast.Name) else f"({ast.unparse(node.value)}\n)"
                     if places := self.places(parse(inner), inner):
-                        node.value = ast.parse(replaced(inner, places), mode="eval").body
+                        node.value = expression_of(replaced(inner, places))
                         changed = True
             return ast.unparse(made) if changed else ""
         return ""
