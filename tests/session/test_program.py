@@ -220,8 +220,10 @@ FAILED = {
 
 
 @pytest.mark.parametrize("case", FAILED)
-def test_what_failed_cells_had_changed_before_they_failed_is_in_the_program(tmp_path, case):
+def test_what_failed_cells_had_changed_before_they_failed_is_in_the_program(tmp_path, monkeypatch, case):
     cells = FAILED[case]
+    (tmp_path / "cells").mkdir()
+    monkeypatch.chdir(tmp_path / "cells")
     expected: dict = {"print": lambda *values: said.append(" ".join(map(str, values)))}
     said: list = []
     for code in cells:
