@@ -240,7 +240,7 @@ def test_a_folder_removed_by_somebody_else_is_there_again_after_a_restart(sessio
         ("absent.a\ndef f(y):\n    return plt.plot(y, kept)\nsns", "not defined: plt, sns."),
         ("absent\nimport no_such_module, json\nlater = 1", "not installed: no_such_module."),
         ("import no_such_module.part as part\npart.run(absent)", "not defined: absent."),
-        ("%time absent\nsns", "not defined: sns."),
+        ("%matplotlib inline\nabsent\nsns", "not defined: sns."),
     ],
 )
 def test_a_missing_name_tells_what_else_the_cell_lacks(kernel, code, told):

@@ -352,8 +352,11 @@ def pandas_names(header: Sequence[str]) -> list[str]:
 
 
 def as_lines(rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return rows as lines of separated values, as they would stand in a text, line ends in values as blanks."""
+    """Return rows as lines of separated values, as they would stand in a text, line ends in values as blanks.
+
+    A NUL, which Python 3.10 can't write, is left out.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows([" ".join(str(one).splitlines()) for one in row] for row in rows)
+    writer.writerows([" ".join(str(one).splitlines()).replace("\0", "") for one in row] for row in rows)
     return out.getvalue().splitlines()

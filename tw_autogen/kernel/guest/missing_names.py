@@ -88,8 +88,8 @@ def _looked_in(error: BaseException, pandas: Any) -> tuple[Any, str]:
     labels = next((one for one in held if isinstance(one, pandas.Index)), None)
     tables = (one for one in held if isinstance(one, pandas.DataFrame))
     table = next((one for one in tables if labels is None or one.columns is labels or one.columns.equals(labels)), None)
-    names = {**frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
-    called = (name for name, one in names.items() if one is table and not name.startswith("_"))
+    scopes = (frames[-1].f_locals, frames[-1].f_globals) if frames else ()
+    called = (name for scope in scopes for name, one in scope.items() if one is table and not name.startswith("_"))
     return table, next(called, "The table")
 
 
