@@ -11,6 +11,7 @@ import hmac
 import io
 import json
 import secrets
+from collections.abc import Iterable
 
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.trust_store import user_key
@@ -118,6 +119,18 @@ class LineSeals:
             return line
         seal = self._seal_of(self._last, line.encode("utf-8", "backslashreplace"))
         return f'{line[:-1]}{_FIELD.decode()}{seal}"}}'
+
+    def seal_all(self, lines: Iterable[bytes]) -> bytes:
+        """Return lines with their ends, each sealed behind the one before, and go on behind the last.
+
+        Args:
+            lines: Without their ends and seals.
+        """
+        sealed = []
+        for line in lines:
+            sealed.append(self.seal(line.decode("utf-8", "backslashreplace")).encode() + b"\n")
+            self.take(sealed[-1])
+        return b"".join(sealed)
 
     def _seal_of(self, *parts: bytes) -> str:
         whole = self._hash.copy()

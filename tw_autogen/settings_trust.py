@@ -14,8 +14,8 @@ from tw_autogen.setting_values import Setting
 
 PROGRAM_OF_ROLE = ".executable"
 """What the keys of roles end with that name a program."""
-_FOLDERS = ("plugin.mcp_servers", "embedding.folder")
-_RUN_FROM = (*_FOLDERS, "kernel.python", "session.roles", "code_interpreter.policy")
+_ALWAYS_PATHS = ("plugin.mcp_servers", "embedding.folder")
+_RUN_FROM = (*_ALWAYS_PATHS, "kernel.python", "session.roles", "code_interpreter.policy")
 MOST_EXAMPLES, MOST_EXAMPLE_BYTES = 25, 256_000
 """Of the examples in a folder that is not trusted: how many count (each is named), and how large they are together."""
 
@@ -133,7 +133,7 @@ def whole_path(key: str, setting: Setting) -> Setting:
         return setting
     for one in map(str.strip, setting.value.split(",") if key == "session.roles" else [setting.value]):
         is_path = one.endswith((".yaml", ".yml")) if key == "code_interpreter.policy" else os.sep in one
-        is_path = is_path or key in _FOLDERS and not one.startswith("{")
+        is_path = is_path or key in _ALWAYS_PATHS and not one.startswith("{")
         if is_path and not one.startswith(("~", "{")) and not os.path.isabs(one):
             words = f"{setting.origin}: {one!r} means whatever lies in the current folder; write a whole path"
             raise SettingsError(words, key=key, origin=setting.origin)

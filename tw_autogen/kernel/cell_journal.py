@@ -119,17 +119,14 @@ class CellJournal:
         """
         with contextlib.suppress(OSError), SafeFolder(source) as first, SafeFolder(self._folder) as folder:
             data = first.read_file(_FILE, limit_bytes=_MOST_FILE_BYTES)
-            before, after = LineSeals(first, _CELLS), LineSeals(folder, _CELLS)
+            before = LineSeals(first, _CELLS)
             lines = [line for line in io.BytesIO(data) if line.endswith(b"\n")]
             for line in lines:
                 before.take(line)
             if not before.holds:
                 return
-            sealed = list[bytes]()
-            for line in lines:
-                sealed.append(after.seal(unsealed(line).decode()).encode() + b"\n")
-                after.take(sealed[-1])
-            folder.copy_in(io.BytesIO(b"".join(sealed)), _FILE, mode=0o600)
+            sealed = LineSeals(folder, _CELLS).seal_all(map(unsealed, lines))
+            folder.copy_in(io.BytesIO(sealed), _FILE, mode=0o600)
             folder.remove(_COPY)
             with first.open_file(_COPY) as old, folder.create_file(_COPY, mode=0o600) as copy:
                 seal_anew(old, copy, folder_key(first, _VARIABLES), folder_key(folder, _VARIABLES))

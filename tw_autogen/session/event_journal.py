@@ -252,12 +252,7 @@ def sealed_lines(folder: SafeFolder, lines: Iterable[bytes]) -> bytes:
         folder: The session's.
         lines: Without their ends and seals.
     """
-    seals = LineSeals(folder, _PURPOSE)
-    sealed = []
-    for line in lines:
-        sealed.append(seals.seal(line.decode("utf-8", "backslashreplace")).encode() + b"\n")
-        seals.take(sealed[-1])
-    return b"".join(sealed)
+    return LineSeals(folder, _PURPOSE).seal_all(lines)
 
 
 def _count_lines(file: BinaryIO, seals: LineSeals) -> tuple[int, int]:

@@ -277,11 +277,13 @@ class Bridge:
         """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if error is not None:
-            code = self._shell.transform_cell(self._cells.text(self._number))
-            more = also_missing(code, error, self._shell.user_ns) or missing_column(error)
+            more = also_missing(self._running_code, error, self._shell.user_ns) or missing_column(error)
             text = trace(error, self._cells, self.session.plugin_files, (more, self._hints.hint_for(error)))
             self._errors.append(text)
             self._shell._last_traceback = [text]
+
+    def _running_code(self) -> str:
+        return str(self._shell.transform_cell(self._cells.text(self._number)))
 
     def _reset(self) -> None:
         self._was_reset = True

@@ -9,7 +9,7 @@ import re
 import symtable
 import sys
 import unicodedata
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
 
 _MOST_NAMED = 8
@@ -22,17 +22,18 @@ _QUOTED = re.compile(r"'([^'\n]{1,100})'")
 _IMPLIED = {"__file__", "__path__", "__class__", "__debug__", "__annotations__"}
 
 
-def also_missing(code: str, error: BaseException, known: Container[str]) -> str:
+def also_missing(read: Callable[[], str], error: BaseException, known: Container[str]) -> str:
     """Return one line, with the usual libraries that are there if one is not; empty if it has nothing to tell.
 
     Args:
-        code: The cell's, as Python.
+        read: Returns the cell's code, as Python.
         error: What has ended it.
         known: Names that it could use.
     """
     if type(error) not in (NameError, ModuleNotFoundError):
         return ""
     try:
+        code = read()
         tree = ast.parse(code)
         names = [] if "import *" in code else sorted(set(_unbound(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
