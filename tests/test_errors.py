@@ -77,6 +77,14 @@ def open_here(tmp_path, **keywords):
     return open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "sessions", **keywords)
 
 
+def test_a_message_moves_no_terminal_whatever_it_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taskweaver_config.json").write_text(r'{"planner.example_base_path": "pe\u001b[2J\u202e"}', "utf-8")
+
+    with pytest.raises(ConfigError, match=r"pe\\x1b\[2J\\u202e: there is no such folder of examples"):
+        open_here(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("kind", "problem", "keywords"),
     [

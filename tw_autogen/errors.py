@@ -57,7 +57,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tw_autogen.escaped_text import inert_output
+from tw_autogen.escaped_text import inert_output, without_controls
 from tw_autogen.notebook_traceback import render_traceback
 
 if TYPE_CHECKING:
@@ -105,6 +105,10 @@ def is_refused_prompt(said: str) -> bool:
 
 class TwAutogenError(Exception):
     """Anything that tw_autogen raises on purpose; a notebook shows it with the user's own frames."""
+
+    def __str__(self) -> str:
+        """Return the message; what it names came from files, servers and code, so control characters are escapes."""
+        return without_controls(super().__str__())
 
     def _render_traceback_(self) -> list[str]:  # IPython's name for it
         return render_traceback(self)

@@ -7,21 +7,17 @@ import functools
 import hashlib
 import json
 import os
-import re
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
-from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import RecallSettings, example_paths
-from tw_autogen.session.named_places import NamedPlaces, lies_in, links_below, program_found
+from tw_autogen.session.named_places import NamedPlaces, lies_in, links_below
 from tw_autogen.session.plugins_read import PLUGIN_SUFFIXES, PluginsRead
 from tw_autogen.session.project import (
     EXAMPLES,
@@ -34,7 +30,8 @@ from tw_autogen.session.project import (
     settings_files,
 )
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.settings import ROLE_ROOM, VARIABLE_SUFFIX, LeftOut, Settings, texts_of
+from tw_autogen.session.trust_wants import PROGRAMS, UNREADABLE, Want, rank, wants_of
+from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE, Trust
 from tw_autogen.trust_store import TrustStore
 from tw_autogen.trusted_files import TrustedFiles, reading_once
@@ -47,53 +44,14 @@ _MOST_PROMPTS = 60
 _MOST_PROMPTS_CHARS = _MOST_PROMPTS * _MOST_NAME_CHARS
 """Of texts that become part of prompts, and of their names: none of those that count goes unnamed."""
 _MOST_WANTS = 40
-_MOST_LINKS_NAMED, _MOST_EXAMPLES_NAMED = 20, 30
+_MOST_EXAMPLES_NAMED = 30
 _MOST_WANT_CHARS = 600
 _MOST_CHARS = 3000
 """What a person who is asked would still read: things, the characters of one, and of all."""
-_SECRETS = ("api_key", "password", "secret", "token")
-_PLAIN_WORD = re.compile(r"[\w@%+=:,./${}?&#~-]+", re.ASCII)
-_UNREADABLE = "can't be read: "
 _HERE = "runs with all that you may do, outside the sandbox"
-_STARTING = ("kernel.python", "kernel.preload", "kernel.sandbox", "embedding.folder", "session.roles")
-_PROGRAMS = ("kernel.python", "plugin.mcp_servers")
-_STARTED = (*_PROGRAMS, "embedding.folder")
+_STARTED = (*PROGRAMS, "embedding.folder")
 """What starts programs, or code of which no module is compared when it is loaded."""
 _MOST_PLACES = 1000
-_MEANS = {
-    "kernel.sandbox": "what confines code; with `off` it may do what you may do",
-    "kernel.python": "the interpreter that runs the code",
-    "kernel.environment": "environment variables that code may read",
-    "kernel.read": "code may read it",
-    "kernel.write": "code may write it",
-    "kernel.allow_network": "code may open sockets",
-    "kernel.allow_symlinks": "code may make symbolic links",
-    "kernel.install": "packages that code asks for",
-    "kernel.preload": "modules that are imported outside the sandbox",
-    "model.base_url": "the server that gets all that is asked",
-    "embedding.base_url": "a server that gets texts",
-    "embedding.folder": "a model; Python in its folder runs with all that you may do, outside the sandbox",
-    "code_interpreter.policy": "what code may do",
-    "code_interpreter.approval": "when you are asked about code",
-    "planner.approval": "when you are asked about plans",
-}
-
-
-@dataclass(frozen=True)
-class Want:
-    """One thing that a folder gets only if it is trusted.
-
-    Args:
-        name: The setting's key, or `plugins` or `roles`.
-        does: What it is or does, in words whose signs can all be seen.
-        brief: The part of that which stands in a line with all others; empty: the name says enough.
-        starts: It starts a program, or loads Python outside the sandbox.
-    """
-
-    name: str
-    does: str
-    brief: str = ""
-    starts: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,7 +78,7 @@ class Review:
         What starts programs or loads Python stands last, where it is read right above a question.
         """
         found = (*self._settings_wanted, *self._code_wanted())
-        return tuple(sorted(found, key=lambda one: (one.starts, one.name in _PROGRAMS)))
+        return tuple(sorted(found, key=lambda one: (one.starts, one.name in PROGRAMS)))
 
     @property
     def prompts(self) -> tuple[str, ...]:
@@ -140,14 +98,14 @@ class Review:
         wants = self.wants if brings_code else self._settings_wanted
         if not wants:
             return ""
-        wants = tuple(sorted(wants, key=_rank))  # what is left out of the line is the least
+        wants = tuple(sorted(wants, key=rank))  # what is left out of the line is the least
         named = [f"{one.name} ({one.brief})" if one.brief else one.name for one in wants]
         listed = _listed(named, most_name_chars=_MOST_WANT_CHARS)
         return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}"
 
     def cannot_ask_reason(self) -> str:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
-        if any(want.name == "plugin.mcp_servers" and want.does.startswith(_UNREADABLE) for want in self.wants):
+        if any(want.name == "plugin.mcp_servers" and want.does.startswith(UNREADABLE) for want in self.wants):
             return (
                 f"what {self.title()} names as MCP servers can't be read, so you are not asked about it; look at its "
                 "files before you use --trust"
@@ -249,7 +207,7 @@ class Review:
         found: dict[str, Want] = {}
         with reading_once(self._kept):
             for one in self.settings.left_out:
-                for want in _worded(one):
+                for want in wants_of(one):
                     found[f"{want.name} {want.does}"] = want
         places = [(one.key, one.setting.value) for one in self.settings.of_folder]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
@@ -474,86 +432,6 @@ def refuse_link(settings: Settings, root: Path) -> None:
             f"{Path(settings.read('session', SessionSettings).workspace).absolute()} is a link out of this folder, to "
             f"{root.parent}; say where sessions are kept: --workspace, or the setting session.workspace"
         )
-
-
-def _worded(one: LeftOut) -> Iterator[Want]:
-    """Word what one setting would do; each MCP server for itself."""
-    value = one.setting.value
-    if one.key == "plugin.mcp_servers":
-        yield from (Want(one.key, words, words, starts=True) for words in _server_lines(value))
-    elif one.key.endswith(_SECRETS):
-        yield Want(visible_line(one.key), "a key")
-    else:
-        variable = one.key.startswith(f"{ROLE_ROOM}.") and one.key.endswith(VARIABLE_SUFFIX)
-        means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
-        shown = visible_line(f"{value}{_found_of(one)}{_links_of(one)}")
-        yield Want(
-            visible_line(one.key),
-            f"{shown}: {means}" if means else shown,
-            starts=one.key in _STARTING or one.key.endswith(PROGRAM_OF_ROLE),
-        )
-
-
-def _found_of(one: LeftOut) -> str:
-    """Return in words where PATH finds an interpreter in the folder that names it by a word; empty elsewhere."""
-    file, text = one.setting.file, one.setting.value
-    if one.key != "kernel.python" or file is None or not isinstance(text, str):
-        return ""
-    found = program_found(text, file.parent.resolve())
-    return f" (found by PATH: {found})" if found else ""
-
-
-def _links_of(one: LeftOut) -> str:
-    """Return in words where the paths of a setting lead over links; empty if they lead over none."""
-    texts = list(texts_of(one.setting.value)) if one.key.partition(".")[0] not in ("model", "planner") else []
-    base = os.path.abspath(one.setting.file.parent) if one.setting.file else os.sep
-    words = ""
-    for text in texts:
-        with contextlib.suppress(OSError):
-            path = os.path.abspath(os.path.join(base, text))
-            plain = (
-                os.path.join(os.path.realpath(base), os.path.relpath(path, base))
-                if Path(path).is_relative_to(base)
-                else path
-            )
-            used = os.path.realpath(os.path.join(base, text))  # `..` goes up from where a link before it leads
-            if used != os.path.normpath(plain):
-                words += f" ({f'{text} is ' if len(texts) > 1 else ''}a link to {used})"
-            if one.key.startswith("recall."):  # what lies there becomes part of prompts
-                held = [path for path in example_paths(Path(used)) if path.is_symlink()]
-                named = held[:_MOST_LINKS_NAMED]
-                words += "".join(f" ({path.name} in it is a link to {os.path.realpath(path)})" for path in named)
-                words += f" (and {len(held) - len(named)} more links in it)" if held[len(named) :] else ""
-    return words
-
-
-def _server_lines(value: Any) -> Iterator[str]:
-    """Word what MCP servers would do, with whole command lines; variables stay as they are written."""
-    try:
-        servers = read_mcp_servers(value, fill=False)
-    except ConfigError as error:
-        yield f"{_UNREADABLE}{visible_line(str(error))}"
-        return
-    for server in servers:
-        words = []
-        if server.command:
-            given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
-            where = f" in {_quoted(server.cwd)}" if server.cwd else ""
-            words.append(f"would start:{given} {shlex.join([server.command, *server.args])}{where}")
-        if server.url:
-            headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
-            words.append(f"would connect to: {_quoted(server.url)}{headers}")
-        yield visible_line(f"{_quoted(server.name)}: {', '.join(words)}")
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a word of a command line; a variable stays as it is written."""
-    return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
-
-
-def _rank(want: Want) -> tuple[bool, bool, bool]:
-    """Return where a thing stands among others in a list that may be cut: what starts programs first."""
-    return (not want.starts, want.name not in _PROGRAMS, want.name not in _MEANS)
 
 
 def _listed(
