@@ -35,7 +35,7 @@ MOST_NAMES = 282
 """The names on all faces together; less is better."""
 FRAMEWORKS = {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "ag2", "agent_framework"}
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
-BELOW = [PACKAGE / "kernel" / "guest", PACKAGE / "kernel" / "launcher"]
+BELOW = [PACKAGE / "kernel" / "guest", PACKAGE / "kernel" / "guest" / "files", PACKAGE / "kernel" / "launcher"]
 MODULES = sorted(
     path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py" and "_shipped" not in path.parts
 )

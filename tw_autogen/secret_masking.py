@@ -50,7 +50,7 @@ _FILE = re.compile(
     r"(?!counts?\b)",
     re.IGNORECASE,
 )
-"""What files of keys are called; `kernel.guest.folder_listing` lists none of these for models, and has more."""
+"""What files of keys are called; `kernel.guest.files.folder_listing` lists none of these for models, and has more."""
 _PATH_VARIABLE = re.compile(r"_(?:DIR|PATH|FILE|FOLDER)$", re.IGNORECASE)
 _BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 """Also after an escape such as `\\n`."""

@@ -164,7 +164,7 @@ def test_the_command_line_of_a_question_loads_nothing_that_only_some_questions_n
     late |= {"pydantic", "anyio", "rich.syntax", "tw_autogen.cli.chat", "tw_autogen.role.taskweaver.api"}
     late |= {
         f"tw_autogen.{name}"
-        for name in ("session.export", "kernel.gateway_kernel", "kernel.guest.bridge", "kernel.guest.describe")
+        for name in ("session.export", "kernel.gateway_kernel", "kernel.guest.bridge", "kernel.guest.files")
     }
     code = f"import sys, tw_autogen.cli.ask; print(sorted({late} & set(sys.modules)))"
     ran = subprocess.run(

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from tw_autogen.kernel import Describer
-from tw_autogen.kernel.guest.index_terms import IndexTerms, index_terms
+from tw_autogen.kernel.guest.files.index_terms import IndexTerms, index_terms
 
 
 def days(count, first="2000-01-01"):

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tw_autogen.kernel.container_kernel import ContainerKernel
     from tw_autogen.kernel.first_server import begin_fork_server
     from tw_autogen.kernel.gateway_kernel import GatewayKernel
-    from tw_autogen.kernel.guest.describe import Describer
-    from tw_autogen.kernel.guest.file_size import size_words
+    from tw_autogen.kernel.guest.files.describe import Describer
+    from tw_autogen.kernel.guest.files.file_size import size_words
     from tw_autogen.kernel.kernel import Artifact, Execution, FileDescriber, Kernel, Loadable, Log, Variable
     from tw_autogen.kernel.local_kernel import LocalKernel
     from tw_autogen.kernel.settings import KernelSettings
@@ -42,8 +42,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "container_kernel": ("ContainerKernel",),
             "first_server": ("begin_fork_server",),
             "gateway_kernel": ("GatewayKernel",),
-            "guest.describe": ("Describer",),
-            "guest.file_size": ("size_words",),
+            "guest.files.describe": ("Describer",),
+            "guest.files.file_size": ("size_words",),
             "kernel": ("Artifact", "Execution", "FileDescriber", "Kernel", "Loadable", "Log", "Variable"),
             "local_kernel": ("LocalKernel",),
             "settings": ("KernelSettings",),

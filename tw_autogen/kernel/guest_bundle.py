@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 PACKAGE = "tw_guest"
 """What `guest` is called in the kernel, where tw_autogen need not be installed."""
@@ -20,13 +25,17 @@ def boot_text() -> str:
 @functools.cache
 def install_expression() -> str:
     """Return a Python expression that makes the bundle importable in a kernel; it leaves no name behind."""
-    names = [one.name for one in resources.files("tw_autogen.kernel.guest").iterdir() if one.name.endswith(".py")]
-    sources = {
-        PACKAGE if name == "__init__.py" else f"{PACKAGE}.{name[:-3]}": _read(name)
-        for name in sorted(names)
-        if name not in _ALONE
-    }
+    sources = dict(sorted(_modules(PACKAGE, resources.files("tw_autogen.kernel.guest"))))
     return f"exec({_read('bundle_importer.py') + chr(10) + 'install(sources)'!r}, {{'sources': {sources!r}}})"
+
+
+def _modules(package: str, folder: Traversable) -> Iterator[tuple[str, str]]:
+    """Return the full name and the text of each module of a package, and of the packages in it."""
+    for one in folder.iterdir():
+        if one.is_dir() and one.joinpath("__init__.py").is_file():
+            yield from _modules(f"{package}.{one.name}", one)
+        elif one.name.endswith(".py") and one.name not in _ALONE:
+            yield package if one.name == "__init__.py" else f"{package}.{one.name[:-3]}", one.read_text("utf-8")
 
 
 def call_expression(function: str, argument: str, *, module: str = "bridge") -> str:

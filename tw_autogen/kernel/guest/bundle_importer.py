@@ -12,7 +12,7 @@ class Bundled(InspectLoader):
     """Finds and loads modules whose source is in a dictionary.
 
     Args:
-        sources: Full module names and their Python text; the package itself has no dot.
+        sources: Full module names and their Python text.
     """
 
     def __init__(self, sources: dict[str, str]) -> None:
@@ -26,15 +26,15 @@ class Bundled(InspectLoader):
             path: The package's path.
             target: As `importlib` passes it.
         """
-        return spec_from_loader(name, self, is_package="." not in name) if name in self._sources else None
+        return spec_from_loader(name, self, is_package=self.is_package(name)) if name in self._sources else None
 
     def get_source(self, fullname: str) -> str:
         """Return a module's text; tracebacks quote it."""
         return self._sources[fullname]
 
     def is_package(self, fullname: str) -> bool:
-        """Return whether a name is the package's, not one of its modules."""
-        return "." not in fullname
+        """Return whether a name is a package's, not a module's."""
+        return any(one.startswith(f"{fullname}.") for one in self._sources)
 
 
 def install(sources: dict[str, str]) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from .checkpoint import Checkpoint
 from .codec import Codec
-from .describe import Describer
 from .exchange_folder import InsideExchange
+from .files.describe import Describer
 from .host_calls import HostCalls
 from .plugin import load_plugin
 from .plugin_context import PluginContext

@@ -24,10 +24,10 @@ from .error_files import (
     named_files,
     writes,
 )
-from .folder_listing import list_files
+from .files.folder_listing import list_files
+from .files.text_encoding import find_encoding
 from .missing_names import nearest
 from .reachable_files import ReachableFiles, can_read, closed_part, is_absent, is_below
-from .text_encoding import find_encoding
 
 _CHAIN = 10
 _MOST_NAMED = 3
