@@ -294,3 +294,26 @@ def test_a_kernel_with_network_lives_on_with_open_sockets_of_the_internet(level)
     with LocalKernel(settings=settings) as kernel:
         assert kernel.execute(code, seconds=60).ok
         assert kernel.execute("len(held)", seconds=60).result == "3"
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "socket.socket(socket.AF_UNIX).connect(place)",
+        "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).connect(place)",
+        "socket.socketpair(type=socket.SOCK_DGRAM)[0].connect(place)",
+    ],
+)
+def test_with_network_at_landlock_code_reaches_no_unix_socket_of_another_program(tmp_path, way):
+    place = str(tmp_path / "agent")
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM if "DGRAM" in way else socket.SOCK_STREAM) as agent,
+        LocalKernel(settings=KernelSettings(sandbox="landlock", allow_network=True)) as kernel,
+    ):
+        agent.bind(place)
+        if "DGRAM" not in way:
+            agent.listen()
+        execution = kernel.execute(f"import socket\nplace = {place!r}\n{way}", seconds=30)
+
+        assert "PermissionError: [Errno 1]" in execution.error
+        assert kernel.execute("a, b = socket.socketpair()\na.send(b'x')\nb.recv(1)", seconds=30).result == "b'x'"

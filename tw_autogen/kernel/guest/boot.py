@@ -308,7 +308,8 @@ def _pipe_by_file(kind: Any, place: str) -> None:
         self._pipe_uuid = os.urandom(16)
         pipe = self.socket.context.socket(zmq.PULL)
         pipe.linger = 0
-        pipe.bind(place)
+        with contextlib.suppress(zmq.ZMQError):  # where no Unix socket may be made, what children display is lost
+            pipe.bind(place)
         self._pipe_in = ZMQStream(pipe, self.io_loop)
         self._pipe_in.on_recv(self._handle_pipe_msg)
 

@@ -149,7 +149,8 @@ def refuse(*, network: bool, links: bool, signals: bool, truncates: bool, others
     Args:
         network: Sockets of every family may be made and connected; otherwise Unix streams only, because a datagram can
             be sent to any path and its data is not counted where it lies, and none is connected: a folder that is
-            mounted read-only may hold sockets of other programs, to which that is no obstacle.
+            mounted read-only may hold sockets of other programs, to which that is no obstacle. Without `others` no Unix
+            socket is made where every other one is, because no folder hides those of other programs; pairs are.
         links: Symbolic links may be made; otherwise that fails as on a file system that has none, and what lies in a
             folder for other programs leads nowhere else. Links that are there can be renamed. Hard links may be made
             in any case: semaphores are made by them.
@@ -253,6 +254,9 @@ def _program(
     if not network:
         rules["socket"] = rules["socketpair"] = _unix_streams() + _YES
         rules["connect"] = _NO
+    elif not others:
+        rules["socket"] = _if_one_of(0, (_UNIX,), _NO) + _YES
+        rules["socketpair"] = _unix_streams() + _YES
     if not links:
         rules |= dict.fromkeys(_LINKS, _NO)
     if not truncates:
