@@ -3,6 +3,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib import _bootstrap_external
 
 import click
 import pytest
@@ -67,6 +68,21 @@ def test_no_program_comes_from_the_current_folder_whatever_the_path_says(monkeyp
     leave_out_current_folder(search_path.__file__)
 
     assert os.environ.get("PATH") == kept
+
+
+def test_no_compiled_file_of_the_current_folder_is_taken_for_a_programs_own(environ, tmp_path):
+    program = shutil.which("tw-autogen", path=os.path.dirname(sys.executable))
+    source = click.__file__
+    about = os.stat(source)
+    cache = tmp_path / "pyc" / os.path.relpath(source, "/").replace(".py", f".{sys.implementation.cache_tag}.pyc")
+    cache.parent.mkdir(parents=True)
+    code = compile("open('ran', 'w')\nraise SystemExit('a stranger')\n", source, "exec")
+    cache.write_bytes(_bootstrap_external._code_to_timestamp_pyc(code, int(about.st_mtime), about.st_size))
+    environ["PYTHONPYCACHEPREFIX"] = "pyc"
+
+    ran = subprocess.run([program, "--version"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
+
+    assert (ran.returncode, (tmp_path / "ran").exists()) == (0, False), ran.stderr
 
 
 @pytest.mark.parametrize("args", [["-p", "hi"], ["-C", "/", "-p", "hi"], ["demo"], ["sessions", "list"], ["doctor"]])

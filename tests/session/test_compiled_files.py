@@ -1,6 +1,7 @@
 """Compiled files beside a trusted folder's code are no way around its trust."""
 
 import json
+import os
 import sys
 from importlib import _bootstrap_external, util
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tw_autogen import open_session
+from tw_autogen.errors import ConfigError
 from tw_autogen.session import read_settings, review_folder
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel
@@ -105,6 +107,21 @@ def test_what_a_server_ran_once_is_not_run_again_from_its_caches(here, tmp_path,
     start(tmp_path)
 
     assert (source.read_text(), ran.read_text()) == (before, "source\nsource\n")
+
+
+def test_a_program_that_comes_into_a_trusted_folder_is_not_taken_for_a_servers_over_a_relative_part_of_path(
+    here, tmp_path, trusted, monkeypatch
+):
+    trusted({"command": "uvx", "args": ["server"]})
+    (here / "bin").mkdir()
+    (here / "bin" / "uvx").write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    (here / "bin" / "uvx").chmod(0o755)
+    monkeypatch.setenv("PATH", f"bin{os.pathsep}/usr/bin{os.pathsep}/bin")
+
+    with pytest.raises(ConfigError, match="could not be started"):
+        start(tmp_path)
+
+    assert not (tmp_path / "ran").exists()
 
 
 def test_where_the_state_folder_takes_no_folder_caches_lie_with_the_session(here, tmp_path, trusted):

@@ -13,7 +13,8 @@ def leave_out_current_folder(package: str) -> None:
     """Take out of `sys.path` what a part of PYTHONPATH that is no whole path put there, and say so.
 
     Processes that are started from here don't get such parts either, nor those of PATH: a pager, a viewer or an editor
-    would come from there.
+    would come from there. A PYTHONPYCACHEPREFIX that is no whole path counts no more: what lies there is taken for what
+    Python has compiled.
 
     `PYTHONPATH=$PYTHONPATH:/my/lib` has an empty part where the variable was not set before, which Python takes for the
     current folder: anybody's, where one works in what somebody else made. So is `src`.
@@ -21,6 +22,9 @@ def leave_out_current_folder(package: str) -> None:
     Args:
         package: The file of the package `cli`; where that was found is not taken out.
     """
+    if (prefix := sys.pycache_prefix) and not os.path.isabs(prefix):
+        sys.pycache_prefix = None
+        os.environ.pop("PYTHONPYCACHEPREFIX", None)
     said = os.environ.get("PYTHONPATH", "")
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package))))
     relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []

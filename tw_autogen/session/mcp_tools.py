@@ -85,7 +85,8 @@ def start_mcp_servers(
         compare = functools.partial(_compare_programs, servers, read, start)
         compare()
         caches = _own_caches(logs, start)
-        servers = tuple(replace(one, env={"PYTHONPYCACHEPREFIX": str(caches), **one.env}) for one in servers)
+        safe = {"PATH": program_path(), "PYTHONPYCACHEPREFIX": str(caches)}
+        servers = tuple(replace(one, env={**safe, **one.env}) for one in servers)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
         servers,
         folder=logs,
