@@ -120,11 +120,11 @@ def test_a_temporary_folder_is_this_users_alone():
         remove_folder(made)
 
 
-@pytest.mark.parametrize("name", ["PLACE/tw-other/inner", "../tw-other", "mine", 7, None])
+@pytest.mark.parametrize("name", ["PLACE/tw-other/inner", "../tw-other", "mine", "tw-other", 7, None])
 def test_a_record_that_names_anything_but_a_folder_beside_it_removes_nothing(place, begin, name):
     for folder in ("tw-other/inner", "mine"):
         (place / folder).mkdir(parents=True)
-    inner = (place / "tw-other" / "inner").stat()
+    inner = (place / ("tw-other" if name == "tw-other" else "tw-other/inner")).stat()
     named = name.replace("PLACE", str(place)) if isinstance(name, str) else name
     (place / "tw-made-forged").write_text(json.dumps([named, inner.st_dev, inner.st_ino]) + "\n")
     (place / "tw-made-forged").chmod(0o600)

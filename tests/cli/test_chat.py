@@ -607,17 +607,37 @@ def test_open_hands_on_a_private_copy_and_follows_no_link(tmp_path, monkeypatch)
     monkeypatch.setattr("tw_autogen.cli.chat.click.launch", lambda path: opened.append(Path(path)) or 0)
     monkeypatch.setattr(talk, "_say", lambda words, *rest, **more: said.append(words))
     links = (files / "way" / "secret.txt", files / "secret2.txt", outside / "secret.txt")
-    for path in (*links, files / "page.html", files / "bad.svg", files / "sub/note.txt", files / "good.svg"):
+    false = []
+    for name, held in (
+        ("a.png", b"MZ\x90\0"),
+        ("a.txt", b"\x7fELF\0"),
+        ("a.csv", b"#!/bin/sh\n"),
+        ("a.pdf", b"<html>"),
+    ):
+        (files / name).write_bytes(held)
+        false.append(files / name)
+    odd = files / "a\x1b[2Jb.png"
+    odd.write_bytes(b"\x89PNG\r\n\x1a\n")
+    for path in (
+        *links,
+        files / "page.html",
+        files / "bad.svg",
+        *false,
+        files / "sub/note.txt",
+        files / "good.svg",
+        odd,
+    ):
         talk._show.tally.artifacts = {str(path): {}}
         talk._open_file("")
 
-    copy, drawing = opened
+    copy, drawing, picture = opened
     assert (copy.name, copy.read_text(encoding="utf-8")) == ("note.txt", "note")
     assert not copy.is_relative_to(files)
-    assert ["opening it could run something" in one for one in said] == [True] * 5
+    assert ["opening it could run something" in one for one in said] == [True] * 9
     assert (drawing.name, "<rect" in drawing.read_text(encoding="utf-8")) == ("good.svg", True)
-    remove_folder(copy.parent)
-    remove_folder(drawing.parent)
+    assert (picture.name, picture.read_bytes()) == ("open.png", odd.read_bytes())
+    for one in opened:
+        remove_folder(one.parent)
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """A plugin in the host makes its files in the folder that the kernel has, whatever code has put in its path's place."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -117,6 +119,26 @@ def test_the_path_of_a_file_that_a_plugin_writes_is_private_and_removed_with_the
     assert os.stat(os.path.dirname(path)).st_mode & 0o077 == 0 or os.name == "nt"
     plugin.close()
     assert not os.path.lexists(os.path.dirname(path))
+
+
+_FORK = """
+import os, sys
+from pathlib import Path
+from tw_autogen.plugin.artifact_folder import SessionArtifacts
+made = SessionArtifacts(Path(sys.argv[1])).promise
+path = made("it.txt")
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(path.parent.is_dir())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no forks")
+def test_a_fork_that_ends_leaves_the_folder_of_the_program_alone(tmp_path):
+    ran = subprocess.run([sys.executable, "-c", _FORK, tmp_path], capture_output=True, text=True, timeout=60)
+
+    assert ran.stdout == "True\n", ran.stderr
 
 
 def test_a_new_file_of_the_sessions_is_numbered_by_what_lies_in_the_kernels_own_folder(host, tmp_path):

@@ -1,4 +1,6 @@
 import json
+import os
+import tracemalloc
 
 import pytest
 
@@ -90,6 +92,24 @@ def test_all_documents_of_an_index_are_bounded_together_and_the_rest_is_named(tm
     assert all("with it the index would exceed 200 MB" in one for one in index.skipped)
     assert index.write().stat().st_size < 2_000_000
     assert DocumentIndex.read(tmp_path).passages == index.passages
+
+
+def test_documents_that_have_grown_are_named_and_never_held_together(tmp_path):
+    for number in range(20):
+        (tmp_path / f"m{number}.md").write_text("some words")
+    index = DocumentIndex.build(tmp_path)
+    for number in range(20):
+        os.truncate(tmp_path / f"m{number}.md", 2_000_000)
+
+    tracemalloc.start()
+    try:
+        changed = index.changed()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert sorted(changed) == sorted(index.files)
+    assert peak < 20_000_000
 
 
 def test_what_cannot_be_indexed_is_said(tmp_path):

@@ -1,5 +1,7 @@
 """Lessons: gathered from rounds, worded by a model, kept as files, found again."""
 
+import os
+
 import pytest
 
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post, Round, RoundState
@@ -106,6 +108,15 @@ def test_a_malformed_lesson_is_named(tmp_path, text, problem):
     (tmp_path / "exp_1.yaml").write_text(text, encoding="utf-8")
 
     with pytest.raises(ConversationFormatError, match=problem):
+        read_experiences(tmp_path)
+
+
+def test_more_lessons_than_are_read_in_a_moment_are_an_error(tmp_path):
+    for number in range(60):
+        (tmp_path / f"exp_{number}.yaml").write_text("experience_text: x\n", encoding="utf-8")
+        os.truncate(tmp_path / f"exp_{number}.yaml", 100_000)
+
+    with pytest.raises(ConfigError, match=r"6\.0 MB of experiences, and at most 5 MB are read; keep the best"):
         read_experiences(tmp_path)
 
 

@@ -59,7 +59,13 @@ _PROMPT = "> "
 _OF_FIRST_QUESTION = ("rich.live", "rich.spinner", "pydantic_core", "httpcore", "certifi", "zmq")
 """What is imported while the user types it."""
 _log = logging.getLogger(__name__)
-_OPENED = (".csv", ".gif", ".jpeg", ".jpg", ".json", ".md", ".pdf", ".png", ".svg", ".tsv", ".txt", ".xlsx")
+_OPENED = {
+    **{".gif": b"GIF8", ".jpeg": b"\xff\xd8\xff", ".jpg": b"\xff\xd8\xff", ".pdf": b"%PDF-", ".png": b"\x89PNG\r\n"},
+    **{".xlsx": b"PK\x03\x04", ".svg": b""},
+    **dict.fromkeys((".csv", ".json", ".md", ".tsv", ".txt")),
+}
+"""What is opened, with what it must begin: a desktop may go by what a file holds, which code chose. None: text."""
+_TEXT_BYTES = 4096
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _FORCE = "--force"
 _NOT_WANTED = "it was cut off, and the user did not go on with it"
@@ -352,19 +358,26 @@ class Chat:
             self._say("no program to open it was found: ", path)
 
     def _private_copy(self, path: Path) -> Path | None:
-        """Copy a file of the session's folder to where code can't exchange it; None if it is none, or over a link.
+        """Copy a file of the session's folder to where code can't exchange it; None if it is not what it is called.
 
-        An SVG is written anew, without what a browser would run or load.
+        None, too, if it is reached over a link. An SVG is written anew, without what a browser would run or load. A
+        name that can't all be seen is not the copy's.
         """
+        suffix = path.suffix.lower()
+        name = path.name if visible_line(path.name) == path.name else f"open{suffix}"
         try:
             with SafeFolder(self._session.folder) as folder, folder.open_file(folder.name_of(path)) as file:
-                source = BytesIO(picture_of(path)[1]) if path.suffix.lower() == ".svg" else file
+                source = BytesIO(picture_of(path)[1]) if suffix == ".svg" else file
+                begins, first = _OPENED[suffix], source.read(_TEXT_BYTES)
+                source.seek(0)
+                if first[:2] == b"#!" or b"\0" in first if begins is None else not first.startswith(begins):
+                    return None
                 self._copies.append(temporary_folder())
                 with SafeFolder(self._copies[-1]) as private:
-                    private.copy_in(source, path.name, mode=0o400)
+                    private.copy_in(source, name, mode=0o400)
         except (OSError, UnsafeSvgError):
             return None
-        return self._copies[-1] / path.name
+        return self._copies[-1] / name
 
     def _save(self, rest: str) -> None:
         words = _split(rest)

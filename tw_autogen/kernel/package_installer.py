@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.approval import Approve, Proposal, decide
 from tw_autogen.errors import ConfigError
+from tw_autogen.kernel.pinned_paths import folder_identity, remove_same
 from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.safe_folder import SafeFolder, kept_path, private_folder, remove_folder, temporary_folder
+from tw_autogen.safe_folder import SafeFolder, kept_path, private_folder, temporary_folder
 
 if TYPE_CHECKING:
     from packaging import requirements
@@ -84,7 +85,8 @@ class Installer:
         if settings.install != "never" and not kept_path(folder.parent):
             self.folder = temporary_folder("tw-packages-")
             self.folder.chmod(0o755)  # root's kernels are another user
-            self.close = weakref.finalize(self, remove_folder, self.folder)
+            made = folder_identity(self.folder)
+            self.close = weakref.finalize(self, remove_same, self.folder, made, os.getpid())
 
     @property
     def most_seconds(self) -> float:

@@ -60,7 +60,7 @@ class SessionArtifacts:
         with self._lock:
             if self._private is None:
                 self._private = temporary_folder("tw-artifacts-")
-                weakref.finalize(self, remove_folder, self._private)
+                weakref.finalize(self, _remove, self._private, os.getpid())
             return self._private / name
 
     def take_promised(self, name: str, max_bytes: int) -> None:
@@ -82,3 +82,9 @@ class SessionArtifacts:
                     raise TooLarge(TooLarge.words(max_bytes))
                 folder.copy_in(written, name)
             private.remove(name)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove a folder, but not in a fork of the process that made it."""
+    if os.getpid() == owner:
+        remove_folder(folder)

@@ -230,12 +230,17 @@ class DocumentIndex:
         """Name the documents that have changed or gone since the index was made; none of one that is not compared."""
         if not self.is_compared:
             return []
+        changed, left = list[str](), _MOST_TOGETHER  # of what was indexed, no more was read
         try:
             with SafeFolder(self.folder) as opened:
-                texts = [(name, _text(opened, name)) for name in self.files]
+                for name, known in self.files.items():
+                    text = _text(opened, name, most_bytes=left)
+                    if isinstance(text, Exception) or _hash(text) != known:
+                        changed.append(name)
+                    left -= 0 if isinstance(text, Exception) else len(text)
         except OSError:
             return list(self.files)
-        return [name for name, text in texts if isinstance(text, Exception) or _hash(text) != self.files[name]]
+        return changed
 
     def gone(self) -> list[str]:
         """Name the documents that are no longer there; none of one that is not compared."""

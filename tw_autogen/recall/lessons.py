@@ -23,6 +23,8 @@ _KEYS = (
     *("raw_experience_path", "embedding_model", "embedding"),  # TaskWeaver's, which are not needed here
 )
 _LONGEST_CHARS, _LEAST_CHARS = 4000, 300
+_MOST_BYTES = 5_000_000
+"""Of all lessons of a folder: to read so many takes seconds."""
 _QUESTIONS = ("Clarification", "AdditionalInformation")
 """Why a Planner's message to the user is a question."""
 
@@ -74,7 +76,7 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
     Files are called `exp_<id>.yaml`, or `handcrafted_exp_<id>.yaml` with `exp_id` and `experience_text` only.
 
     Raises:
-        ConfigError: there is no such folder, or code could have made a link on the way to it.
+        ConfigError: there is no such folder, code could have made a link on the way to it, or they are too many.
         ConversationFormatError: naming the file and what is wrong in it.
 
     Source: TaskWeaver's experience files. Differs: vectors are cached elsewhere, by the text; raw ones are not read.
@@ -83,6 +85,9 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
     found = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
+    if (held := sum(path.lstat().st_size for _, path in found)) > _MOST_BYTES:
+        most = f"{_MOST_BYTES / 1e6:g} MB"
+        raise ConfigError(f"{folder}: {held / 1e6:.1f} MB of experiences, and at most {most} are read; keep the best")
     with over_no_link():
         return tuple(_read(path, name) for name, path in found)
 

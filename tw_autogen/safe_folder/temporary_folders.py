@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import json
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -21,6 +22,8 @@ if sys.platform != "win32":
 PREFIX = "tw-"
 _RECORD = "tw-made-"
 _MOST_BYTES = 1 << 20
+_NAME = re.compile(r"tw-(?:[a-z]{1,20}-)?[a-z0-9_]{8}")
+"""What `mkdtemp` makes of our prefixes; a checkout beside them is hardly called so."""
 _MAKING = threading.Lock()
 
 
@@ -135,7 +138,7 @@ def _clean_up_after(file: int, path: str) -> None:
     for line in os.read(file, _MOST_BYTES).decode("utf-8", "replace").splitlines():
         with contextlib.suppress(ValueError, OSError, RecursionError):  # cut off, not ours, or removed by its maker
             name, device, number = json.loads(line)
-            if not isinstance(name, str) or not name.startswith(PREFIX) or "/" in name:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
                 continue  # no record of ours: only what lies beside it, and is named so, is removed
             folder = os.path.join(os.path.dirname(path), name)
             there = os.lstat(folder)
