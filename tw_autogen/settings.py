@@ -508,7 +508,8 @@ class Settings:
     def _content(self, path: Path) -> bytes | None:
         """Return what a file held when it was first looked for; None: it was not there."""
         if path not in self.texts:
-            self.texts[path] = read_settings_file(path) if path.exists() else None
+            distrusted = self.project if self.trust is Trust.none else None
+            self.texts[path] = read_settings_file(path, distrusted=distrusted) if path.exists() else None
         return self.texts[path]
 
     def _text(self, path: Path) -> str:

@@ -277,8 +277,12 @@ def read_text(path: Path) -> str:
     return read_content(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_settings_file(path: Path) -> bytes:
+def read_settings_file(path: Path, *, distrusted: Path | None = None) -> bytes:
     """Return what a settings file holds: a regular file of at most 100 kB, never a pipe or a device.
+
+    Args:
+        path: The file.
+        distrusted: A folder that nobody has trusted; the file may be no link out of it.
 
     Raises:
         ConfigError: the file is too large, not regular, or unreadable; not what was hashed; or reached over a link that
@@ -286,6 +290,9 @@ def read_settings_file(path: Path) -> bytes:
     """
     if link := link_of_code(path):
         raise ConfigError(f"{path} leads over the link {link}, and code could make that link; remove it")
+    if distrusted is not None and path.parent == distrusted and not path.resolve().is_relative_to(distrusted.resolve()):
+        where = f"{path}: a link out of its folder, which is not trusted, to {path.resolve()}"
+        raise ConfigError(f"{where}; put the file itself there, or trust the folder (--trust, trust=True)")
     try:
         return read_content(path, limit_bytes=MOST_SETTINGS_BYTES)
     except OSError as error:

@@ -519,6 +519,21 @@ def test_a_settings_file_that_can_not_be_one_is_an_error_at_once(here, make):
     assert time.monotonic() - started < 20
 
 
+@pytest.mark.parametrize("name", [HOSTILE, "taskweaver_config.json"])
+def test_a_settings_file_that_is_a_link_out_of_a_folder_counts_only_where_the_user_trusts_or_names_it(
+    here, tmp_path, name
+):
+    (tmp_path / "own.yaml").write_text('{"planner.instructions": "of another project"}', encoding="utf-8")
+    (here / name).symlink_to(tmp_path / "own.yaml")
+
+    with pytest.raises(
+        ConfigError, match="a link out of its folder, which is not trusted, to .*own.yaml; put the file"
+    ):
+        read_settings()
+    for how in ({"trust": True}, {"project": here}):
+        assert read_settings(**how).trust is not Trust.none
+
+
 BOMB = list(zip("abcdefgh", "bcdefghi", strict=True))
 
 

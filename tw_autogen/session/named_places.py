@@ -11,6 +11,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
@@ -344,7 +345,7 @@ def _parts(word: str) -> Iterator[str]:
     """Return a word, and what of it may name a file: `./src` of `-v./src:/app`, `server` of `-umserver`."""
     for sign in _SIGNS:  # a name may hold all others, and blanks
         yield from (part for part in word.split(sign) if sign in word and part)
-    for text in (word, *_shell_words(word)):
+    for text in (word, unquote(word), *_shell_words(word)):
         yield text
         yield from filter(None, (text.partition(sign)[2] for sign in _SIGNS))
     for part in filter(None, _BETWEEN_PATHS.split(word)):
