@@ -156,33 +156,31 @@ def private_reason(path: Path | str, target: str, links: Sequence[str], brought:
     return ""
 
 
-def refuse_private(path: Path | str, what: str) -> None:
-    """Refuse a file or folder that is not what its path says.
+def refuse_private(path: Path | str) -> None:
+    """Refuse a folder that is not what its path says.
 
     Args:
         path: As it is named; its last component need not exist.
-        what: As of `private_reason`.
 
     Raises:
         ConfigError: as `private_reason` says.
     """
-    if problem := private_reason(path, *_walked(path), what):
+    if problem := private_reason(path, *_walked(path), "folder"):
         raise ConfigError(f"{path}: {problem}")
 
 
-def link_of_code(path: Path | str, writable: Iterable[str] = ()) -> str:
+def link_of_code(path: Path | str) -> str:
     """Return the link in a folder that code can write to over which a path leads out of that folder; empty if none.
 
     Args:
         path: Absolute, or relative to the current folder.
-        writable: As in `named_folder`.
     """
     full = Path(os.path.abspath(path))
     for one in (full, *full.parents):
         if one in KERNEL_FOLDERS and os.path.realpath(one) != str(one):  # it had no link when the kernel was made
             return str(one)
     target, links, _ = _walked(path)
-    return _link_out(target, links, _writable(writable, links))
+    return _link_out(target, links, _writable((), links))
 
 
 def leads_out_reason(distrusted: Path, target: Path | str, what: str) -> str:

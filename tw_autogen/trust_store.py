@@ -235,9 +235,9 @@ def lie_together(one: str, other: str) -> bool:
     return long.startswith(short)
 
 
-def user_key(environ: Mapping[str, str] | None = None) -> bytes | None:
+def user_key() -> bytes | None:
     """Return the key of this user's keyed hashes, made at its first use; None where it can't be kept."""
-    state = state_folder(environ)
+    state = state_folder()
     if state is None:
         return None
     path = state / "trust" / "key"

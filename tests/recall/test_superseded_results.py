@@ -144,6 +144,7 @@ def test_a_session_of_twenty_rounds_is_pruned_before_anything_is_summarized(tmp_
     prompts = [len(str(one)) // 4 for one in coder.calls]
 
     assert max(prompts) < 26_000
+    assert shortened
     assert [one.summary for one in shortened] == [""] * len(shortened)
     assert all(one.pruned_chars > 10_000 and one.tokens_after < one.tokens_before for one in shortened)
     assert coder.summarized == []

@@ -18,7 +18,7 @@ from tw_autogen.python_source import parse
 _PREVIEW_CHARS = 80
 _KEPT = "(Cut to fit; the whole output is in the variable `{}`. Print the part of it that is needed and left out here.)"
 _CHECK_CHARS = 400
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
+RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
 """The mark that a kernel leaves where a cell has printed more than it keeps."""
 _PADDING = re.compile(r"(?<=\S) {3,}(?=\S)|^ {3,}(?=\S)", re.M)
@@ -162,7 +162,7 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
         return True, without_middle("; ".join([trimmed(execution.stdout), *kept]).strip("; "), _CHECK_CHARS)
     *_, after = [0, *(frame.end() for frame in FRAME.finditer(execution.error))]
     lines = execution.error[after:].splitlines()
-    first = next((number for number, line in enumerate(lines) if _RAISED.match(line)), None)
+    first = next((number for number, line in enumerate(lines) if RAISED.match(line)), None)
     raised, more = (execution.error, "") if first is None else (lines[first], "\n".join(lines[first + 1 :]))
     asserted = raised.startswith("AssertionError")
     words = raised.removeprefix("AssertionError").lstrip(": ") or more.strip() or "the assertion does not hold"

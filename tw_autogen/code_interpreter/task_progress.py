@@ -21,7 +21,6 @@ _MADE_NAMES, _MADE_CHARS = 20, 120
 _WHY_CHARS = 160
 _LOOK_CHARS = 1500
 _LOOK = re.compile(r"\s*#[ \t]*look[ \t]*(?::[^\n]*)?(?:\n|\Z)")
-_ERROR = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _CELL = re.compile(r"\bcell \d+")
 
 
@@ -233,5 +232,5 @@ class TaskProgress:
         if tries < 2:
             return ""
         lines = self.wrong[-1].strip().splitlines() or [""]
-        why = next((one for one in reversed(lines) if _ERROR.match(one)), lines[-1]).strip()
+        why = next((one for one in reversed(lines) if report_texts.RAISED.match(one)), lines[-1]).strip()
         return f"It took {tries} tries; the one before: {shortened(why, _WHY_CHARS)}\n"

@@ -79,7 +79,7 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
         OSError: the folder can't be made or opened, or a link is in the way, which the message names.
         ConfigError: a link leads to a hidden folder, as `private_reason` says.
     """
-    refuse_private(folder, "folder")
+    refuse_private(folder)
     with held_folder(folder) as target:
         room = _Room(limit_mb)
         return [_saved(path, target, room, path.name) for path in dict.fromkeys(one.path for one in artifacts)]
@@ -162,7 +162,7 @@ class AnswerFiles:
         """Where the user's files may lie."""
         self._out = Path(os.path.abspath(out)) if out else None
         if self._out is not None:
-            refuse_private(self._out, "folder")
+            refuse_private(self._out)
         self._place = _place_of(self._out, [Path.cwd(), *own, *KERNEL_FOLDERS]) if self._out else self.folder
         self._granted = self._for_good = False
         self.refused = ""

@@ -62,7 +62,7 @@ def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
     ending = path.suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         raise ConfigError(f"{path}: a session is written as {', '.join(f'.{one}' for one in FORMATS)}")
-    refuse_private(path.parent, "folder")
+    refuse_private(path.parent)
     if not replace and os.path.lexists(path):
         raise ConfigError(f"{path} is there already; take another name, or say --force to replace it")
     events = read_events(folder)

@@ -90,7 +90,7 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, be
         ConfigError: a link on the way leads to a hidden folder.
     """
     path = Path(path)
-    refuse_private(path.parent, "folder")
+    refuse_private(path.parent)
     made = notebook(events, below=below)
     for cell in made.cells:
         if cell.cell_type == "markdown":

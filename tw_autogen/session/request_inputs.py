@@ -68,15 +68,9 @@ def several(wanted: Any) -> tuple[Any, ...]:
     return tuple(wanted)
 
 
-def checked_text(text: Any) -> str:
-    """Return the user's words.
-
-    Raises:
-        ConfigError: they are no text.
-    """
-    if isinstance(text, str):
-        return text
-    raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
+def _refuse_other_than_text(text: Any) -> None:
+    if not isinstance(text, str):
+        raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
 
 
 def checked_inputs(
@@ -435,7 +429,7 @@ class SessionInputs(Closing):
         Raises:
             ConfigError: as `Session.ask`.
         """
-        checked_text(text)
+        _refuse_other_than_text(text)
         files = several(files)  # a generator gives them once
         if files and not self._here.holds():  # nobody has named the folder in which the program stands now
             with _opened(current_folder()) as current:

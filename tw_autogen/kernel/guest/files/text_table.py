@@ -9,6 +9,7 @@ from typing import Any
 
 from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import (
+    SEPARATORS,
     CsvDialect,
     TextStart,
     as_lines,
@@ -32,7 +33,6 @@ _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
 _SIDE_LINES = 20
-_SEPARATORS = (",", ";", "\t", "|")
 _LEAST_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
 _SECOND_LINE = {
@@ -357,7 +357,7 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
         return found, separator
     if not any(map(_may_part, lines[1:])):
         return [], separator
-    for one in (separator, *(other for other in _SEPARATORS if other != separator)):
+    for one in (separator, *(other for other in SEPARATORS if other != separator)):
         if one != separator and sum(one in line for line in lines) < 4:
             continue
         rows = parse_rows(lines, one)
@@ -372,7 +372,7 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
 def _may_part(line: str) -> bool:
     """Return whether a line may part two tables: it is empty, or holds one value."""
     value = line.strip(" ,;\t|\r\n")
-    return not value or value[0] == value[-1] == '"' or not any(one in value for one in _SEPARATORS)
+    return not value or value[0] == value[-1] == '"' or not any(one in value for one in SEPARATORS)
 
 
 def block_lines(
