@@ -116,6 +116,19 @@ def test_pictures_are_shown_once_and_other_files_are_named(tmp_path):
     assert len(re.findall(r"<li><code [^>]*>(bad\.svg|t\.csv|link\.png)</code>: (not shown|1 row)", page)) == 3
 
 
+def test_drawings_are_written_anew_up_to_5_mb_together_and_the_others_are_named(tmp_path):
+    drawing = SVG.replace("<path", f"<!--{'x' * 1_999_000}--><path").encode()
+    made = []
+    for number in range(5):
+        (tmp_path / f"d{number}.svg").write_bytes(drawing)
+        made.append(Artifact(f"d{number}", "chart", tmp_path / f"d{number}.svg"))
+
+    page = answer_html(Round("q"), "five drawings", made, (), "")
+
+    assert page.count("<img") == 2
+    assert page.count("not shown: the pictures are too large together") == 3
+
+
 def test_as_text_an_answer_is_its_words_and_files(tmp_path):
     found = answer("**6**\x1b[31m", "x", artifacts=[Artifact("t", "df", tmp_path / "t.csv")])
 

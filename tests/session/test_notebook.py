@@ -375,7 +375,12 @@ def test_a_notebook_embeds_pictures_up_to_20_mb_and_nothing_that_is_none(tmp_pat
     cells = notebook([SessionOpened("s", "f", [], [], "here"), CellStarted(1, "1"), ran], below=tmp_path).cells
 
     shown = [output.data["text/plain"] for output in cells[-1].outputs if "image/png" in output.data]
-    assert shown == ["a.png", "c0.png", "c1.png", "c2.png"]
+    assert shown == ["a.png", "c0.png", "c1.png", "c2.png", "c3.png"]
+    left_out = [output.data["text/plain"] for output in cells[-1].outputs if output.data["text/plain"] not in shown]
+    assert left_out == [
+        "b.png (not shown: no PNG)",
+        "c4.png (not shown: the pictures are too large together)",
+    ]
 
 
 @pytest.mark.parametrize("ending", ["md", "html"])

@@ -39,7 +39,7 @@ from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import TalkShortened
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.lazy_module import import_soon
-from tw_autogen.picture_files import picture_of
+from tw_autogen.picture_files import PictureReader
 from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import (
@@ -367,7 +367,7 @@ class Chat:
         name = path.name if visible_line(path.name) == path.name else f"open{suffix}"
         try:
             with SafeFolder(self._session.folder) as folder, folder.open_file(folder.name_of(path)) as file:
-                source = BytesIO(picture_of(path)[1]) if suffix == ".svg" else file
+                source = BytesIO(PictureReader().read(path)[1]) if suffix == ".svg" else file
                 begins, first = _OPENED[suffix], source.read(_TEXT_BYTES)
                 source.seek(0)
                 if first[:2] == b"#!" or b"\0" in first if begins is None else not first.startswith(begins):

@@ -22,6 +22,8 @@ if sys.platform != "win32":
 
 _LARGEST_BYTES = 8_000_000
 _LARGEST_PIXELS = 20_000_000
+_TALLEST = 10
+"""Times its width: it is shown as wide as the terminal is."""
 _COLUMNS = 80
 _START = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 """A PNG's signature, length and type of its first chunk, in which its size is."""
@@ -150,4 +152,4 @@ def read_picture(path: Path, folder: Path) -> Any:
 
 
 def _is_large(size: tuple[int, int]) -> bool:
-    return size[0] * size[1] > _LARGEST_PIXELS
+    return size[0] * size[1] > _LARGEST_PIXELS or size[1] > _TALLEST * size[0]

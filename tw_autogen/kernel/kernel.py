@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from tw_autogen.escaped_text import inert_output, markdown_line, visible
 from tw_autogen.kernel.guest.artifacts import FileNames
-from tw_autogen.picture_files import is_picture, picture_data
+from tw_autogen.picture_files import PictureReader, is_picture
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -77,7 +77,7 @@ class Artifact:
         bundle: dict[str, Any] = {"text/plain": visible("\n".join(filter(None, (str(self.path), self.preview))))}
         if is_picture(self.path):
             try:
-                mime, data = picture_data(self.path)
+                mime, data = PictureReader().read_text(self.path)
             except (OSError, UnsafeSvgError) as error:
                 bundle["text/plain"] += visible(f"\n(not shown: {error})")
             else:

@@ -22,15 +22,15 @@ from tw_autogen.events import (
     PostClosed,
     TalkShortened,
 )
-from tw_autogen.safe_folder import held_folder, read_unlinked
+from tw_autogen.picture_files import PictureReader, is_picture
+from tw_autogen.safe_folder import held_folder
 from tw_autogen.scenario.evidence import RoundEvidence
 from tw_autogen.scenario.repeated_runs import Runs
 from tw_autogen.scenario.scenario_run import Outcome
 from tw_autogen.scenario.spy_model import Call
+from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
-_PICTURES = {".png": "image/png", ".svg": "image/svg+xml", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
-_LARGEST_PICTURE_BYTES = 5_000_000
 
 
 def check_report() -> None:
@@ -46,7 +46,7 @@ def check_report() -> None:
 
 
 def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> Path:
-    """Write one HTML file that needs no other: pictures are in it.
+    """Write one HTML file that needs no other: up to 20 MB of pictures are in it.
 
     Args:
         all_runs: What was run; the sessions' folders must still be there, for the pictures.
@@ -63,13 +63,14 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     made.filters["visible"] = visible
     template = made.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     path = Path(path)
-    text = template.render(title=title, all_runs=[_plain(one) for one in all_runs]) + "\n"
+    pictures = PictureReader()
+    text = template.render(title=title, all_runs=[_plain(one, pictures) for one in all_runs]) + "\n"
     with held_folder(path.parent) as folder:
         folder.write_file(path.name, text.encode())
     return path
 
 
-def _plain(runs: Runs) -> dict[str, Any]:
+def _plain(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
     judged = [*runs.judged, *[None] * (len(runs.outcomes) - len(runs.judged))]
     return {
         "runs": runs,
@@ -83,7 +84,7 @@ def _plain(runs: Runs) -> dict[str, Any]:
             {
                 "outcome": one,
                 "judged": said,
-                "rounds": [_round(seen) for seen in one.evidence.rounds],
+                "rounds": [_round(seen, pictures) for seen in one.evidence.rounds],
                 "calls": _calls(one),
             }
             for one, said in zip(runs.outcomes, judged, strict=True)
@@ -91,11 +92,11 @@ def _plain(runs: Runs) -> dict[str, Any]:
     }
 
 
-def _round(seen: RoundEvidence) -> dict[str, Any]:
-    return {"name": str(seen), "things": list(_things(seen)), "error": seen.round.error}
+def _round(seen: RoundEvidence, pictures: PictureReader) -> dict[str, Any]:
+    return {"name": str(seen), "things": list(_things(seen, pictures)), "error": seen.round.error}
 
 
-def _things(seen: RoundEvidence) -> Iterator[dict[str, Any]]:
+def _things(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str, Any]]:
     """Yield what happened in a round, as the template shows it."""
     code: dict[int, str] = {}
     for event in seen.events:
@@ -109,7 +110,8 @@ def _things(seen: RoundEvidence) -> Iterator[dict[str, Any]]:
         elif isinstance(event, CellRan):
             yield {"kind": "cell", "cell": event, "code": code.get(event.cell, "")}
         elif isinstance(event, ArtifactSaved):
-            yield {"kind": "file", "name": event.name, "preview": event.preview, "picture": _picture(Path(event.path))}
+            picture = _picture(Path(event.path), pictures)
+            yield {"kind": "file", "name": event.name, "preview": event.preview, "picture": picture}
         elif isinstance(event, TalkShortened):
             yield {"kind": "summary", "event": event}
         elif isinstance(event, LessonsRecalled):
@@ -120,14 +122,13 @@ def _things(seen: RoundEvidence) -> Iterator[dict[str, Any]]:
             yield {"kind": "line", "words": words}
 
 
-def _picture(path: Path) -> str:
-    """Return a picture as a data URL; empty if the file is none, too large, or gone."""
-    mime = _PICTURES.get(path.suffix.lower())
-    if not mime:
+def _picture(path: Path, pictures: PictureReader) -> str:
+    """Return a picture as a data URL; empty if the file is none, too large with those before, or gone."""
+    if not is_picture(path):
         return ""
     try:
-        content = read_unlinked(path, limit_bytes=_LARGEST_PICTURE_BYTES)
-    except OSError:
+        mime, content = pictures.read(path)
+    except (OSError, UnsafeSvgError):
         return ""
     return f"data:{mime};base64,{base64.b64encode(content).decode('ascii')}"
 

@@ -15,7 +15,7 @@ from tw_autogen.escaped_text import MOST_MARKDOWN_CHARS, NO_FORMULAS, is_quickly
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
-from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_of
+from tw_autogen.picture_files import PictureReader, is_picture
 from tw_autogen.session.markdown_text import answer_markdown, ready_parser
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
@@ -150,20 +150,17 @@ def _code(here: Round) -> Iterable[str]:
 def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
     """Return pictures as HTML by path, and the other files as items of a list."""
     pictures: dict[str, str] = {}
-    files, room = [], MOST_PICTURE_BYTES
+    files, reader = [], PictureReader()
     for one in artifacts:
         problem = ""
         if is_picture(one.path):
             try:
-                mime, content = picture_of(one.path)
+                mime, content = reader.read(one.path)
             except (OSError, UnsafeSvgError) as error:
-                problem = f"not shown: {error}"
+                problem = f"not shown: {getattr(error, 'strerror', error)}"
             else:
-                if len(content) <= room:
-                    room -= len(content)
-                    pictures[one.path.as_posix()] = _picture(one.path, mime, content)
-                    continue
-                problem = "not shown: the pictures of this answer are too large"
+                pictures[one.path.as_posix()] = _picture(one.path, mime, content)
+                continue
         files.append(_file(one, problem))
     return pictures, files
 

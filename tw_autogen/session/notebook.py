@@ -26,7 +26,7 @@ from tw_autogen.events import (
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import refuse_private
 from tw_autogen.number_sources import number_sources
-from tw_autogen.picture_files import MOST_PICTURE_BYTES, is_picture, picture_data
+from tw_autogen.picture_files import PictureReader, is_picture
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
@@ -109,7 +109,7 @@ class _Notebook:
 
     def __init__(self, below: Path | None) -> None:
         self._below = below
-        self._picture_bytes = MOST_PICTURE_BYTES
+        self._pictures = PictureReader()
         self._cells: list[nbformat.NotebookNode] = []
         self._running: dict[int, nbformat.NotebookNode] = {}
         self._written: dict[int, list[nbformat.NotebookNode]] = {}
@@ -263,14 +263,11 @@ class _Notebook:
         if not is_picture(path) or (self._below and not Path(os.path.abspath(path)).is_relative_to(self._below)):
             return {"text/plain": name}
         try:
-            mime, data = picture_data(path)
-        except OSError:
+            mime, data = self._pictures.read_text(path)
+        except FileNotFoundError:
             return {"text/plain": name}
-        except UnsafeSvgError as error:
-            return {"text/plain": f"{name} (not shown: {error})"}
-        if len(data) > self._picture_bytes:
-            return {"text/plain": f"{name} (not shown: the pictures are too large together)"}
-        self._picture_bytes -= len(data)
+        except (OSError, UnsafeSvgError) as error:
+            return {"text/plain": f"{name} (not shown: {getattr(error, 'strerror', error)})"}
         return {"text/plain": name, mime: data}
 
 

@@ -269,7 +269,7 @@ class _Reader:
             code = _without_magics(self._running.pop(event.cell))
             try:
                 tree = parse(code)
-            except (SyntaxError, ValueError, RecursionError):
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
                 if event.ok:
                     self.left_out.append(f"cell {event.cell}: it is no plain Python")
                 return
