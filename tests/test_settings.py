@@ -32,11 +32,11 @@ class SessionSettings:
     read: tuple[str, ...] = field(default=(), metadata={"path": True})
 
 
-ROOMS = {"model": ModelSettings, "session": SessionSettings}
+SECTIONS = {"model": ModelSettings, "session": SessionSettings}
 
 
 def test_without_any_source_the_defaults_hold():
-    settings = Settings(ROOMS)
+    settings = Settings(SECTIONS)
 
     assert settings.read("session", SessionSettings) == SessionSettings()
     assert settings.origin("session.max_posts") == "the default"
@@ -48,7 +48,7 @@ def test_keyword_beats_environment_beats_project_file_beats_user_file(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text("session: {max_posts: 2}\nmodel: {name: project}\n", encoding="utf-8")
     environ = {"TW_AUTOGEN_SESSION_MAX_POSTS": "3", "OPENAI_API_KEY": "sk-1"}
     given = {"session.max_posts": 4}
-    settings = Settings(ROOMS, given, environ=environ, project=tmp_path, user_file=user, trust=Trust.full)
+    settings = Settings(SECTIONS, given, environ=environ, project=tmp_path, user_file=user, trust=Trust.full)
 
     assert settings.read("session", SessionSettings) == SessionSettings(max_posts=4, sandbox=False)
     assert settings.read("model", ModelSettings) == ModelSettings(api_key="sk-1", name="project")
@@ -61,19 +61,19 @@ def test_keyword_beats_environment_beats_project_file_beats_user_file(tmp_path):
 def test_a_name_of_ours_beats_a_well_known_one_and_the_newer_name_the_old():
     environ = {"OPENAI_BASE_URL": "http://new", "OPENAI_API_BASE": "http://old"}
 
-    assert Settings(ROOMS, environ=environ).read("model", ModelSettings).base_url == "http://new"
+    assert Settings(SECTIONS, environ=environ).read("model", ModelSettings).base_url == "http://new"
     environ["TW_AUTOGEN_MODEL_BASE_URL"] = "http://ours"
-    assert Settings(ROOMS, environ=environ).read("model", ModelSettings).base_url == "http://ours"
+    assert Settings(SECTIONS, environ=environ).read("model", ModelSettings).base_url == "http://ours"
 
 
 def test_a_section_without_lines_sets_nothing(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text("session:\n  # max_posts: 9\n", encoding="utf-8")
 
-    assert Settings(ROOMS, project=tmp_path, environ={}).read("session", SessionSettings) == SessionSettings()
+    assert Settings(SECTIONS, project=tmp_path, environ={}).read("session", SessionSettings) == SessionSettings()
 
 
 def test_a_list_may_be_written_with_commas_in_the_environment():
-    settings = Settings(ROOMS, environ={"TW_AUTOGEN_SESSION_ROLES": "planner, echo"})
+    settings = Settings(SECTIONS, environ={"TW_AUTOGEN_SESSION_ROLES": "planner, echo"})
 
     assert settings.read("session", SessionSettings).roles == ("planner", "echo")
 
@@ -82,8 +82,8 @@ def test_a_list_may_be_written_with_commas_in_the_environment():
     "text", ['["planner", "echo"]', "['planner', 'echo']", "[planner, echo]", " [planner,\n'echo'] ", "planner,echo,"]
 )
 def test_a_list_may_be_written_as_in_yaml_json_and_python(text):
-    by_environment = Settings(ROOMS, environ={"TW_AUTOGEN_SESSION_ROLES": text})
-    by_keyword = Settings(ROOMS, {"session.roles": text})
+    by_environment = Settings(SECTIONS, environ={"TW_AUTOGEN_SESSION_ROLES": text})
+    by_keyword = Settings(SECTIONS, {"session.roles": text})
 
     for settings in (by_environment, by_keyword):
         assert settings.read("session", SessionSettings).roles == ("planner", "echo")
@@ -92,22 +92,22 @@ def test_a_list_may_be_written_as_in_yaml_json_and_python(text):
 @pytest.mark.parametrize("text", ['["planner"', "['planner']]", "[a: b", "('planner',)", '"planner", "echo"', "{a: b}"])
 def test_a_list_that_cannot_be_read_is_an_error_and_no_name(text):
     with pytest.raises(SettingsError, match=r"the keyword 'session\.roles': session\.roles: no list: .*; write a,b or"):
-        Settings(ROOMS, {"session.roles": text})
+        Settings(SECTIONS, {"session.roles": text})
 
 
 def test_a_path_that_begins_with_a_tilde_lies_in_the_users_home_whoever_says_it(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    said = Settings(ROOMS, {"session.folder": "~/a"}, environ={"TW_AUTOGEN_SESSION_READ": "~/b,c,./~"})
+    said = Settings(SECTIONS, {"session.folder": "~/a"}, environ={"TW_AUTOGEN_SESSION_READ": "~/b,c,./~"})
 
     assert said.read("session", SessionSettings).folder == f"{tmp_path}/a"
     assert said.read("session", SessionSettings).read == (f"{tmp_path}/b", "c", "./~")
     with pytest.raises(SettingsError, match=r"the keyword 'session.folder': session.folder: Could not determine home"):
-        Settings(ROOMS, {"session.folder": "~no-such-user/a"})
+        Settings(SECTIONS, {"session.folder": "~no-such-user/a"})
 
 
 def test_a_list_inside_a_list_is_an_error():
     with pytest.raises(SettingsError, match=r"session\.roles: input should be a valid string"):
-        Settings(ROOMS, {"session.roles": "[[planner]]"})
+        Settings(SECTIONS, {"session.roles": "[[planner]]"})
 
 
 def test_a_misspelt_key_names_the_place_and_its_neighbour(tmp_path):
@@ -116,18 +116,18 @@ def test_a_misspelt_key_names_the_place_and_its_neighbour(tmp_path):
     with pytest.raises(
         SettingsError, match=r"tw_autogen\.yaml: unknown setting 'session\.max_post'; did you mean 'session"
     ):
-        Settings(ROOMS, project=tmp_path)
+        Settings(SECTIONS, project=tmp_path)
 
 
 def test_a_misspelt_variable_with_our_prefix_names_its_neighbour_and_others_are_left_alone():
     others = {"TW_AUTOGENIC": "1", "SESSION_MAX_POST": "3", "TW_AUTOGEN_ROLE_ECHO_DECORATOR": "*"}
-    Settings(ROOMS, environ=others)
+    Settings(SECTIONS, environ=others)
 
     with pytest.raises(
         SettingsError,
         match="the environment: unknown setting 'TW_AUTOGEN_SESSION_MAX_POST'; did you mean '.*_MAX_POSTS'",
     ):
-        Settings(ROOMS, environ={**others, "TW_AUTOGEN_SESSION_MAX_POST": "3"})
+        Settings(SECTIONS, environ={**others, "TW_AUTOGEN_SESSION_MAX_POST": "3"})
 
 
 def test_a_value_of_the_wrong_type_names_the_place_and_what_was_expected():
@@ -136,12 +136,12 @@ def test_a_value_of_the_wrong_type_names_the_place_and_what_was_expected():
     with pytest.raises(
         SettingsError, match=r"TW_AUTOGEN_SESSION_MAX_POSTS: session\.max_posts: .*integer.* got 'many'"
     ):
-        Settings(ROOMS, environ=environ)
+        Settings(SECTIONS, environ=environ)
 
 
 def test_a_secret_of_the_wrong_type_is_not_printed():
     with pytest.raises(SettingsError, match="got the value given") as caught:
-        Settings(ROOMS, {"model.api_key": ["sk-secret"]})
+        Settings(SECTIONS, {"model.api_key": ["sk-secret"]})
     assert "sk-secret" not in str(caught.value)
 
 
@@ -153,7 +153,7 @@ def test_taskweavers_project_file_is_read_and_what_it_cannot_mean_here_is_named(
         "planner.load_plugin": False,
     }
     (tmp_path / "taskweaver_config.json").write_text(json.dumps(file), encoding="utf-8")
-    settings = Settings(ROOMS, project=tmp_path, trust=Trust.full)
+    settings = Settings(SECTIONS, project=tmp_path, trust=Trust.full)
 
     assert settings.read("model", ModelSettings) == ModelSettings(base_url="http://llm", name="theirs")
     assert settings.read("session", SessionSettings).max_posts == 7
@@ -167,7 +167,7 @@ def test_autogens_config_list_is_read_as_text_and_as_file(tmp_path, as_file):
         (tmp_path / "OAI_CONFIG_LIST").write_text(text, encoding="utf-8")
         text = str(tmp_path / "OAI_CONFIG_LIST")
 
-    found = Settings(ROOMS, environ={"OAI_CONFIG_LIST": text}).read("model", ModelSettings)
+    found = Settings(SECTIONS, environ={"OAI_CONFIG_LIST": text}).read("model", ModelSettings)
 
     assert found == ModelSettings(api_key="k1", base_url="http://one", name="m1")
 
@@ -187,7 +187,7 @@ def test_a_key_of_a_config_list_goes_to_no_server_that_its_entry_does_not_mean(c
     entries = [{"model": "m1", "api_key": "k1", **entry}]
 
     def read():
-        found = Settings(ROOMS, environ={"OAI_CONFIG_LIST": json.dumps(entries)})
+        found = Settings(SECTIONS, environ={"OAI_CONFIG_LIST": json.dumps(entries)})
         return found.read("model", ModelSettings)
 
     assert read() == ModelSettings()
@@ -228,7 +228,7 @@ def test_a_key_of_a_taskweaver_project_goes_to_no_server_that_its_type_does_not_
 
 def test_a_config_list_that_is_neither_json_nor_a_file_is_an_error():
     with pytest.raises(ConfigError, match=r"OAI_CONFIG_LIST: '/nowhere/list' is neither JSON nor a file that exists"):
-        Settings(ROOMS, environ={"OAI_CONFIG_LIST": "/nowhere/list"})
+        Settings(SECTIONS, environ={"OAI_CONFIG_LIST": "/nowhere/list"})
 
 
 LISTED = '[{"model": "m", "api_key": "sk-key-of-mine", "base_url": "http://x"}]'
@@ -244,7 +244,7 @@ def test_quotes_around_a_config_list_are_left_out(text):
 @pytest.mark.parametrize("text", [f"'{LISTED}", LISTED[:-1], f"x{LISTED}", LISTED[1:], "sk-key-" + "of1mine2" * 5])
 def test_a_wrong_config_list_shows_no_key(text):
     with pytest.raises(ConfigError, match="OAI_CONFIG_LIST") as caught:
-        Settings(ROOMS, environ={"OAI_CONFIG_LIST": text})
+        Settings(SECTIONS, environ={"OAI_CONFIG_LIST": text})
 
     assert "sk-key" not in str(caught.value)
 
@@ -253,7 +253,7 @@ def test_a_project_file_that_is_no_yaml_is_an_error_that_names_it(tmp_path):
     (tmp_path / "tw_autogen.yaml").write_text("session: [", encoding="utf-8")
 
     with pytest.raises(ConfigError, match=r"tw_autogen\.yaml: neither YAML nor JSON"):
-        Settings(ROOMS, project=tmp_path)
+        Settings(SECTIONS, project=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_the_environment_takes_nothing_that_runs_from_the_current_folder(variabl
 
 def test_the_environment_takes_no_program_of_a_role_from_the_current_folder():
     name = "TW_AUTOGEN_ROLE_WEB_EXPLORER_EXECUTABLE"
-    settings = Settings(ROOMS, environ={name: "bin/chrome"})
+    settings = Settings(SECTIONS, environ={name: "bin/chrome"})
 
     with pytest.raises(SettingsError, match=f"^{name}: 'bin/chrome' means whatever lies in the current folder"):
         settings.of_role("web_explorer", ["executable"])

@@ -1,6 +1,6 @@
 """TaskWeaver's Planner and CodeInterpreter as AutoGen agents, with plugins, a stateful kernel and a shared board.
 
-Every public name is fetched from its room when it is first used, so that importing the package is quick and brings in
+Every public name is fetched from its package when it is first used, so that importing this one is quick and brings in
 no host framework. `__version__` is that of the installed distribution, looked up in the same way.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_ROOMS = {
+_PACKAGES = {
     "approval": ("Approve", "Decision", "Proposal", "decide"),
     "code_interpreter": ("CodeInterpreter", "Policy"),
     "conversation": ("Attachment", "AttachmentType", "Memory", "Post", "Round"),
@@ -60,7 +60,7 @@ _ROOMS = {
     "safe_folder": ("SafeFolder",),
     "session": ("Answer", "Session", "open_session"),
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME = {name: package for package, names in _PACKAGES.items() for name in names}
 
 __all__ = [
     "Answer",
@@ -109,7 +109,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Fetch a public name from its room, or the version, once."""
+    """Fetch a public name from its package, or the version, once."""
     if name == "__version__":
         value = _version()
     elif name in _HOME:

@@ -37,7 +37,7 @@ def read_config_list(
         read: Returns what is in a file; None: there is none.
 
     Yields:
-        Settings of the room `model` by dotted keys.
+        Settings of the section `model` by dotted keys.
 
     Raises:
         ConfigError: it is neither JSON nor a file, or no list of objects.

@@ -1,6 +1,6 @@
 """Settings from keywords, environment, project file, user file and defaults; each value remembers where it came from.
 
-Each room declares one frozen dataclass `…Settings`; a key is `room.field`, such as `session.max_posts`. Highest first:
+Each section is a frozen dataclass `…Settings`; a key is `section.field`, such as `session.max_posts`. Highest first:
 
 1. keywords given in code or on the command line,
 2. the environment: `TW_AUTOGEN_SESSION_MAX_POSTS`, and the well-known names that a field declares in its metadata
@@ -69,8 +69,8 @@ T = TypeVar("T")
 PROJECT_FILE = "tw_autogen.yaml"
 _PREFIX = "TW_AUTOGEN_"
 _hints = functools.cache(get_type_hints)
-ROLE_ROOM = "role"
-"""The room whose keys are declared by roles: `role.echo.decorator`."""
+ROLE_SECTION = "role"
+"""The section whose keys are declared by roles: `role.echo.decorator`."""
 VARIABLE_SUFFIX = "_env"
 """What a role's key ends with that names a variable of the user's environment: a folder that is named can't say it."""
 
@@ -99,7 +99,7 @@ class Settings:
     """All settings of one session, checked as a whole when it is made.
 
     Args:
-        rooms: Each room's name and its frozen dataclass of settings.
+        sections: Each section's name and its frozen dataclass of settings.
         keywords: Dotted keys and values; the strongest source. A value may be a `Setting`, which says its origin.
         environ: Environment variables; none by default, so that a library call depends on its arguments only.
         project: Folder in which a project file is looked for; None looks for none.
@@ -134,7 +134,7 @@ class Settings:
 
     def __init__(
         self,
-        rooms: Mapping[str, type],
+        sections: Mapping[str, type],
         keywords: Mapping[str, Any] | None = None,
         *,
         environ: Mapping[str, str] | None = None,
@@ -153,9 +153,9 @@ class Settings:
         self.examples: tuple[Path, ...] = ()
         self.shortened: tuple[str, ...] = ()
         self.withheld: tuple[str, ...] = ()
-        self._rooms = dict(rooms)
-        self._fields = {f"{room}.{one.name}": one for room, cls in rooms.items() for one in dataclasses.fields(cls)}
-        self._hints = {f"{room}.{name}": hint for room, cls in rooms.items() for name, hint in _hints(cls).items()}
+        self._sections = dict(sections)
+        self._fields = {f"{key}.{one.name}": one for key, cls in sections.items() for one in dataclasses.fields(cls)}
+        self._hints = {f"{key}.{name}": hint for key, cls in sections.items() for name, hint in _hints(cls).items()}
         self._known = list(self._fields)
         self._paths = {
             key: str(one.type).startswith("tuple") for key, one in self._fields.items() if one.metadata.get("path")
@@ -180,7 +180,7 @@ class Settings:
         paired = {one.file for key, one in (*folder, *said) if key == "model.api_key" and one.value}
         senders: dict[str, list[Setting]] = {}
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
-            of_role = key.startswith(f"{ROLE_ROOM}.")
+            of_role = key.startswith(f"{ROLE_SECTION}.")
             if not of_role and key not in self._known:
                 raise SettingsError(
                     f"{setting.origin}: unknown setting {key!r}{nearest(key, self._known)}",
@@ -196,8 +196,8 @@ class Settings:
                 self._found[key] = setting = self._bounded(key, setting)
                 senders.setdefault(key, []).append(setting)
         self._withhold(senders)
-        for room, kind in self._rooms.items():
-            self.read(room, kind)
+        for section, kind in self._sections.items():
+            self.read(section, kind)
 
     def _may_count(self, key: str, setting: Setting, own: Setting | None, paired: Collection[Path | None]) -> bool:
         """Return whether a setting of a folder's file counts; those that are text for prompts are noted.
@@ -211,7 +211,7 @@ class Settings:
         Raises:
             SettingsError: the value is of the wrong type.
         """
-        of_role = key.startswith(f"{ROLE_ROOM}.")
+        of_role = key.startswith(f"{ROLE_SECTION}.")
         trust = self._trust_of(setting)
         if of_role:
             return trust is Trust.full or trust is Trust.named and self._rule_of(key) == "named"
@@ -254,8 +254,8 @@ class Settings:
     def beyond_named(self, keys: Iterable[str]) -> list[str]:
         """Return those of some keys, set here, that a folder can't set which the user has only named."""
         keys = list(keys)
-        roles = {key.split(".", 2)[1] for key in keys if key.startswith(f"{ROLE_ROOM}.")}
-        dotted = [f"{ROLE_ROOM}.{role}.{key}" for role in sorted(roles) for key in self._roles.get(role, ())]
+        roles = {key.split(".", 2)[1] for key in keys if key.startswith(f"{ROLE_SECTION}.")}
+        dotted = [f"{ROLE_SECTION}.{role}.{key}" for role in sorted(roles) for key in self._roles.get(role, ())]
         beyond = [key for key in dotted if self._rule_of(key) != "named"]
         for key in (one for one in keys if one in self._fields):
             one, value = self._fields[key], fit_setting(key, self._found[key], self._hints[key])
@@ -307,11 +307,11 @@ class Settings:
         servers = [left.setting for left in self.left_out if left.key in one.metadata.get("server", ())]
         return {setting.file for setting in servers if setting.file is not None and setting.value}
 
-    def read(self, room: str, kind: type[T]) -> T:
-        """Fill one room's dataclass.
+    def read(self, section: str, kind: type[T]) -> T:
+        """Fill one section's dataclass.
 
         Args:
-            room: The key's first part, such as `session`.
+            section: The key's first part, such as `session`.
             kind: The frozen dataclass with the fields and their defaults.
 
         Raises:
@@ -319,10 +319,10 @@ class Settings:
         """
         values = {}
         hints = _hints(kind)  # type: ignore[arg-type]  # a class is hashable
-        for one in dataclasses.fields(kind):  # type: ignore[arg-type]  # `rooms` holds dataclasses only
-            setting = self._found.get(f"{room}.{one.name}")
+        for one in dataclasses.fields(kind):  # type: ignore[arg-type]  # `sections` holds dataclasses only
+            setting = self._found.get(f"{section}.{one.name}")
             if setting is not None:
-                values[one.name] = fit_setting(f"{room}.{one.name}", setting, hints[one.name])
+                values[one.name] = fit_setting(f"{section}.{one.name}", setting, hints[one.name])
         return kind(**values)
 
     @property
@@ -336,7 +336,7 @@ class Settings:
         for name, found in self._roles.items():
             for key, setting in found.items():
                 if setting.file is not None and not setting.passed_over:
-                    yield LeftOut(f"{ROLE_ROOM}.{name}.{key}", setting)
+                    yield LeftOut(f"{ROLE_SECTION}.{name}.{key}", setting)
 
     def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:
         """Return what is set for one role, unchecked.
@@ -349,16 +349,16 @@ class Settings:
         """
         found, known = dict(self._roles.get(name, {})), list(known)
         for key in known:
-            variable = _variable(f"{ROLE_ROOM}.{name}.{key}")
+            variable = _variable(f"{ROLE_SECTION}.{name}.{key}")
             if self._environ.get(variable) and not found.get(key, Setting(None, "")).given:
                 said = Setting(self._environ[variable], variable, base=self._named_in)
-                found[key] = whole_path(f"{ROLE_ROOM}.{name}.{key}", said)
+                found[key] = whole_path(f"{ROLE_SECTION}.{name}.{key}", said)
         return {**found, **self._misspelt(name, known)}
 
     def _misspelt(self, name: str, known: list[str]) -> dict[str, Setting]:
         """Return variables of the environment that are almost one of a role's; others may be those of another role."""
-        prefix = _variable(f"{ROLE_ROOM}.{name}.")
-        right = [_variable(f"{ROLE_ROOM}.{name}.{key}") for key in known]
+        prefix = _variable(f"{ROLE_SECTION}.{name}.")
+        right = [_variable(f"{ROLE_SECTION}.{name}.{key}") for key in known]
         return {
             one.removeprefix(prefix).lower(): Setting(value, one)
             for one, value in self._environ.items()
@@ -395,17 +395,17 @@ class Settings:
     def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
         self._refuse_unknown(environ)
         yield from read_config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._content)
-        for room, cls in self._rooms.items():
+        for section, cls in self._sections.items():
             for one in dataclasses.fields(cls):
-                for name in reversed((_variable(f"{room}.{one.name}"), *one.metadata.get("env", ()))):
+                for name in reversed((_variable(f"{section}.{one.name}"), *one.metadata.get("env", ()))):
                     if environ.get(name):
-                        yield (key := f"{room}.{one.name}"), whole_path(key, Setting(environ[name], name))
+                        yield (key := f"{section}.{one.name}"), whole_path(key, Setting(environ[name], name))
 
     def _refuse_unknown(self, environ: Mapping[str, str]) -> None:
         """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
         known = [_variable(key) for key in self._known]
         for name in environ:
-            if name.startswith(_PREFIX) and name not in known and not name.startswith(_variable(f"{ROLE_ROOM}.")):
+            if name.startswith(_PREFIX) and name not in known and not name.startswith(_variable(f"{ROLE_SECTION}.")):
                 raise SettingsError(
                     f"the environment: unknown setting {name!r}{nearest(name, known)}", key=name, origin=name
                 )
@@ -422,7 +422,7 @@ class Settings:
         """Yield what TaskWeaver's keys mean here."""
         self.ignored = config.ignored
         for one in config.meant:
-            of_role = one.key.startswith(f"{ROLE_ROOM}.")
+            of_role = one.key.startswith(f"{ROLE_SECTION}.")
             if one.key in self._known or of_role:
                 setting = Setting(one.value, f"{file} ({one.said_by})", passed_over=of_role)
                 yield one.key, self._of_folder(one.key, setting, file)
@@ -590,9 +590,9 @@ def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iter
 
 
 def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Return what a settings file holds by dotted keys: `room.field`, and `role.<role>.<key>`."""
+    """Return what a settings file holds by dotted keys: `section.field`, and `role.<role>.<key>`."""
     for key, value in _flat(plain, depth=1):
-        of_role = key.startswith(f"{ROLE_ROOM}.") and key.count(".") == 1 and isinstance(value, Mapping)
+        of_role = key.startswith(f"{ROLE_SECTION}.") and key.count(".") == 1 and isinstance(value, Mapping)
         yield from ((f"{key}.{inner}", one) for inner, one in value.items()) if of_role else [(key, value)]
 
 

@@ -84,7 +84,7 @@ _REMEDIES: Mapping[str, str] = {
     "web_search.api_provider": "`role.web_search.url` names a search engine",
 }
 """What to do about keys that have no counterpart."""
-_ALWAYS_KNOWN = ("planner", "code_interpreter", PLUGIN_ONLY)  # roles whose keys are rooms of their own
+_ALWAYS_KNOWN = ("planner", "code_interpreter", PLUGIN_ONLY)  # roles whose keys are sections of their own
 _ROLE_NAMES = {"code_interpreter_cli_only": "command_line"}  # what a role is called here
 _COMMON_ROLE_KEYS = (  # what each of TaskWeaver's roles has, and here only Planner and CodeInterpreter have
     *("use_experience", "experience_dir", "dynamic_experience_sub_path"),

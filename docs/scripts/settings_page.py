@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import docstring_parser
 import yaml
 
-from tw_autogen.session.settings_sources import ROOMS
+from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.shipped_folders import shipped_folder
 
 PAGE = Path(__file__).parent.parent / "settings-reference.md"
@@ -59,9 +59,9 @@ _TRUST = {
 def page() -> str:
     """Return the whole page as Markdown."""
     parts = [_HEAD]
-    for room, kind in ROOMS.items():
+    for section, kind in SECTIONS.items():
         (declared,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-        parts.append(_section(room, declared, kind))
+        parts.append(_section(section, declared, kind))
     parts.append(_ROLES)
     for folder in sorted(shipped_folder("roles").iterdir()):
         parts += [_section(f"role.{folder.name}", one, level="###") for one in _of_role(folder)]

@@ -23,7 +23,7 @@ from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import Review, read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.role_seats import Seat, policy_of
-from tw_autogen.session.settings_sources import ROOMS
+from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.session.trust_review import still_remembered
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
@@ -32,8 +32,8 @@ from tw_autogen.trust_store import TrustStore, user_key
 
 HOSTILE = "tw_autogen.yaml"
 FIELDS = {
-    f"{room}.{one.name}": (one, get_type_hints(kind)[one.name])
-    for room, kind in ROOMS.items()
+    f"{section}.{one.name}": (one, get_type_hints(kind)[one.name])
+    for section, kind in SECTIONS.items()
     for one in dataclasses.fields(kind)
 }
 FREE = (
@@ -144,9 +144,9 @@ def test_a_limit_that_would_be_none_is_not_stricter(here, key, value):
     except ConfigError as error:
         assert key in str(error)  # noqa: PT017 - no whole number
         return
-    kind = ROOMS[key.partition(".")[0]]
-    room, name = key.split(".")
-    assert getattr(found.read(room, kind), name) == getattr(kind(), name) or value == ".inf"
+    kind = SECTIONS[key.partition(".")[0]]
+    section, name = key.split(".")
+    assert getattr(found.read(section, kind), name) == getattr(kind(), name) or value == ".inf"
 
 
 TASKWEAVER = {
@@ -336,19 +336,19 @@ def listener():
 
 
 @pytest.mark.parametrize("trust", [False, True])
-@pytest.mark.parametrize("room", ["model", "embedding"])
+@pytest.mark.parametrize("section", ["model", "embedding"])
 def test_a_key_of_the_users_is_never_sent_to_a_server_that_the_folder_names(
-    here, listener, monkeypatch, tmp_path, trust, room
+    here, listener, monkeypatch, tmp_path, trust, section
 ):
     server, url = listener
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: sk-of-the-user")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-user")
     monkeypatch.setenv("TW_AUTOGEN_EMBEDDING_API_KEY", "sk-of-the-user")
-    write(here, **{HOSTILE: {f"{room}.base_url": url, f"{room}.name": "m", "embedding.min_score": 0}})
+    write(here, **{HOSTILE: {f"{section}.base_url": url, f"{section}.name": "m", "embedding.min_score": 0}})
     settings = read_settings({"model.max_tries": 1, "embedding.max_tries": 1}, trust=trust)
 
-    if room == "model":
+    if section == "model":
         read = settings.read("model", ModelSettings)
         if trust:
             assert "OPENAI_API_KEY is not sent to the server that " in str(trust_lines(settings, "--trust"))
@@ -360,7 +360,7 @@ def test_a_key_of_the_users_is_never_sent_to_a_server_that_the_folder_names(
         assert (read.base_url, read.api_key) == ((url, None) if trust else (None, "sk-of-the-user"))
     else:
         assert settings.read("embedding", EmbeddingSettings).api_key == (None if trust else "sk-of-the-user")
-    assert bool(server.heard) is (trust and room == "model")
+    assert bool(server.heard) is (trust and section == "model")
     assert "of-the-user" not in str(server.heard)
 
 
@@ -718,9 +718,9 @@ def test_text_for_prompts_of_a_folder_is_cut_and_that_is_said(here):
 
     settings = read_settings()
 
-    assert len(settings.read("planner", ROOMS["planner"]).instructions) == 4000
+    assert len(settings.read("planner", SECTIONS["planner"]).instructions) == 4000
     assert "has 60000 characters; only the first 4000 count" in "\n".join(trust_lines(settings, "--trust"))
-    assert len(read_settings(trust=True).read("planner", ROOMS["planner"]).instructions) == 60_000
+    assert len(read_settings(trust=True).read("planner", SECTIONS["planner"]).instructions) == 60_000
 
 
 CHANGES = {
@@ -1028,13 +1028,13 @@ def test_a_relative_interpreter_is_that_of_the_folder_and_what_it_runs_at_its_st
     packages.mkdir(parents=True)
     review = review_folder()
     review.remember(review.sha256())
-    assert read_settings().read("kernel", ROOMS["kernel"]).python == str(here / ".v" / "bin" / "python")
+    assert read_settings().read("kernel", SECTIONS["kernel"]).python == str(here / ".v" / "bin" / "python")
 
     (packages / "evil.pth").write_text("import os")
 
     assert read_settings().trust is Trust.none
     write(here, **{HOSTILE: {"kernel.python": "python3"}})
-    assert read_settings(trust=True).read("kernel", ROOMS["kernel"]).python == "python3"
+    assert read_settings(trust=True).read("kernel", SECTIONS["kernel"]).python == "python3"
 
 
 def test_trust_is_of_what_was_shown_and_not_of_what_stands_there_a_moment_later(here):
@@ -1101,7 +1101,7 @@ def test_settings_are_those_that_were_compared_with_what_is_trusted(here):
     review = review_folder()
     review.remember(review.sha256())
     texts = {}
-    make = functools.partial(Settings, ROOMS, project=here, texts=texts)
+    make = functools.partial(Settings, SECTIONS, project=here, texts=texts)
     make()
     write(here, **{HOSTILE: {"kernel.sandbox": "off"}})
 

@@ -15,7 +15,7 @@ from tw_autogen.named_folders import path_out_of
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.named_places import server_files
-from tw_autogen.session.settings_sources import ROOMS
+from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
@@ -115,7 +115,7 @@ def test_a_key_that_stands_twice_is_an_error_that_names_it(here, text):
 def test_a_key_of_another_mapping_may_stand_once_more(here):
     write(here, **{SETTINGS: "session: &a {max_posts: 3}\nplanner: {}\nrole: {echo: {a: 1}, other: {<<: *a, a: 2}}\n"})
 
-    assert read_settings().read("session", ROOMS["session"]).max_posts == 3
+    assert read_settings().read("session", SECTIONS["session"]).max_posts == 3
 
 
 def test_an_example_folder_with_very_many_files_is_not_looked_through(here):
@@ -478,8 +478,8 @@ def test_what_goes_up_from_a_link_or_begins_with_a_brace_is_the_path_that_was_lo
 
     for value in ("L/../../../notes", "{}/../notes")[: 1 if key in ("kernel.read", "plugin.folder") else 2]:
         write(stranger, **{SETTINGS: f"{key}: '{value}'"})
-        room, name = key.split(".")
-        found = getattr(read_settings(project=stranger, trust=True).read(room, ROOMS[room]), name)
+        section, name = key.split(".")
+        found = getattr(read_settings(project=stranger, trust=True).read(section, SECTIONS[section]), name)
         assert found == ((str(stranger / "notes"),) if key == "kernel.read" else str(stranger / "notes"))
 
 

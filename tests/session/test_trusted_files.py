@@ -21,7 +21,7 @@ from tw_autogen.plugin.host_plugin import HostPlugin
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import read_spec
 from tw_autogen.session import read_settings, review_folder
-from tw_autogen.session.settings_sources import ROOMS
+from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel
@@ -304,7 +304,7 @@ def test_modules_of_an_archive_in_a_trusted_folder_are_not_imported(folder, tmp_
 def test_settings_that_were_read_are_those_that_are_hashed(folder):
     """The first read sees other settings than the trusted ones, which are there again when files are hashed."""
     good = (folder / "tw_autogen.yaml").read_text(encoding="utf-8")
-    make = functools.partial(Settings, ROOMS, project=folder, texts={})
+    make = functools.partial(Settings, SECTIONS, project=folder, texts={})
     (folder / "tw_autogen.yaml").write_text(json.dumps({**SETTINGS, "model.api_key": "theirs"}), encoding="utf-8")
     first = make()
     (folder / "tw_autogen.yaml").write_text(good, encoding="utf-8")

@@ -17,7 +17,7 @@ from tw_autogen.plugin import write_plugin
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
 from tw_autogen.session.request_inputs import checked_inputs, copy_in, place_inputs
-from tw_autogen.session.settings_sources import ROOMS
+from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
@@ -190,7 +190,7 @@ def test_a_settings_file_that_was_not_there_when_the_folder_was_compared_does_no
     good, wants, late, theirs = OTHERS[case]
     write(here, {good: wants})
     trust()
-    make = functools.partial(Settings, ROOMS, project=here, texts={})
+    make = functools.partial(Settings, SECTIONS, project=here, texts={})
     files = type(review_folder())(make()).still_trusted_files()
     assert files is not None
     if case == "ours goes":
@@ -210,7 +210,7 @@ def test_a_config_list_behind_a_link_is_hashed_as_it_was_read(here, monkeypatch)
     write(here, {"evil.json": [{**ours[0], "api_key": "theirs"}]})
     (here / "list.json").symlink_to("good.json")
     trust()
-    make = functools.partial(Settings, ROOMS, project=here, environ={"OAI_CONFIG_LIST": "list.json"}, texts={})
+    make = functools.partial(Settings, SECTIONS, project=here, environ={"OAI_CONFIG_LIST": "list.json"}, texts={})
     link(here, "list.json", "evil.json")
     first = make()
     link(here, "list.json", "good.json")
@@ -223,7 +223,7 @@ def test_settings_behind_a_link_are_hashed_as_they_were_read(here):
     (here / SETTINGS).symlink_to("good.yaml")
     trust()
     link(here, SETTINGS, "evil.yaml")
-    first = Settings(ROOMS, project=here, texts={})
+    first = Settings(SECTIONS, project=here, texts={})
     link(here, SETTINGS, "good.yaml")
 
     assert type(review_folder())(first).still_trusted_files() is None
@@ -284,7 +284,7 @@ def test_a_file_of_code_that_is_too_large_is_said_by_name_and_not_read(here, nam
     write(here, {"roles/big/role.yaml": ROLE_YAML.replace("crier", "big"), "roles/big/big.py": ROLE})
     write(here, {"plugins/big.py": "from tw_autogen.plugin import plugin\n@plugin\ndef f(): ...\n"})
     write(here, {"plugins/big.yaml": "name: big\ndescription: d\nparameters: []\n"})
-    os.truncate(here / name, 200 << 20)  # takes no room on the disk
+    os.truncate(here / name, 200 << 20)  # takes no section on the disk
 
     settings = trust()
     with pytest.raises(ConfigError, match=rf"{name}.*it has more than 4 MB"):

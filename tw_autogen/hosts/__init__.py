@@ -1,1 +1,1 @@
-"""Adapters: one room a host framework; only here is one imported."""
+"""Adapters: one package for each host framework; only here is one imported."""

@@ -167,7 +167,7 @@ def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
     """Return whether a decorator is ours, or was meant to be: others have a `plugin` too."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     if isinstance(target, ast.Attribute):
-        return ast.unparse(target) in {f"{room}.plugin" for room in (*_PACKAGES, "plugin")}
+        return ast.unparse(target) in {f"{package}.plugin" for package in (*_PACKAGES, "plugin")}
     here = getattr(target, "id", None)
     return any(
         name == here and original == "plugin" and module in (*_PACKAGES, "tw_autogen")

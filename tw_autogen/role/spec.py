@@ -18,7 +18,7 @@ from tw_autogen.private_files import lies_in
 from tw_autogen.role.role import Role
 from tw_autogen.role.role_source import as_role, line_in, load_source
 from tw_autogen.setting_values import Setting, fit_setting
-from tw_autogen.settings import ROLE_ROOM
+from tw_autogen.settings import ROLE_SECTION
 
 _log = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ class RoleSpec:
             _log.warning(f"%s of %s {words}", self._key(key), said.origin, where)
 
     def _key(self, key: str) -> str:
-        return f"{ROLE_ROOM}.{self.name}.{key}"
+        return f"{ROLE_SECTION}.{self.name}.{key}"
 
     def _refuse_unknown(self, declared: Mapping[str, Any], given: Mapping[str, Setting]) -> None:
         for key in self.settings:
@@ -240,8 +240,8 @@ def refuse_unknown(name: str, declared: Iterable[str], given: Mapping[str, Setti
             continue
         known = nearest(key, declared) or "; its class takes none"
         raise SettingsError(
-            f"{setting.origin}: unknown setting '{ROLE_ROOM}.{name}.{key}'{known}",
-            key=f"{ROLE_ROOM}.{name}.{key}",
+            f"{setting.origin}: unknown setting '{ROLE_SECTION}.{name}.{key}'{known}",
+            key=f"{ROLE_SECTION}.{name}.{key}",
             origin=setting.origin,
         )
 

@@ -221,20 +221,20 @@ class Models:
         embedding, model = self._read.read("embedding", EmbeddingSettings), self._read.read("model", ModelSettings)
         return resolve_ranker(embedding, model, distrusted=self._distrusted)
 
-    def recall_for(self, room: str) -> Recall:
+    def recall_for(self, section: str) -> Recall:
         """Return what a role is reminded of.
 
         Raises:
             ConfigError: a folder or a file is missing or wrong.
         """
         own = self._read.read("recall", RecallSettings)
-        if not (own.use_planner_examples if room == "planner" else own.use_code_examples):
+        if not (own.use_planner_examples if section == "planner" else own.use_code_examples):
             return Recall(own, (), self.ranker)
-        key = "planner_examples" if room == "planner" else "code_examples"
+        key = "planner_examples" if section == "planner" else "code_examples"
         folder = self._folder(key)
         of_folder = self._read.folder_of(f"recall.{key}") is not None
         shown = self._read.trust is Trust.none and of_folder
-        mine = [path for path in self._examples if path.parent.name.startswith("planner") == (room == "planner")]
+        mine = [path for path in self._examples if path.parent.name.startswith("planner") == (section == "planner")]
         own = replace(own, experience=str(self._folder("experience") or ""))
         with compared_with(self._read.files, only=of_folder):  # one that came since the folder was trusted is refused
             examples = read_examples(folder or mine, self._read.examples if shown else None)

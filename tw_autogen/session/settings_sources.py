@@ -1,4 +1,4 @@
-"""Which rooms have settings, and where they are read from."""
+"""Which sections have settings, and where they are read from."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tw_autogen.trusted_files import compared_with
 
 _log = logging.getLogger(__name__)
 
-ROOMS: Mapping[str, type] = {
+SECTIONS: Mapping[str, type] = {
     "model": ModelSettings,
     "embedding": EmbeddingSettings,
     "recall": RecallSettings,
@@ -38,7 +38,7 @@ ROOMS: Mapping[str, type] = {
     "kernel": KernelSettings,
     "session": SessionSettings,
 }
-"""Every room that has settings."""
+"""Every section that has settings."""
 
 
 def keyword_settings(keywords: Mapping[str, Any]) -> Settings:
@@ -50,7 +50,7 @@ def keyword_settings(keywords: Mapping[str, Any]) -> Settings:
     Raises:
         SettingsError: an unknown key or a wrong value.
     """
-    return Settings(ROOMS, keywords, rule_of_role=_rule_of_role)
+    return Settings(SECTIONS, keywords, rule_of_role=_rule_of_role)
 
 
 def read_settings(
@@ -131,7 +131,7 @@ def _reader(
     user_file = config / "config.yaml" if config else None
     return functools.partial(
         Settings,
-        ROOMS,
+        SECTIONS,
         keywords,
         environ=environ,
         project=place,

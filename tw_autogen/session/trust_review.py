@@ -312,13 +312,13 @@ class Review:
                 continue
             yield path
 
-    def _placed(self, room: str, name: str) -> str:
+    def _placed(self, section: str, name: str) -> str:
         """Return a folder that a setting names, also one that is left out."""
-        said = [one.setting.value for one in self.settings.left_out if one.key == f"{room}.{name}"]
-        if said and f"{room}.{name}" not in self.settings.overridden:
+        said = [one.setting.value for one in self.settings.left_out if one.key == f"{section}.{name}"]
+        if said and f"{section}.{name}" not in self.settings.overridden:
             return str(said[-1])
         return str(
-            getattr(self.settings.read(room, {"session": SessionSettings, "plugin": PluginSettings}[room]), name)
+            getattr(self.settings.read(section, {"session": SessionSettings, "plugin": PluginSettings}[section]), name)
         )
 
     def _code_folders(self) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import example_paths
 from tw_autogen.session.named_places import program_found
-from tw_autogen.settings import ROLE_ROOM, VARIABLE_SUFFIX, LeftOut, texts_of
+from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, LeftOut, texts_of
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 
 UNREADABLE = "can't be read: "
@@ -72,7 +72,7 @@ def wants_of(one: LeftOut) -> Iterator[Want]:
     elif one.key.endswith(_SECRETS):
         yield Want(visible_line(one.key), "a key")
     else:
-        variable = one.key.startswith(f"{ROLE_ROOM}.") and one.key.endswith(VARIABLE_SUFFIX)
+        variable = one.key.startswith(f"{ROLE_SECTION}.") and one.key.endswith(VARIABLE_SUFFIX)
         means = _MEANS.get(one.key, "a variable of your environment, which goes to that role's server" * variable)
         shown = visible_line(f"{value}{_found_of(one)}{_links_of(one)}")
         yield Want(
