@@ -94,7 +94,7 @@ READ = {
     "tw_autogen/session/request_inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",
     "tw_autogen/session/answer_files.py": "asks whether a file has changed, which is opened by SafeFolder",
     "tw_autogen/recall/lesson_writer.py": "prompts of the package, and the user's lessons",
-    "tw_autogen/session/notebook.py": "looks for the package's own plugins",
+    "tw_autogen/session/notebook_export.py": "looks for the package's own plugins",
     "tw_autogen/session/request_descriptions.py": "asks how large a file is, and whether a folder is empty",
     "tw_autogen/session/mcp_tools.py": "what Python has compiled in the user's state folder, which is removed",
     "tw_autogen/session/named_places.py": "what the settings of the user's project name, hashed and never used here",

@@ -42,7 +42,7 @@ from tw_autogen.safe_folder import (
 from tw_autogen.safe_folder.safe_folder import open_unlinked
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import _picture
-from tw_autogen.session.notebook import notebook
+from tw_autogen.session.notebook_export import notebook
 from tw_autogen.session.request_inputs import copy_in
 from tw_autogen.session_layout import JOURNAL
 from tw_autogen.shipped_folders import shipped_folder

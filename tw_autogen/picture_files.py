@@ -48,7 +48,7 @@ class PictureReader:
         self._left -= counts
         return mime, safe_svg(content.decode("utf-8", errors="replace")).encode() if mime == _SVG else content
 
-    def read_text(self, path: Path) -> tuple[str, str]:
+    def read_data(self, path: Path) -> tuple[str, str]:
         """Read a picture as a notebook holds it: MIME type, and an SVG's text or base64. Errors as of `read`."""
         mime, content = self.read(path)
         return mime, content.decode() if mime == _SVG else base64.b64encode(content).decode("ascii")

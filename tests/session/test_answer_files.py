@@ -20,7 +20,7 @@ from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.session import Answer, AnswerFiles, Session
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.export import export_session
-from tw_autogen.session.notebook import write_notebook
+from tw_autogen.session.notebook_export import write_notebook
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.testing import FakeKernel, ScriptedModel
 from tw_autogen.trusted_files import guard_imports

@@ -11,7 +11,7 @@ from tw_autogen.planner import Planner
 from tw_autogen.role import Role
 from tw_autogen.session import Session, read_journal, rounds_of
 from tw_autogen.session.event_journal import Journal
-from tw_autogen.session.notebook import notebook
+from tw_autogen.session.notebook_export import notebook
 from tw_autogen.testing import ScriptedModel, plans
 
 TEXT = "1. load\n2. report <interactively depends on 1>"

@@ -9,7 +9,7 @@ import pytest
 
 from tw_autogen.events import CellRan, CellStarted, RoundOpened, SessionOpened
 from tw_autogen.session import Program
-from tw_autogen.session.notebook import notebook
+from tw_autogen.session.notebook_export import notebook
 
 CSV = "region,units\nN,5\nS,7\nW,1\n"
 NEW = "region,units\nA,10\nB,30\nC,20\n"

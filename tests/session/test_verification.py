@@ -8,7 +8,7 @@ from tw_autogen.errors import ModelError
 from tw_autogen.events import AnswerChecked, CellRan, CodeChecked, ModelDelayed
 from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.session import Program, open_session, read_journal
-from tw_autogen.session.notebook import notebook
+from tw_autogen.session.notebook_export import notebook
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
 JOIN = "both = a.merge(b, on='id')\nprint(both.x.sum())"

@@ -77,7 +77,7 @@ class Artifact:
         bundle: dict[str, Any] = {"text/plain": visible("\n".join(filter(None, (str(self.path), self.preview))))}
         if is_picture(self.path):
             try:
-                mime, data = PictureReader().read_text(self.path)
+                mime, data = PictureReader().read_data(self.path)
             except (OSError, UnsafeSvgError) as error:
                 bundle["text/plain"] += visible(f"\n(not shown: {error})")
             else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tw_autogen.deprecated import old_names
 from tw_autogen.model.abandonable import run_abandonable
 from tw_autogen.model.chat_model import ChatModel, Completion, Message, ToolCall, Usage
-from tw_autogen.model.embedding import EmbeddingSettings, resolve_ranker
+from tw_autogen.model.embedding import resolve_ranker
 from tw_autogen.model.error_messages import is_too_long
 from tw_autogen.model.fenced_blocks import split_blocks
 from tw_autogen.model.model_from_settings import resolve_model
@@ -15,7 +15,7 @@ from tw_autogen.model.prompt_hash import prompt_hash
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
 from tw_autogen.model.replay import ReplayModel
 from tw_autogen.model.reply_parser import CodeReply, NoObject, read_code, read_object
-from tw_autogen.model.settings import ModelSettings
+from tw_autogen.model.settings import EmbeddingSettings, ModelSettings
 from tw_autogen.model.stream_fields import CodeStream, FieldStream
 from tw_autogen.model.text_ranking import LexicalRanker, Ranked, Ranker
 from tw_autogen.model.token_estimate import TokenEstimate

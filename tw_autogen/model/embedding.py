@@ -22,16 +22,14 @@ else:
     np = LazyModule("numpy")  # only a choice among many needs it
 import hashlib
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, NoModelError
 from tw_autogen.model.openai_model import OpenAIModel, is_loopback
-from tw_autogen.model.settings import ModelSettings
+from tw_autogen.model.settings import EmbeddingSettings, ModelSettings
 from tw_autogen.model.text_ranking import LexicalRanker, Ranker
 from tw_autogen.private_files import cache_folder
-from tw_autogen.settings_trust import NAMED
 
 Key = TypeVar("Key")
 _MOST_KEPT = 8
@@ -155,35 +153,6 @@ def _keep(kept: OrderedDict[Key, Matrix], key: Key, value: Matrix) -> None:
     kept[key] = value
     while len(kept) > _MOST_KEPT:
         kept.popitem(last=False)
-
-
-@dataclass(frozen=True)
-class EmbeddingSettings:
-    """What makes embeddings, by which texts are found that fit a request; the keys are `embedding.name`, and so on.
-
-    Without a `name` and a `folder`, texts are found by the words they share with the request; nothing is asked.
-
-    Args:
-        name: A model on an OpenAI-compatible server with `/embeddings`, such as `text-embedding-3-small`.
-        base_url: Its server; None: that of `model.base_url`.
-        api_key: Its key, shown nowhere; None: that of `model.api_key`, where the server is the same.
-        folder: Folder of a sentence-transformers model, which is run here (extra `embed`), with Python that it may
-            hold; nothing is downloaded.
-        cache: Folder of the vectors made before, up to 512 MB; None: `$XDG_CACHE_HOME/tw-autogen`, else
-            `~/.cache/tw-autogen`.
-        min_score: A text whose cosine with the request isn't above it is never found.
-        seconds: How long one request to the server may take.
-        max_tries: How often one request is sent while the server is busy, failing or out of reach.
-    """
-
-    name: str = field(default="", metadata=NAMED)
-    base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False, metadata={"server": ("embedding.base_url", "model.base_url")})
-    folder: str = field(default="", metadata={"path": True})
-    cache: str | None = field(default=None, metadata={"path": True})
-    min_score: float = 0.0
-    seconds: float = 60.0
-    max_tries: int = 4
 
 
 class OpenAIEmbedder:

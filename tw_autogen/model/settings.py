@@ -1,4 +1,4 @@
-"""`ModelSettings`: which model is asked, and how."""
+"""`ModelSettings`: which model is asked, and how; `EmbeddingSettings`: what makes embeddings."""
 
 from __future__ import annotations
 
@@ -96,3 +96,32 @@ class ModelSettings:
                 if known:
                     return self.prices[max(known, key=len)]
         return None
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings:
+    """What makes embeddings, by which texts are found that fit a request; the keys are `embedding.name`, and so on.
+
+    Without a `name` and a `folder`, texts are found by the words they share with the request; nothing is asked.
+
+    Args:
+        name: A model on an OpenAI-compatible server with `/embeddings`, such as `text-embedding-3-small`.
+        base_url: Its server; None: that of `model.base_url`.
+        api_key: Its key, shown nowhere; None: that of `model.api_key`, where the server is the same.
+        folder: Folder of a sentence-transformers model, which is run here (extra `embed`), with Python that it may
+            hold; nothing is downloaded.
+        cache: Folder of the vectors made before, up to 512 MB; None: `$XDG_CACHE_HOME/tw-autogen`, else
+            `~/.cache/tw-autogen`.
+        min_score: A text whose cosine with the request isn't above it is never found.
+        seconds: How long one request to the server may take.
+        max_tries: How often one request is sent while the server is busy, failing or out of reach.
+    """
+
+    name: str = field(default="", metadata=NAMED)
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False, metadata={"server": ("embedding.base_url", "model.base_url")})
+    folder: str = field(default="", metadata={"path": True})
+    cache: str | None = field(default=None, metadata={"path": True})
+    min_score: float = 0.0
+    seconds: float = 60.0
+    max_tries: int = 4

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
 from tw_autogen.planner.format_probe import probe_format
-from tw_autogen.planner.planner import Planner, PlannerSettings
+from tw_autogen.planner.planner import Planner
+from tw_autogen.planner.settings import PlannerSettings
 
 __all__ = [
     "Planner",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.approval import Approve
 from tw_autogen.conversation import (
@@ -29,7 +29,6 @@ from tw_autogen.model import ChatModel, Completion, FieldStream, Message, Reques
 from tw_autogen.number_sources import unfounded_numbers
 from tw_autogen.planner.answer_checks import (
     AnswerChecks,
-    Verify,
     check_runner,
     failed_problems,
     failed_words,
@@ -39,11 +38,11 @@ from tw_autogen.planner.offers import Offers
 from tw_autogen.planner.plan_approval import decide_plan
 from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
+from tw_autogen.planner.settings import PlannerSettings
 from tw_autogen.planner.static_prompt import static_prompt
 from tw_autogen.planner.user_request import bulletin, is_about_files, plan_so_far, problem_for_user, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
 from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
-from tw_autogen.settings_trust import LOWER, NAMED, PROMPT
 
 NAME = "Planner"
 _ANSWER_CHARS = 5000
@@ -73,30 +72,6 @@ class TakesCode(Protocol):
     def code_rules(self) -> str:
         """Rules for whoever writes that code, as lines of a prompt; empty if code is not taken."""
         ...
-
-
-@dataclass(frozen=True)
-class PlannerSettings:
-    """The Planner's settings.
-
-    Args:
-        model: Name of the model that plans, on the server of `model.base_url`; empty: the session's model.
-        instructions: House rules for every request, such as `Answer in German`; they end the prompt's static part.
-        tries: How often an unreadable reply is asked for again, counted from 0 for each reply.
-        model_seconds: How long one reply of the model may take, its tries included; None: each try `model.seconds`.
-        approval: Whether a person is asked about each plan, new or changed, before its next step: `always` or `never`.
-        verify: Whether an answer that code has computed is checked before it goes out: one call proposes checks, which
-            run in the kernel, and what fails goes back to the worker once. `auto`: where code has joined tables, fitted
-            a model, or used several files or numbers copied from what was printed, or the request asks for it;
-            `always`; `off`.
-    """
-
-    verify: Verify = "off"
-    approval: Literal["always", "never"] = "never"
-    model: str = field(default="", metadata=NAMED)
-    instructions: str = field(default="", metadata=PROMPT)
-    tries: int = field(default=3, metadata=LOWER)
-    model_seconds: float | None = field(default=None, metadata=LOWER)
 
 
 @dataclass

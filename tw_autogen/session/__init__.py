@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tw_autogen.session.export import FORMATS, export_session
     from tw_autogen.session.markdown_text import answer_markdown
     from tw_autogen.session.mentioned_files import files_not_made
-    from tw_autogen.session.notebook import write_notebook
+    from tw_autogen.session.notebook_export import write_notebook
     from tw_autogen.session.program import Program
     from tw_autogen.session.program_parameters import Parameter
     from tw_autogen.session.project import Project, example_files, is_project, read_project
@@ -132,7 +132,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "export": ("FORMATS", "export_session"),
             "markdown_text": ("answer_markdown",),
             "mentioned_files": ("files_not_made",),
-            "notebook": ("write_notebook",),
+            "notebook_export": ("write_notebook",),
             "program": ("Program",),
             "program_parameters": ("Parameter",),
             "project": ("Project", "example_files", "is_project", "read_project"),

@@ -17,7 +17,7 @@ from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import markdown_html, output_html
 from tw_autogen.session.earlier_session import read_events
 from tw_autogen.session.markdown_text import fenced, with_html_signs
-from tw_autogen.session.notebook import notebook, write_notebook
+from tw_autogen.session.notebook_export import notebook, write_notebook
 from tw_autogen.session.program import Program
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from tw_autogen.session.name_flow import (
     variables_of_functions,
     variables_used,
 )
-from tw_autogen.session.notebook import EXIT, loading_code
+from tw_autogen.session.notebook_export import EXIT, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
 
 _FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d+)$", re.MULTILINE)

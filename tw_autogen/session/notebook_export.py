@@ -263,7 +263,7 @@ class _Notebook:
         if not is_picture(path) or (self._below and not Path(os.path.abspath(path)).is_relative_to(self._below)):
             return {"text/plain": name}
         try:
-            mime, data = self._pictures.read_text(path)
+            mime, data = self._pictures.read_data(path)
         except FileNotFoundError:
             return {"text/plain": name}
         except (OSError, UnsafeSvgError) as error:

@@ -25,7 +25,7 @@ from tw_autogen.session import export_session
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.export import _markdown
 from tw_autogen.session.markdown_text import markdown_cells, without_html
-from tw_autogen.session.notebook import notebook, write_notebook
+from tw_autogen.session.notebook_export import notebook, write_notebook
 from tw_autogen.session.notebook_progress import last_lines
 
 PNG = base64.b64decode(
