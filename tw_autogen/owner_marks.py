@@ -102,6 +102,14 @@ class LineSeals:
         self._hash.update(self._last)
         self._last = line
 
+    def take_all(self, lines: bytes) -> None:
+        """Go on behind lines of the file, with their ends; however many there are, none is looked at for itself."""
+        cut = lines.rfind(b"\n", 0, -1) + 1
+        if lines:
+            self._hash.update(self._last)
+            self._hash.update(lines[:cut])
+            self._last = lines[cut:]
+
     @property
     def holds(self) -> bool:
         """Whether the last line is sealed, or there is none yet."""

@@ -13,6 +13,7 @@ from tw_autogen.cli import main
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import export_session, past_sessions, prune_sessions, session_folder
+from tw_autogen.session.earlier_session import mark_own_session
 from tw_autogen.session.event_journal import Journal
 from tw_autogen.session.workspace import _real_folder, remove_session
 from tw_autogen.testing import codes, plans, replay_server
@@ -217,10 +218,14 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
 
 def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(session, workspace):
     folders = [session(f"session-aa{days}", days=days) for days in (1, 2, 3, 9)]
-    copies = [folder / "files" / ".checkpoint" / "variables" for folder in folders]
+    strange = session("session-ff0", days=-3000)
+    copies = [folder / "files" / ".checkpoint" / "variables" for folder in (*folders, strange)]
     for copy in copies:
         copy.parent.mkdir()
         copy.write_bytes(bytes(700_000))
+    strange_copy = copies.pop()
+    for folder in folders:
+        mark_own_session(folder)
 
     prune_sessions(workspace, 30.0, variables_days=7.0)
     assert [copy.exists() for copy in copies] == [True, True, True, False]
@@ -228,6 +233,7 @@ def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(sessio
 
     assert [copy.exists() for copy in copies] == [True, False, False, False]
     assert all(folder.exists() for folder in folders)
+    assert strange_copy.exists()  # whose it is says nothing of how much room there is for this user's
 
 
 JOURNALS = {

@@ -862,6 +862,22 @@ def test_a_link_does_not_lead_a_session_out_of_a_folder_that_is_not_trusted(here
     open_session(ScriptedModel([]), kernel=FakeKernel(), folder=tmp_path / "sessions").close()
 
 
+def test_in_a_folder_that_is_not_trusted_sessions_lie_behind_no_link_and_a_gitignore_that_came_with_it_is_named(
+    here, caplog
+):
+    (here / "src").mkdir()
+    (here / ".tw").mkdir()
+    (here / ".tw" / "sessions").symlink_to("../src")
+    with pytest.raises(ConfigError, match=r"\.tw/sessions is a link to .*/src; say where sessions are kept"):
+        open_session(ScriptedModel([]), kernel=FakeKernel())
+    (here / ".tw" / "sessions").unlink()
+    (here / ".tw" / ".gitignore").write_text("!*\n", encoding="utf-8")
+
+    open_session(ScriptedModel([]), kernel=FakeKernel()).close()
+
+    assert ".gitignore is not ours: git may take sessions up" in caplog.text
+
+
 def test_what_another_one_left_in_a_folder_is_not_resumed_unasked(tmp_path):
     plant(tmp_path / "session")
 

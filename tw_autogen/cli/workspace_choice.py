@@ -32,7 +32,7 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
         return None, ""
     wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
     real = Path(walk_links(wanted / "session").target)
-    refuse_link(settings, real)
+    refuse_link(settings, real.parent)
     if not (why := _refused(real.parent)):
         return None, ""
     instead = _in_cache()

@@ -197,8 +197,8 @@ def empty_arrays(execution: Execution, made: Sequence[str]) -> list[str]:
         execution: The cell's.
         made: Names of the variables that are new or changed.
     """
-    kinds = ("Series", "ndarray")
-    found = [one for one in execution.variables if one.name in made and one.type in kinds]
+    kinds, new = ("Series", "ndarray"), set(made)
+    found = [one for one in execution.variables if one.name in new and one.type in kinds]
     return [f"{one.name} holds nothing but nan" for one in found if re.search(r"\(all (?:nan|missing)\)", one.summary)]
 
 

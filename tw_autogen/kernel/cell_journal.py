@@ -70,8 +70,7 @@ class CellJournal:
                 data = file.read(_MOST_FILE_BYTES)
             self._seals = LineSeals(folder, _CELLS)
             whole = data[: data.rfind(b"\n") + 1]
-            for line in io.BytesIO(whole):
-                self._seals.take(line)
+            self._seals.take_all(whole)
             if not (self._seals.holds or self._trust):
                 self._refuse()
                 return []
@@ -120,12 +119,11 @@ class CellJournal:
         with contextlib.suppress(OSError), SafeFolder(source) as first, SafeFolder(self._folder) as folder:
             data = first.read_file(_FILE, limit_bytes=_MOST_FILE_BYTES)
             before = LineSeals(first, _CELLS)
-            lines = [line for line in io.BytesIO(data) if line.endswith(b"\n")]
-            for line in lines:
-                before.take(line)
+            whole = data[: data.rfind(b"\n") + 1]
+            before.take_all(whole)
             if not before.holds:
                 return
-            sealed = LineSeals(folder, _CELLS).seal_all(map(unsealed, lines))
+            sealed = LineSeals(folder, _CELLS).seal_all(map(unsealed, io.BytesIO(whole)))
             folder.copy_in(io.BytesIO(sealed), _FILE, mode=0o600)
             folder.remove(_COPY)
             with first.open_file(_COPY) as old, folder.create_file(_COPY, mode=0o600) as copy:

@@ -36,6 +36,7 @@ _NO_ROWS = re.compile(
     rf"|(?<![\w.,])(?:0|no|zero) {_ROWS} (?:match|remain|(?:(?:is|are|was|were) )?(?:selected|found|left))",
     re.I,
 )
+_MOST_COLUMNS = 50
 _MANY = 3
 """Rows of a column that may not all be 0.0; counts may, such as those of missing values."""
 _COUNTS = re.compile(
@@ -79,7 +80,8 @@ def _columns(answer: str) -> list[list[str]]:
     rows = []
     for line in answer.splitlines():
         words = line.split()
-        numbers = list(itertools.takewhile(_FIELD.fullmatch, reversed(words)))
+        last = itertools.islice(reversed(words), _MOST_COLUMNS)
+        numbers = list(itertools.takewhile(_FIELD.fullmatch, last))
         if len(numbers) < len(words):  # without its label, or its index
             rows.append(numbers)
         elif len(numbers) > 1:

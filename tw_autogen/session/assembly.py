@@ -217,7 +217,7 @@ def open_team(
     session_id = earlier.id if earlier else new_id("session")
     root = earlier.folder if earlier else chosen_folder(read, folder) / session_id
     if folder is None and earlier is None and read.origin("session.workspace") == Settings.DEFAULT:
-        ignore_in_git(root.parent)
+        ignore_in_git(root.parent, distrusted=distrusted is not None)
     # What was made is closed again if a later part can't be made.
     with compared_with(read.files), keep_private_folder(root), ExitStack() as undo:
         opened: list[Session] = []

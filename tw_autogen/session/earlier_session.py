@@ -133,6 +133,11 @@ def mark_own_session(root: Path) -> None:
         write_owner_mark(opened, _MARK, _PURPOSE)
 
 
+def has_own_mark(opened: SafeFolder) -> bool:
+    """Return whether this user has made the session of an open folder there; others may have written in it since."""
+    return has_owner_mark(opened, _MARK, _PURPOSE)
+
+
 def is_own_session(opened: SafeFolder, journal: bytes) -> bool:
     """Return whether this user has made the session of an open folder there, and written all of its journal.
 
@@ -141,7 +146,7 @@ def is_own_session(opened: SafeFolder, journal: bytes) -> bool:
         journal: What its journal holds.
     """
     own = not hasattr(os, "geteuid") or opened.info(JOURNAL).st_uid == os.geteuid()
-    return own and has_owner_mark(opened, _MARK, _PURPOSE) and is_sealed(opened, journal)
+    return own and has_own_mark(opened) and is_sealed(opened, journal)
 
 
 def _without_files(events: Iterable[Event], files: Path) -> Iterator[Event]:

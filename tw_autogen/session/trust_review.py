@@ -414,23 +414,25 @@ def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | No
     return here
 
 
-def refuse_link(settings: Settings, root: Path) -> None:
-    """Refuse to keep a session where a link in a folder that is not trusted leads.
+def refuse_link(settings: Settings, workspace: Path) -> None:
+    """Refuse to keep sessions where a link in a folder that is not trusted leads.
 
     Args:
         settings: Say where sessions are kept, and whether that is the default.
-        root: The session's folder, links followed.
+        workspace: Where they would be kept, links followed.
 
     Raises:
-        ConfigError: the default, `.tw/sessions`, is a link out of the current folder.
+        ConfigError: the default, `.tw/sessions`, is a link in the current folder, or lies behind one.
     """
     default = settings.origin("session.workspace") == Settings.DEFAULT
     here = Path.cwd().resolve()
     trusted = settings.trust is Trust.full and settings.project is not None and settings.project.resolve() == here
-    if default and not trusted and not root.is_relative_to(here):
+    meant = here / settings.read("session", SessionSettings).workspace
+    if default and not trusted and workspace != meant:
+        out = "" if workspace.is_relative_to(here) else " out of this folder,"
         raise ConfigError(
-            f"{Path(settings.read('session', SessionSettings).workspace).absolute()} is a link out of this folder, to "
-            f"{root.parent}; say where sessions are kept: --workspace, or the setting session.workspace"
+            f"{meant} is a link{out} to {workspace}; say where sessions are kept: --workspace, or the setting "
+            "session.workspace"
         )
 
 

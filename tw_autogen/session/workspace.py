@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import SafeFolder, held_folder, real_path
+from tw_autogen.session.earlier_session import has_own_mark
 from tw_autogen.session.event_journal import is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import distrusted_folder, refuse_link
@@ -34,7 +36,9 @@ _BEGUN = re.compile(
     rb'"user_query": ("[^"\\]{0,1000})'
 )
 """The beginning of a line with a question, which may be longer than any line that is read whole."""
-_IGNORE_ALL = "*\n"
+_GITIGNORE, _IGNORE_ALL = ".gitignore", "*\n"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
     workspace = Path(settings.read("session", SessionSettings).workspace)
     if settings.origin("session.workspace") == Settings.DEFAULT:
         folder = named_folder(workspace, writable=writable, distrusted=())
-        refuse_link(settings, folder / "session")
+        refuse_link(settings, folder)
         return folder
     distrusted = () if workspace.is_absolute() else distrusted_folder(settings)
     return named_folder(workspace, writable=writable, distrusted=distrusted)
@@ -267,8 +271,8 @@ def prune_sessions(
         for one in _past_of(opened, sized=dry_run):
             if one.is_open or one.days <= days:
                 if not (one.is_open or dry_run):
-                    kept_bytes += _variables_bytes(opened, one.id)
-                    if (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
+                    kept_bytes += (held := _variables_bytes(opened, one.id))
+                    if held and (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
                         with contextlib.suppress(OSError):
                             opened.remove(f"{one.id}/{_VARIABLES}")
                 continue
@@ -282,8 +286,10 @@ def prune_sessions(
 
 
 def _variables_bytes(workspace: SafeFolder, name: str) -> int:
+    """Return how large the saved variables of a session are; 0 for one that this user has not made there."""
     try:
-        return workspace.info(f"{name}/{_VARIABLES}").st_size
+        with workspace.open_folder(name) as session:
+            return session.info(_VARIABLES).st_size if has_own_mark(session) else 0
     except OSError:
         return 0
 
@@ -304,17 +310,23 @@ def prune_refusal_reason(settings: Settings) -> str:
     )
 
 
-def ignore_in_git(workspace: Path) -> None:
+def ignore_in_git(workspace: Path, *, distrusted: bool) -> None:
     """Write a `.gitignore` that leaves out everything into the folder above a workspace, unless there is one.
 
     Args:
         workspace: `.tw/sessions`, which need not exist; where it can't be made, or is elsewhere, nothing happens.
+        distrusted: Nobody has trusted the folder: a log line says so if another file is there already.
     """
     above = workspace.parent
     if above.name != ".tw":
         return
-    with contextlib.suppress(OSError), held_folder(above) as opened, opened.create_file(".gitignore") as file:
-        file.write(_IGNORE_ALL.encode())
+    with contextlib.suppress(OSError), held_folder(above) as opened:
+        try:
+            with opened.create_file(_GITIGNORE) as file:
+                file.write(_IGNORE_ALL.encode())
+        except FileExistsError:
+            if distrusted and opened.read_file(_GITIGNORE, limit_bytes=_LONGEST_LINE) != _IGNORE_ALL.encode():
+                _log.warning("%s/%s is not ours: git may take sessions up, with all that is asked", above, _GITIGNORE)
 
 
 def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
