@@ -105,14 +105,15 @@ def open_session_for(
         undo.callback(session.close)
         if options.workspace or not prune_refusal_reason(settings):
             _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
-        for line in (*_models_of(session), said, elsewhere, *_words_about(project, session)):
+        for line in (*models_of(session), said, elsewhere, *_words_about(project, session)):
             if line:
                 say(line)
         undo.pop_all()
     return session
 
 
-def _models_of(session: Session) -> Iterable[str]:
+def models_of(session: Session) -> Iterable[str]:
+    """Return a line for each model that the Planner and the CodeInterpreter of a session ask."""
     asked = [role.model for role in session.roles if isinstance(role, Planner | CodeInterpreter)]
     return dict.fromkeys(f"model: {model}" for model in asked if isinstance(model, OpenAIModel))
 
