@@ -373,9 +373,11 @@ def test_lines_of_json_whose_reader_leaves_end_the_round_and_its_kernel(command,
         ("2>&-", 0, "It is 42.\n", ""),
         (">&-", 2, "", "standard output is closed, so there is nowhere to write an answer to"),
         ("<&- >&- 2>&-", 2, "", ""),
+        ("> /dev/full", 1, "", "tw-autogen: No space left on device; the disk is full"),
+        ("--output-format stream-json > /dev/full", 1, "", "standard output can't be written to: No space left"),
     ],
 )
-def test_closed_standard_streams_are_no_traceback(command, environ, tmp_path, closed, code, stdout, said):
+def test_closed_and_full_standard_streams_are_no_traceback(command, environ, tmp_path, closed, code, stdout, said):
     with replay_server([answers()]) as server:
         line = shlex.join([*command, "--base-url", server.base_url, "-p", "what is 6*7?"])
         ran = subprocess.run(
@@ -385,6 +387,7 @@ def test_closed_standard_streams_are_no_traceback(command, environ, tmp_path, cl
 
     assert (ran.returncode, ran.stdout) == (code, stdout), ran.stderr
     assert said in ran.stderr
+    assert ran.stderr.count("tw-autogen: ") < 2
     assert "Traceback" not in ran.stderr
 
 

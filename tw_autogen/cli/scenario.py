@@ -46,7 +46,12 @@ _WORKSPACE = click.option(
     help="Keep all files here.",
 )
 _SECONDS = click.option(
-    "--seconds", default=PATIENCE, show_default=True, metavar="S", help="How long a live reply, and a round, may take."
+    "--seconds",
+    type=click.FloatRange(min=0, max=1e6, min_open=True),
+    default=PATIENCE,
+    show_default=True,
+    metavar="S",
+    help="How long a live reply, and a round, may take.",
 )
 _FILE = UserPath(dir_okay=False, path_type=Path)
 _MOST_README_BYTES = 4 << 20
