@@ -13,6 +13,7 @@ import pytest
 from tw_autogen.cli.chat import Chat
 from tw_autogen.cli.file_arguments import named_files
 from tw_autogen.cli.options import Options
+from tw_autogen.cli.signals import Terminated
 from tw_autogen.safe_folder import remove_folder
 from tw_autogen.testing import codes, plans, replay_server
 
@@ -696,6 +697,17 @@ def test_a_session_that_can_not_be_gone_on_with_leaves_the_one_before_with_its_v
 
     assert (talk._session.id, [one.name for one in talk._session.code_variables()]) == (before, ["lock"])
     assert "nosuch: no session" in talk.said[-1]
+
+
+@pytest.mark.parametrize(("command", "asks"), [("/learn", "save_experience"), ("/compact", "compact_session")])
+def test_sigterm_ends_a_chat_whose_command_asks_a_model(talk, monkeypatch, command, asks):
+    def stop(*args):
+        raise Terminated(signal.SIGTERM)
+
+    for place in (talk._session, sys.modules["tw_autogen.cli.chat"]):
+        monkeypatch.setattr(place, asks, stop, raising=False)
+    with pytest.raises(Terminated, match="SIGTERM"):
+        talk._command(command, "")
 
 
 def test_an_error_of_the_system_while_a_question_runs_is_a_line(talk):

@@ -144,12 +144,13 @@ def test_a_scenario_and_one_that_it_teaches_are_recorded_one_after_the_other(tw,
     assert tw("run", "./taught", "./greeting", "--strict").exit_code == 0
 
 
-def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path):
+@pytest.mark.parametrize(("stopping", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path, stopping, code):
     pytest.importorskip("jinja2", reason="the extra `report`")
     running = []
 
     def stop(messages):
-        running[0].send_signal(signal.SIGINT)
+        running[0].send_signal(stopping)
         return greets("never heard")
 
     with ScriptedModel([greets("hello!"), stop]) as model, replay_server(model) as server:
@@ -167,7 +168,7 @@ def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_
         )
         out, err = running[0].communicate(timeout=60)
 
-    assert running[0].returncode == 130
+    assert running[0].returncode == code
     assert "greeting: run 1 of 3: as expected, 1 call, " in err
     assert "stopped; what was run until then:" in err
     said = json.loads(out)

@@ -345,7 +345,7 @@ class Chat:
         if not paths:
             self._say("the last answer has no files")
             return
-        path = paths.get(rest or list(paths)[-1])
+        path = paths.get(rest.strip("'\"") or list(paths)[-1])
         if path is None:
             self._say(f"no file {rest}; the last answer has {', '.join(paths)}", style="red")
             return
@@ -388,10 +388,7 @@ class Chat:
     def _learn(self, rest: str) -> None:
         folder = " ".join(_split(rest))
         self._say("the model is asked for a lesson; Ctrl-C stops it")
-        try:
-            self._say("a lesson, which you may mend: ", self._session.save_experience(folder or None))
-        except KeyboardInterrupt:
-            self._say("stopped; no lesson was written")
+        self._say("a lesson, which you may mend: ", self._session.save_experience(folder or None))
 
     def _reset(self, rest: str) -> None:
         fresh = self._open(self._options)
@@ -427,14 +424,7 @@ class Chat:
 
     def _compact(self, rest: str) -> None:
         self._say("the model is asked for summaries; Ctrl-C stops it")
-        try:
-            found = compact_session(self._session)
-        except KeyboardInterrupt:
-            self._say("stopped; nothing more is summarized")
-            return
-        except RoundError as error:  # a limit of the session
-            self._say(visible_line(str(error)), style="red")
-            return
+        found = compact_session(self._session)
         for one in found:
             if isinstance(one, TalkShortened):
                 less = 100 * (one.tokens_before - one.tokens_after) / max(1, one.tokens_before)

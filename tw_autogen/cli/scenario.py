@@ -16,6 +16,7 @@ from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, prompts_dict
 from tw_autogen.cli.scenario_table import costs_table, put_table
+from tw_autogen.cli.signals import Terminated
 from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
@@ -108,7 +109,7 @@ def run(
         check_report()
     scenarios = find_named(names, trust=options.trust)
     model = None if replay else _model(options, seconds)
-    console, stopped = stderr_console(color=not options.no_color), False
+    console, stopped = stderr_console(color=not options.no_color), Exit.done
     done: list[Runs] = []
     with _workspace(workspace) as folder:
         try:
@@ -126,8 +127,9 @@ def run(
                     done[-1] = done[-1].plus(
                         outcome, judge(scenario, outcome, model, seconds=seconds) if asks else None
                     )
-        except KeyboardInterrupt:
-            stopped, done = True, [one for one in done if one.outcomes or one.skipped]
+        except KeyboardInterrupt as error:
+            stopped = Exit.terminated if isinstance(error, Terminated) else Exit.interrupted
+            done = [one for one in done if one.outcomes or one.skipped]
             console.print("stopped; what was run until then:", soft_wrap=True)
         if html:
             title = "Scenarios, replayed" if model is None else f"Scenarios, {model.name} at {model.base_url}"
@@ -143,7 +145,7 @@ def run(
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
     else:
         print_runs(stdout_console(color=not options.no_color), done)
-    ctx.exit(Exit.interrupted if stopped else Exit.done if all(one.ok for one in done) else Exit.failed)
+    ctx.exit(stopped or (Exit.done if all(one.ok for one in done) else Exit.failed))
 
 
 @with_options(_MODEL_OPTIONS)
