@@ -176,6 +176,17 @@ def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_
     assert "1 of 1" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_what_was_run_before_one_that_can_not_run_is_told_all_the_same(tw, greeting, tmp_path):
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "scenario.yaml").write_text(f"{SCENARIO}plugins: [./p.py]\n", encoding="utf-8")
+    (tmp_path / "odd" / "p.py").write_text("x = 1\n", encoding="utf-8")
+    with replay_server([greets("hello!")]) as server:
+        ran = tw("run", "./greeting", "./odd", "--live", "--no-judge", "--base-url", server.base_url)
+
+    assert (ran.exit_code, "1 of 1" in ran.stdout) == (2, True), ran.stderr
+    assert "tw-autogen: " in ran.stderr.splitlines()[-1]
+
+
 def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greeting):
     assert "not recorded yet" in tw("show", "./greeting").stdout
 
