@@ -269,6 +269,7 @@ def test_an_argument_that_reads_as_a_question_and_is_no_file_is_the_question(ask
         (b'{"a": 1, "b": 2}\r\n\n{"a": 3, "b": 4}\n', "stdin.jsonl"),
         (b'\xef\xbb\xbf[{"a": 1, "b": 2},\n {"a": 3, "b": 4}]\n', "stdin.json"),
         (b"[a],b\n1,2\n", "stdin.csv"),
+        (b"[1, 2]\n[3, 4]\n", "stdin.jsonl"),
         (b"a,\0b\n1,2\n", "stdin.txt"),
     ],
 )
@@ -600,6 +601,7 @@ def test_quiet_names_new_hooks_also_where_there_is_no_answer(ask, tmp_path):
         (["-p", "how many rows?", "nosuch.csv"], "'nosuch.csv' does not exist"),
         (["-p", " "], "there is no question"),
         (["-p", "how many?", "--nosuch"], "No such option"),
+        (["-p", "how many?", "-"], "'-' is standard input, and nothing came through it"),
     ],
 )
 def test_a_wrong_call_has_its_json_too_and_names_no_command_that_was_not_typed(ask, args, problem):
