@@ -693,10 +693,11 @@ def test_a_change_of_session_that_fails_leaves_the_one_before_open(talk, monkeyp
 def test_a_session_that_can_not_be_gone_on_with_leaves_the_one_before_with_its_variables(talk):
     talk._session.run_code("import threading\nlock = threading.Lock()")  # in no copy of variables
     before = talk._session.id
-    talk._command("/resume", "nosuch")
+    for name, words in (("nosuch", "nosuch: no session"), (before, f"{before} is the session that you are in")):
+        talk._command("/resume", name)
 
-    assert (talk._session.id, [one.name for one in talk._session.code_variables()]) == (before, ["lock"])
-    assert "nosuch: no session" in talk.said[-1]
+        assert (talk._session.id, [one.name for one in talk._session.code_variables()]) == (before, ["lock"])
+        assert words in talk.said[-1]
 
 
 @pytest.mark.parametrize(("command", "asks"), [("/learn", "save_experience"), ("/compact", "compact_session")])

@@ -410,7 +410,10 @@ class Chat:
             for one in past_sessions(workspace):
                 self._say(session_line(one))
             return
-        self._enter(self._open(replace(self._options, resume=str(session_folder(rest, workspace)))))
+        folder = session_folder(rest, workspace)
+        if folder.absolute() == self._session.journal.parent.absolute():
+            raise ConfigError(f"{folder.name} is the session that you are in")
+        self._enter(self._open(replace(self._options, resume=str(folder))))
         self._greet()
 
     def _fork(self, rest: str) -> None:
