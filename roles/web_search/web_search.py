@@ -94,8 +94,8 @@ class WebSearch(Role):
             if problem:
                 parts.append(f"{query}: {problem}")
                 continue
-            head = f"{query}: {len(found)} results from {self._host}" if found else f"{query}: nothing found"
-            shown = [head]
+            results = f"{len(found)} result{'s' * (len(found) != 1)} from {self._host}" if found else "nothing found"
+            shown = [f"{query}: {results}"]
             for one in found:
                 sources.append({"number": len(sources) + 1, "title": one.title, "url": one.url})
                 shown.append(f"[{len(sources)}] {one.title}\n{one.url}\n{one.excerpt}".rstrip())
@@ -143,7 +143,7 @@ class WebSearch(Role):
         listed = plain["web"]["results"] if self._settings.kind == "brave" else plain["results"]
         for one in listed:
             url = str(one.get("url") or "")
-            if urlsplit(url).scheme in ("http", "https"):
+            if url.lower().startswith(("http://", "https://")):
                 words = one.get("description" if self._settings.kind == "brave" else "content") or ""
                 yield _Found(_plain(one.get("title") or url), url, _plain(words)[:_EXCERPT_CHARS])
 

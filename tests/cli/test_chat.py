@@ -11,7 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from tw_autogen.cli.chat import Chat
+from tw_autogen.cli.file_arguments import named_files
 from tw_autogen.cli.options import Options
+from tw_autogen.cli.signals import Terminated
 from tw_autogen.safe_folder import remove_folder
 from tw_autogen.testing import codes, plans, replay_server
 
@@ -67,7 +69,7 @@ class Screen:
         return ESCAPES.sub(b"", self._seen).decode(errors="replace")
 
     def type(self, keys):
-        os.write(self._leader, keys.encode())
+        os.write(self._leader, keys.encode(errors="surrogateescape"))
 
     def close(self):
         self._thread.join(SECONDS)
@@ -221,12 +223,13 @@ def test_the_question_is_taken_back_when_the_cell_ends_by_itself(chat, tmp_path)
         assert process.wait(SECONDS) == 0
 
 
-def test_a_terminal_without_escape_codes_gets_none(chat):
+def test_a_terminal_without_escape_codes_gets_none_and_may_send_what_is_no_text(chat, environ):
+    environ["PYTHONIOENCODING"] = "utf-8:strict"  # as in a locale such as de_DE.UTF-8
     replies = [plans("look"), codes("print('seen')"), plans("It is **42**.", to="User")]
     with replay_server(replies) as server:
         screen, process = chat(server, term="dumb")
         screen.wait_for("\n> ")
-        screen.type("look\n")
+        screen.type(b"l\xf6ok\n".decode(errors="surrogateescape"))
         screen.wait_for("It is 42.")
         screen.wait_for("\n> ")
         screen.type("\x04")
@@ -640,6 +643,25 @@ def test_open_hands_on_a_private_copy_and_follows_no_link(tmp_path, monkeypatch)
         remove_folder(one.parent)
 
 
+@pytest.mark.parametrize(
+    ("words", "named", "missing"),
+    [
+        ('(@a.csv), "@b.csv": “@c.csv”…', ["a.csv", "b.csv", "c.csv"], []),
+        ("@a.csv、 「@b.csv」。", ["a.csv", "b.csv"], []),
+        ("me@a.csv and @Override", [], []),
+        ("@nosuch.csv, as @nosuch.csv", [], ["nosuch.csv"]),
+    ],
+)
+def test_a_file_is_named_whatever_stands_around_it_and_one_that_is_missing_once(tmp_path, words, named, missing):
+    for name in ("a.csv", "b.csv", "c.csv"):
+        (tmp_path / name).touch()
+
+    found, lost = named_files(words, tmp_path)
+
+    assert [one.name for one in found] == named
+    assert [one.problem.split("'")[1] for one in lost] == missing
+
+
 @pytest.fixture
 def talk(tmp_path, monkeypatch):
     """A chat without a terminal, in a folder of its own; its lines are in `talk.said`."""
@@ -666,6 +688,27 @@ def test_a_change_of_session_that_fails_leaves_the_one_before_open(talk, monkeyp
     talk._command("/fork", "")
 
     assert (talk._session.id, talk._session.closed) == (before, False)
+
+
+def test_a_session_that_can_not_be_gone_on_with_leaves_the_one_before_with_its_variables(talk):
+    talk._session.run_code("import threading\nlock = threading.Lock()")  # in no copy of variables
+    before = talk._session.id
+    for name, words in (("nosuch", "nosuch: no session"), (before, f"{before} is the session that you are in")):
+        talk._command("/resume", name)
+
+        assert (talk._session.id, [one.name for one in talk._session.code_variables()]) == (before, ["lock"])
+        assert words in talk.said[-1]
+
+
+@pytest.mark.parametrize(("command", "asks"), [("/learn", "save_experience"), ("/compact", "compact_session")])
+def test_sigterm_ends_a_chat_whose_command_asks_a_model(talk, monkeypatch, command, asks):
+    def stop(*args):
+        raise Terminated(signal.SIGTERM)
+
+    for place in (talk._session, sys.modules["tw_autogen.cli.chat"]):
+        monkeypatch.setattr(place, asks, stop, raising=False)
+    with pytest.raises(Terminated, match="SIGTERM"):
+        talk._command(command, "")
 
 
 def test_an_error_of_the_system_while_a_question_runs_is_a_line(talk):

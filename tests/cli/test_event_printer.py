@@ -452,15 +452,22 @@ def test_new_hooks_where_code_can_write_are_named():
     )
 
 
-def test_a_terminal_keeps_the_line_breaks_of_an_answer_and_renders_the_rest_as_markdown():
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [
+        ("rows: **3**\ncolumns: 2\n\n- one\n- two", ["rows: 3", "columns: 2", "", "• one", "• two"]),
+        ("`x` is <NA> in 3 of List<int>", ["x is <NA> in 3 of List<int>"]),
+        ("<div>It is 42.</div>", ["<div>It is 42.</div>"]),
+        ("~~12~~ [13](http://x.org/a)", ["12 13 (http://x.org/a)"]),
+    ],
+)
+def test_a_terminal_keeps_line_breaks_html_and_addresses_of_an_answer_and_renders_the_rest_as_markdown(answer, lines):
     file = io.StringIO()
     terminal = Console(file=file, width=40, color_system=None, force_terminal=True, highlight=False)
 
-    terminal.print(markdown("rows: **3**\ncolumns: 2\n\n- one\n- two"))
+    terminal.print(markdown(answer))
 
-    assert [line.strip() for line in file.getvalue().splitlines()] == [
-        "rows: 3", "columns: 2", "", "• one", "• two",
-    ]  # fmt: skip
+    assert [line.strip() for line in file.getvalue().splitlines()] == lines
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ def test_without_a_model_three_remedies_are_named(run):
         (["nul\0byte"], "does not exist; FILES are data"),
         (["plugin", "list"], "'plugin' does not exist; did you mean the command 'plugins'? FILES are data"),
         (["--output-format", "yaml", "-p", "q"], "'yaml' is not one of"),
+        (["scenario", "run", "--live", "--seconds", "inf"], "inf is not in the range"),
         (["-p", "q", "--max-posts", "1"], "1 is not in the range"),
         (["-p", "q", "--set", "session.max_posts"], "has no '='"),
         (
@@ -366,6 +367,20 @@ def test_a_question_that_is_the_name_of_a_project_here_opens_no_project(run, tmp
     assert result.exit_code == 2
     assert f"-p is the question; a project folder is named by -C: -C {shlex.quote(words)}" in result.stderr
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        (["sessions", "export"], "sessions export [OPTIONS] ID [FILE]"),
+        (["sessions", "nosuch"], "sessions [OPTIONS] COMMAND"),
+        (["rerun"], "rerun [OPTIONS] SESSION"),
+        (["chat", "--nosuch"], "chat [OPTIONS] [FILES]..."),
+        (["--nosuch"], "[OPTIONS] [FILES]... | COMMAND"),
+    ],
+)
+def test_a_wrong_call_shows_the_usage_of_the_command_that_was_typed(run, args, shown):
+    assert f"Usage: main {shown}" in run(*args).stderr
 
 
 def test_the_version_is_shown(run):

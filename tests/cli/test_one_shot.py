@@ -269,6 +269,7 @@ def test_an_argument_that_reads_as_a_question_and_is_no_file_is_the_question(ask
         (b'{"a": 1, "b": 2}\r\n\n{"a": 3, "b": 4}\n', "stdin.jsonl"),
         (b'\xef\xbb\xbf[{"a": 1, "b": 2},\n {"a": 3, "b": 4}]\n', "stdin.json"),
         (b"[a],b\n1,2\n", "stdin.csv"),
+        (b"[1, 2]\n[3, 4]\n", "stdin.jsonl"),
         (b"a,\0b\n1,2\n", "stdin.txt"),
     ],
 )
@@ -373,9 +374,11 @@ def test_lines_of_json_whose_reader_leaves_end_the_round_and_its_kernel(command,
         ("2>&-", 0, "It is 42.\n", ""),
         (">&-", 2, "", "standard output is closed, so there is nowhere to write an answer to"),
         ("<&- >&- 2>&-", 2, "", ""),
+        ("> /dev/full", 1, "", "tw-autogen: No space left on device; the disk is full"),
+        ("--output-format stream-json > /dev/full", 1, "", "standard output can't be written to: No space left"),
     ],
 )
-def test_closed_standard_streams_are_no_traceback(command, environ, tmp_path, closed, code, stdout, said):
+def test_closed_and_full_standard_streams_are_no_traceback(command, environ, tmp_path, closed, code, stdout, said):
     with replay_server([answers()]) as server:
         line = shlex.join([*command, "--base-url", server.base_url, "-p", "what is 6*7?"])
         ran = subprocess.run(
@@ -385,6 +388,7 @@ def test_closed_standard_streams_are_no_traceback(command, environ, tmp_path, cl
 
     assert (ran.returncode, ran.stdout) == (code, stdout), ran.stderr
     assert said in ran.stderr
+    assert ran.stderr.count("tw-autogen: ") < 2
     assert "Traceback" not in ran.stderr
 
 
@@ -597,6 +601,7 @@ def test_quiet_names_new_hooks_also_where_there_is_no_answer(ask, tmp_path):
         (["-p", "how many rows?", "nosuch.csv"], "'nosuch.csv' does not exist"),
         (["-p", " "], "there is no question"),
         (["-p", "how many?", "--nosuch"], "No such option"),
+        (["-p", "how many?", "-"], "'-' is standard input, and nothing came through it"),
     ],
 )
 def test_a_wrong_call_has_its_json_too_and_names_no_command_that_was_not_typed(ask, args, problem):

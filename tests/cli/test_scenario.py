@@ -144,12 +144,13 @@ def test_a_scenario_and_one_that_it_teaches_are_recorded_one_after_the_other(tw,
     assert tw("run", "./taught", "./greeting", "--strict").exit_code == 0
 
 
-def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path):
+@pytest.mark.parametrize(("stopping", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_path, stopping, code):
     pytest.importorskip("jinja2", reason="the extra `report`")
     running = []
 
     def stop(messages):
-        running[0].send_signal(signal.SIGINT)
+        running[0].send_signal(stopping)
         return greets("never heard")
 
     with ScriptedModel([greets("hello!"), stop]) as model, replay_server(model) as server:
@@ -167,12 +168,23 @@ def test_what_was_run_before_a_stop_is_told_all_the_same(greeting, environ, tmp_
         )
         out, err = running[0].communicate(timeout=60)
 
-    assert running[0].returncode == 130
+    assert running[0].returncode == code
     assert "greeting: run 1 of 3: as expected, 1 call, " in err
     assert "stopped; what was run until then:" in err
     said = json.loads(out)
     assert (said["ok"], said["scenarios"][0]["passed"], len(said["scenarios"][0]["runs"])) == (False, 1, 1)
     assert "1 of 1" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_was_run_before_one_that_can_not_run_is_told_all_the_same(tw, greeting, tmp_path):
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "scenario.yaml").write_text(f"{SCENARIO}plugins: [./p.py]\n", encoding="utf-8")
+    (tmp_path / "odd" / "p.py").write_text("x = 1\n", encoding="utf-8")
+    with replay_server([greets("hello!")]) as server:
+        ran = tw("run", "./greeting", "./odd", "--live", "--no-judge", "--base-url", server.base_url)
+
+    assert (ran.exit_code, "1 of 1" in ran.stdout) == (2, True), ran.stderr
+    assert "tw-autogen: " in ran.stderr.splitlines()[-1]
 
 
 def test_one_that_is_not_recorded_is_left_out_of_all_and_fails_by_name(tw, greeting):

@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.notebook.magic import _read, as_calls
+from tw_autogen.notebook.magic import Magic, _read, as_calls
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,11 @@ def test_a_question_with_its_mark_is_a_call_before_ipython_takes_it_for_help(cel
 def test_what_is_no_question_is_an_error_that_shows_the_usage(line):
     with pytest.raises(ConfigError, match=r"usage: %tw"):
         _read(line, "")
+
+
+def test_code_of_an_answer_is_wanted_before_any_question_and_no_session_is_opened_for_it():
+    shell = SimpleNamespace(user_ns={})
+
+    with pytest.raises(ConfigError, match="there is no code of an answer yet"):
+        Magic(shell)("--to-cell")
+    assert shell.user_ns == {}

@@ -74,6 +74,10 @@ def test_each_line_is_a_search_and_numbers_run_on(stage):
         (answering("<html>"), "127.0.0.1 answered with something else than searxng's JSON"),
         (answering({"results": 3}), "127.0.0.1 answered with something else than searxng's JSON"),
         (answering({"results": []}), "nothing found"),
+        (
+            answering({"results": [{"url": "http://[odd/"}]}),
+            "1 result from 127.0.0.1\n\n[1] http://[odd/\nhttp://[odd/",
+        ),
         (answering("x" * 200_000), "127.0.0.1 answered with more than 0.1 MB"),
     ],
 )

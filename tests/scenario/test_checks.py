@@ -1,5 +1,6 @@
 """Each check, where it holds and where it doesn't; and what a wrong scenario.yaml says."""
 
+import socket
 import sys
 from dataclasses import replace
 
@@ -190,6 +191,7 @@ JSON = {
         ('Here it is: {"n": [1, 2]}', "expected JSON alone"),
         ('{"n": [1]}', r"found at \$\.n: "),
         ("{}", "'n' is a required property"),
+        ("[" * 100_000, "expected JSON alone"),
     ],
 )
 def test_an_answer_in_json_is_json_alone_and_fits_its_schema(tmp_path, answer, problem):
@@ -200,6 +202,18 @@ def test_an_answer_in_json_is_json_alone_and_fits_its_schema(tmp_path, answer, p
     else:
         with pytest.raises(AssertionError, match=problem):
             raise AssertionError(found[0])
+
+
+@pytest.mark.parametrize("place", ["{}/schema.json", "file:///etc/hostname", "#/nowhere"])
+def test_what_a_schema_refers_to_elsewhere_is_a_problem_and_not_fetched(tmp_path, place):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        schema = {"$ref": place.format(f"http://127.0.0.1:{server.getsockname()[1]}")}
+        found = read_expectation({"json": {"schema": schema}}, rounds=1).problems(told(tmp_path, "{}", "Completed"))
+
+        assert "expected a schema that refers to its own parts" in found[0]
+        with pytest.raises(BlockingIOError):
+            server.accept()
 
 
 def test_a_question_is_seen_by_its_stop_word_and_its_words(tmp_path):
@@ -257,6 +271,8 @@ GOOD = "source: our own\nask: [hello]\nexpect: [{stop: Completed}]\n"
         (GOOD + "files: [nowhere.csv]\n", r"nowhere\.csv"),
         (GOOD + "settings: {session.max_post: 3}\n", r"session\.max_post'; did you mean"),
         (GOOD.replace("ask: [hello]\n", ""), r"scenario\.yaml: .*ask"),
+        (GOOD.replace("[hello]", "hello"), r"scenario\.yaml: ask: input should be a list, found 'hello'"),
+        (GOOD.replace("{stop: Completed}", "{json: {schema: {type: strin}}}"), r"json\.schema: .*\$\.type: 'strin'"),
         ("- a\n", r"scenario\.yaml"),
         (GOOD + "when_asked: [{match: key, say: id}]\n", r"when_asked\.0: unknown key 'match'; did you mean 'matches'"),
         (GOOD + "when_asked: [{matches: key}]\n", r"when_asked\.0: missing key 'say'"),

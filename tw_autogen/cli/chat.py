@@ -25,14 +25,13 @@ from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.request_input import RequestInput
 from tw_autogen.cli.round_summary import money, short, tokens
-from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, open_session_for
+from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, models_of, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.terminal import clean, link, stdout_console
 from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
-from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import RoundState
 from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
@@ -40,7 +39,6 @@ from tw_autogen.events import TalkShortened
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.lazy_module import import_soon
 from tw_autogen.picture_files import PictureReader
-from tw_autogen.planner import Planner
 from tw_autogen.safe_folder import SafeFolder, temporary_folder
 from tw_autogen.session import (
     Answer,
@@ -347,7 +345,7 @@ class Chat:
         if not paths:
             self._say("the last answer has no files")
             return
-        path = paths.get(rest or list(paths)[-1])
+        path = paths.get(rest.strip("'\"") or list(paths)[-1])
         if path is None:
             self._say(f"no file {rest}; the last answer has {', '.join(paths)}", style="red")
             return
@@ -390,17 +388,12 @@ class Chat:
     def _learn(self, rest: str) -> None:
         folder = " ".join(_split(rest))
         self._say("the model is asked for a lesson; Ctrl-C stops it")
-        try:
-            self._say("a lesson, which you may mend: ", self._session.save_experience(folder or None))
-        except KeyboardInterrupt:
-            self._say("stopped; no lesson was written")
+        self._say("a lesson, which you may mend: ", self._session.save_experience(folder or None))
 
     def _reset(self, rest: str) -> None:
         fresh = self._open(self._options)
-        self._session.close()
         self._say("a new session; the old one's folder: ", self._session.folder)
-        self._session = fresh
-        self._asker.forget()
+        self._enter(fresh)
 
     def _export(self, rest: str) -> None:
         words = _split(rest)
@@ -417,7 +410,11 @@ class Chat:
             for one in past_sessions(workspace):
                 self._say(session_line(one))
             return
-        self._change(lambda: session_folder(rest, workspace))
+        folder = session_folder(rest, workspace)
+        if folder.absolute() == self._session.journal.parent.absolute():
+            raise ConfigError(f"{folder.name} is the session that you are in")
+        self._enter(self._open(replace(self._options, resume=str(folder))))
+        self._greet()
 
     def _fork(self, rest: str) -> None:
         self._change(lambda: fork_session(self._session.journal.parent, **self._of_copy()))
@@ -430,14 +427,7 @@ class Chat:
 
     def _compact(self, rest: str) -> None:
         self._say("the model is asked for summaries; Ctrl-C stops it")
-        try:
-            found = compact_session(self._session)
-        except KeyboardInterrupt:
-            self._say("stopped; nothing more is summarized")
-            return
-        except RoundError as error:  # a limit of the session
-            self._say(visible_line(str(error)), style="red")
-            return
+        found = compact_session(self._session)
         for one in found:
             if isinstance(one, TalkShortened):
                 less = 100 * (one.tokens_before - one.tokens_after) / max(1, one.tokens_before)
@@ -449,18 +439,23 @@ class Chat:
 
     def _model(self, rest: str) -> None:
         if not rest:
-            models = [role.model for role in self._session.roles if isinstance(role, Planner | CodeInterpreter)]
-            for name in dict.fromkeys(map(str, models)):
-                self._say(f"model: {name}")
+            for line in models_of(self._session):
+                self._say(line)
             return
         sets = (f"{key}={rest}" for key in ("model.name", "planner.model", "code_interpreter.model"))
         self._change(lambda: self._session.journal.parent, sets=(*self._options.sets, *sets))
 
+    def _enter(self, other: Session) -> None:
+        """Close the session, and go on with another one, which is open."""
+        self._session.close()
+        self._session = other
+        self._asker.forget()
+
     def _change(self, folder_of: Callable[[], Path], **options: Any) -> None:
-        """Close the session and go on with another one; with the same one again, as it was, if that fails.
+        """Close the session and go on with a copy, or other options; with the same again, as it was, if that fails.
 
         Args:
-            folder_of: Returns the other one's folder; called when this one is closed.
+            folder_of: Returns the folder to go on in; called when the session is closed.
             options: Fields of `Options` that have other values from now on.
         """
         self._session.close()

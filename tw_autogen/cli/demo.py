@@ -69,12 +69,9 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
     for path in made:
         console.print(Text.assemble("  ", link(path)), soft_wrap=True)
     names = ", ".join(path.name for path in made)
-    shown = folder if folder.is_absolute() else Path(".") / folder
-    prefix = "" if folder.is_absolute() else "./"
+    shown = folder if folder.is_absolute() else f"./{folder}"
     seconds = time.monotonic() - started
-    console.print(
-        f"{len(made)} files in {prefix}{shown} ({names}), {seconds:.1f} s, 0 tokens spent, $0", soft_wrap=True
-    )
+    console.print(f"{len(made)} files in {shown} ({names}), {seconds:.1f} s, 0 tokens spent, $0", soft_wrap=True)
     console.print(_OWN, soft_wrap=True)
     for problem in outcome.problems:
         console.print(Text(f"{marks(console).failed} {problem}", style="red"), soft_wrap=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -38,7 +38,9 @@ def command(ctx: click.Context, /, as_json: bool, **shared: Any) -> None:
     options = Options(**shared)
     console = stdout_console(color=not options.no_color)
     done = []
-    for check in _checks(options):
+    checks = (check_python(), check_packages(), check_hosts())
+    slow = (check_folder(options), check_kernel(options), check_model(options))
+    for check in itertools.chain(*checks, *slow):  # each is made when those before it have been printed
         done.append(check)
         if not as_json:
             _print(console, check)
@@ -47,20 +49,6 @@ def command(ctx: click.Context, /, as_json: bool, **shared: Any) -> None:
         plain = {"schema_version": 1, "ok": not failed, "checks": [dataclasses.asdict(check) for check in done]}
         click.echo(json.dumps(plain, indent=2))
     ctx.exit(Exit.failed if failed else Exit.done)
-
-
-def _checks(options: Options) -> Iterator[Check]:
-    """Yield the checks one after the other, quick ones first, as each is done."""
-    groups: tuple[Callable[[], Iterator[Check]], ...] = (
-        check_python,
-        check_packages,
-        check_hosts,
-        lambda: check_folder(options),
-        lambda: check_kernel(options),
-        lambda: check_model(options),
-    )
-    for group in groups:
-        yield from group()
 
 
 def _print(console: Console, check: Check) -> None:

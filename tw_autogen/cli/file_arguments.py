@@ -14,8 +14,11 @@ from tw_autogen.escaped_text import shortened
 
 _SHOWN_CHARS = 80
 _MOST_NEAR = 3
-_AT_NAME = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
-_BEGUN_NAME = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]*)|(?P<plain>\S*))\Z')
+_BEGINS = r"""(?<![^\s("'\[“‘«「『（])@"""
+_AT_NAME = re.compile(_BEGINS + r'(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
+_BEGUN_NAME = re.compile(_BEGINS + r'(?:"(?P<quoted>[^"]*)|(?P<plain>\S*))\Z')
+_ENDS = ",;:.?!)\"']”’»」』）、。，；：？！…"
+"""What stands before and after a name in a sentence."""
 _ESCAPED_BLANK, _ONE_CHAR = "\\ ", "\0"
 """A blank as shells have it in a name, and what stands for it while names are looked for."""
 _LIKE_A_FILE = re.compile(r"[\w ./~-]+\.[A-Za-z]\w{0,7}")
@@ -94,12 +97,13 @@ def named_files(text: str, project: Path | None = None) -> tuple[list[Path], lis
     """
     found: list[Path] = []
     missing: list[NamedFile] = []
-    for match in _AT_NAME.finditer(text.replace(_ESCAPED_BLANK, _ONE_CHAR)):
-        name = _name(match) if match["quoted"] else _name(match).rstrip(",;:.?!)")
+    matches = _AT_NAME.finditer(text.replace(_ESCAPED_BLANK, _ONE_CHAR))
+    names = ((_name(one) if one["quoted"] else _name(one).rstrip(_ENDS), one["quoted"]) for one in matches)
+    for name, quoted in dict.fromkeys(names):
         named = find_file(name, project)
         if named.path is not None and named.path not in found:
             found.append(named.path)
-        elif named.path is None and (match["quoted"] or _LIKE_A_FILE.fullmatch(name) or url_problem(name)):
+        elif named.path is None and (quoted or _LIKE_A_FILE.fullmatch(name) or url_problem(name)):
             missing.append(named)
     return found, missing
 

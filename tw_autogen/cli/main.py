@@ -56,7 +56,7 @@ class ErrorReportingGroup(click.Group):
                 return super().invoke(ctx)
         except click.UsageError as error:
             typed = ctx.meta.get(_TYPED, [])
-            if typed[:1] != [error.ctx.info_name if error.ctx else ""]:
+            if typed[:1] != [_CHAT] and error.ctx and error.ctx.info_name == _CHAT:
                 error.ctx = ctx  # the usage of what was typed
             if _wants_json(typed):
                 _print_failure("UsageError", error.format_message(), typed)

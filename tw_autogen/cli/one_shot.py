@@ -33,7 +33,6 @@ _SCHEMA_VERSION = 1
 _RESULT = "Result"
 """The last line's `event`: the object of `--output-format json`."""
 STREAM = "stream-json"
-_UNREAD = "standard output is read by no program any more"
 
 
 def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: str, quiet: bool) -> Exit:
@@ -44,8 +43,8 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         files: What it is about.
         options: What the shared options said.
         form: `text`; `json`: write one JSON object in place of the answer's text, also where there is no answer;
-            `stream-json`: write a line of JSON for each event as it happens, and the object as the last line; if its
-            reader leaves, the round is stopped.
+            `stream-json`: write a line of JSON for each event as it happens, and the object as the last line; if none
+            can be written any more, the round is stopped.
         quiet: Write nothing to standard error but errors.
 
     Returns:
@@ -64,7 +63,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
         handlers.append(lines)
     try:
         approve = asker.approve if asker.somebody else None
-        say = _nothing if quiet else show.say
+        say: Callable[[str], None] = (lambda words: None) if quiet else show.say
         with open_session_for(options, handlers, say, approve, warn=show.say) as session:
             resumed, once.lost = lines_of_resumed(session)
             for line in [] if quiet else resumed:
@@ -75,14 +74,14 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
             for warning in [] if quiet else [*once.lost, *once.warnings]:
                 show.warn(warning)
             if form == "text":
-                with suppress(BrokenPipeError):  # it comes again below
+                with suppress(OSError):  # it comes again below
                     once.show(screen)  # before the session is closed, which takes a moment
     except TwAutogenError as error:
         once.fail(
             error, Exit.terminated if once.terminated else exit_of_error(error, timed=options.timeout is not None)
         )
         of_round = error.round.id if isinstance(error, RoundError) else ""
-        if (quiet and not lines.broken) or not of_round:  # else the end of the round has said it
+        if (quiet and not lines.reason) or not of_round:  # else the end of the round has said it
             words = str(error).removeprefix(f"{of_round}: ")
             console.print(f"tw-autogen: {visible(words)}", soft_wrap=True)
         if not quiet and any(cell["ok"] for cell in show.tally.cells):
@@ -121,15 +120,12 @@ def print_failure(kind: str, message: str, *, in_line: bool = False) -> None:
     sys.stdout.flush()
 
 
-def _nothing(words: str) -> None:
-    """Print nothing."""
-
-
 class _StreamedLines:
-    """Writes events to standard output, and stops the round if its reader has left (`| head -1`)."""
+    """Writes events to standard output; stops the round if its reader has left (`| head -1`), or the disk is full."""
 
     def __init__(self) -> None:
-        self.broken = False
+        self.reason = ""
+        """Why the round ends, as a clause; empty while the lines are written."""
         self.stop: Callable[[], None] | None = None
         """Called once, on a thread of its own; None while there is no round."""
         self._write = EventLines(sys.stdout, head={"schema_version": _SCHEMA_VERSION})
@@ -137,16 +133,13 @@ class _StreamedLines:
     def __call__(self, event: Event) -> None:
         try:
             self._write(event)
-        except BrokenPipeError:
-            self.broken = True
+        except OSError as error:
+            unread = isinstance(error, BrokenPipeError)
+            why = "is read by no program any more" if unread else f"can't be written to: {error.strerror}"
+            self.reason = f"standard output {why}"
             if self.stop is not None:
                 threading.Thread(target=self.stop, name="stop-unread", daemon=True).start()
                 self.stop = None
-
-    @property
-    def reason(self) -> str:
-        """Why the round ends, as a clause; empty while the lines are read."""
-        return _UNREAD if self.broken else ""
 
 
 class _Once:

@@ -51,12 +51,17 @@ def read_data(folder: Path, *, wait: bool) -> Path | None:
 
     Returns:
         The file, or None if nothing came.
+
+    Raises:
+        click.UsageError: nothing came, and the user said that data comes.
     """
     stream = sys.stdin.buffer
     if not wait and not _brings_data(stream):
         return None
     data = stream.read()
     if not data.strip():
+        if wait:
+            raise click.UsageError("'-' is standard input, and nothing came through it")
         return None
     path = folder / f"stdin{_suffix(data)}"
     path.write_bytes(data)
@@ -98,7 +103,7 @@ def _json_suffix(data: bytes) -> str:
     if not data.startswith((b"{", b"[")):
         return ""
     first = data.split(b"\n", _SAMPLE_LINES)[:_SAMPLE_LINES]
-    if len(first) > 1 and all(isinstance(_json_value(line), dict) for line in first if line.strip()):
+    if len(first) > 1 and all(isinstance(_json_value(line), dict | list) for line in first if line.strip()):
         return ".jsonl"
     return ".json" if isinstance(_json_value(data), dict | list) else ""
 

@@ -222,16 +222,12 @@ def _print(
         console.print(Text(f"  {visible(flaw.remedy)}", style="dim"), soft_wrap=True)
     wrong = sum(flaw.level == "error" for flaw in flaws)
     fit = sum(spec.enabled and spec.name not in trial.unloaded for spec in specs)
-    counts = {"plugin to be used": fit, "test passed": trial.passed, "error": wrong, "warning": len(flaws) - wrong}
-    words = ", ".join(f"{count} {name if count == 1 else _plural(name)}" for name, count in counts.items())
+    counts = {"plugin{} to be used": fit, "test{} passed": trial.passed, "error{}": wrong}
+    counts["warning{}"] = len(flaws) - wrong
+    words = ", ".join(f"{count} {name.format('s' * (count != 1))}" for name, count in counts.items())
     console.print(Text(words, style="red" if wrong else "green"))
     if left:
         console.print(f"not loaded, because they run in the host: {', '.join(left)}; --host does it", soft_wrap=True)
-
-
-def _plural(name: str) -> str:
-    first, *rest = name.split()
-    return " ".join([f"{first}s", *rest])
 
 
 def _print_listed(console: Console, one: Listed) -> None:

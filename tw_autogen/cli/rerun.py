@@ -104,7 +104,8 @@ def command(
     ):
         if brought is not None:  # other kernels' code may be able to write there
             session.inputs.distrust(brought)
-        session.run_code(f"# {', '.join(one.name for one in program.parameters) or 'no parameters'}", _files(chosen))
+        files_chosen = [one for one in chosen.values() if isinstance(one, Path)]
+        session.run_code(f"# {', '.join(one.name for one in program.parameters) or 'no parameters'}", files_chosen)
         placed = next(iter(one.files for one in events if isinstance(one, RoundOpened)), [])
         if chosen:
             session.run_code(_assignments(chosen, placed))
@@ -203,10 +204,6 @@ def _earlier_file(brought: SafeFolder | None, name: str) -> Path:
 
 def _listed(names: Any) -> str:
     return ", ".join(names) or "none"
-
-
-def _files(chosen: Mapping[str, Path | str | int | float]) -> list[Path]:
-    return [one for one in chosen.values() if isinstance(one, Path)]
 
 
 def _assignments(chosen: Mapping[str, Path | str | int | float], placed: Sequence[str]) -> str:

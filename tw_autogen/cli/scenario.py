@@ -16,10 +16,11 @@ from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, prompts_dict
 from tw_autogen.cli.scenario_table import costs_table, put_table
+from tw_autogen.cli.signals import Terminated
 from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
 from tw_autogen.cli.user_path import UserPath
-from tw_autogen.errors import ScenarioError
+from tw_autogen.errors import ScenarioError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.safe_folder import held_folder, private_folder
@@ -46,7 +47,12 @@ _WORKSPACE = click.option(
     help="Keep all files here.",
 )
 _SECONDS = click.option(
-    "--seconds", default=PATIENCE, show_default=True, metavar="S", help="How long a live reply, and a round, may take."
+    "--seconds",
+    type=click.FloatRange(min=0, max=1e6, min_open=True),
+    default=PATIENCE,
+    show_default=True,
+    metavar="S",
+    help="How long a live reply, and a round, may take.",
 )
 _FILE = UserPath(dir_okay=False, path_type=Path)
 _MOST_README_BYTES = 4 << 20
@@ -103,8 +109,9 @@ def run(
         check_report()
     scenarios = find_named(names, trust=options.trust)
     model = None if replay else _model(options, seconds)
-    console, stopped = stderr_console(color=not options.no_color), False
+    console = stderr_console(color=not options.no_color)
     done: list[Runs] = []
+    stopped: BaseException | None = None
     with _workspace(workspace) as folder:
         try:
             for scenario in scenarios:
@@ -121,8 +128,10 @@ def run(
                     done[-1] = done[-1].plus(
                         outcome, judge(scenario, outcome, model, seconds=seconds) if asks else None
                     )
-        except KeyboardInterrupt:
-            stopped, done = True, [one for one in done if one.outcomes or one.skipped]
+        except (KeyboardInterrupt, TwAutogenError) as error:
+            stopped, done = error, [one for one in done if one.outcomes or one.skipped]
+            if not done and isinstance(error, TwAutogenError):
+                raise
             console.print("stopped; what was run until then:", soft_wrap=True)
         if html:
             title = "Scenarios, replayed" if model is None else f"Scenarios, {model.name} at {model.base_url}"
@@ -138,7 +147,10 @@ def run(
         click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
     else:
         print_runs(stdout_console(color=not options.no_color), done)
-    ctx.exit(Exit.interrupted if stopped else Exit.done if all(one.ok for one in done) else Exit.failed)
+    if isinstance(stopped, TwAutogenError):
+        raise stopped
+    ended = Exit.done if all(one.ok for one in done) else Exit.failed
+    ctx.exit(Exit.terminated if isinstance(stopped, Terminated) else Exit.interrupted if stopped else ended)
 
 
 @with_options(_MODEL_OPTIONS)

@@ -105,14 +105,15 @@ def open_session_for(
         undo.callback(session.close)
         if options.workspace or not prune_refusal_reason(settings):
             _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
-        for line in (*_models_of(session), said, elsewhere, *_words_about(project, session)):
+        for line in (*models_of(session), said, elsewhere, *_words_about(project, session)):
             if line:
                 say(line)
         undo.pop_all()
     return session
 
 
-def _models_of(session: Session) -> Iterable[str]:
+def models_of(session: Session) -> Iterable[str]:
+    """Return a line for each model that the Planner and the CodeInterpreter of a session ask."""
     asked = [role.model for role in session.roles if isinstance(role, Planner | CodeInterpreter)]
     return dict.fromkeys(f"model: {model}" for model in asked if isinstance(model, OpenAIModel))
 
@@ -178,21 +179,6 @@ def _session_to_resume(options: Options, settings: Settings, workspace: Path | N
     return session_folder(options.resume, place) if options.continues or options.resume is not None else None
 
 
-def _restored_variables(session: Session) -> tuple[list[str], list[str]]:
-    """Bring the variables of an earlier process back; return the names of those that are there, and that are not.
-
-    Args:
-        session: One that is gone on with; of a new one both are empty.
-    """
-    if session.earlier is None:
-        return [], []
-    try:
-        back = [one.name for one in session.code_variables()]
-    except TwAutogenError:  # the first cell will say it
-        back = []
-    return back, [name for name in session.earlier.variables if name not in back]
-
-
 def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     """Bring the variables back of a session that is gone on with; return lines about it, and warnings.
 
@@ -202,12 +188,13 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     earlier = session.earlier
     if earlier is None:
         return [], []
-    asked, warnings = len(earlier.rounds), []
-    back, lost = _restored_variables(session)
+    asked, warnings, back = len(earlier.rounds), [], []
+    with contextlib.suppress(TwAutogenError):  # the first cell will say it
+        back = [one.name for one in session.code_variables()]
     said = [f"going on with {earlier.id}: {asked} question{'s' * (asked != 1)}"]
     if back:
         said.append(f"variables: {visible_line(', '.join(back))}")
-    if lost:
+    if lost := [name for name in earlier.variables if name not in back]:
         how = f"tw-autogen --resume {earlier.id} --rerun runs the cells again that made them"
         how = how if earlier.keeps_cells else "no cells were kept that could be run again (kernel.checkpoint_seconds)"
         warnings.append(f"variables that did not come back: {visible_line(', '.join(lost))}" + f"; {how}" * (not back))

@@ -49,11 +49,12 @@ def command() -> None:
 @command.command("list")
 def list_command(**place: Any) -> None:
     """List the sessions: name, age, size, first question."""
-    sessions = past_sessions(_workspace(**place))
+    workspace = _workspace(**place)
+    sessions = past_sessions(workspace)
     for one in sessions:
         click.echo(session_line(one))
     if not sessions:
-        click.echo(f"no sessions in {_workspace(**place)}", err=True)
+        click.echo(f"no sessions in {workspace}", err=True)
 
 
 @command.command("prune")
@@ -68,13 +69,14 @@ def prune_command(ctx: click.Context, /, days: float | None, dry_run: bool, **pl
             raise click.UsageError("session.keep_days is 0: sessions stay for ever; say --days N")
     if not place["workspace"] and (why := prune_refusal_reason(read_settings(project=place["project"]))):
         raise click.UsageError(why)
-    gone, problems = prune_sessions(_workspace(**place), days, dry_run=dry_run)
+    workspace = _workspace(**place)
+    gone, problems = prune_sessions(workspace, days, dry_run=dry_run)
     for one in gone:
         click.echo(session_line(one) if dry_run else f"removed {one.folder}")
     for problem in problems:
         click.echo(f"tw-autogen: not removed: {problem}", err=True)
     if not gone and not problems:
-        click.echo(f"nothing older than {days:g} days in {_workspace(**place)}", err=True)
+        click.echo(f"nothing older than {days:g} days in {workspace}", err=True)
     ctx.exit(1 if problems else 0)
 
 
@@ -130,7 +132,8 @@ def fork_command(session_id: str, trust: bool, **place: Any) -> None:
 @click.argument("session_ids", metavar="ID...", nargs=-1, required=True)
 def rm_command(session_ids: tuple[str, ...], **place: Any) -> None:
     """Remove sessions with all their files."""
-    for folder in dict.fromkeys(session_folder(one, _workspace(**place)) for one in session_ids):
+    workspace = _workspace(**place)
+    for folder in dict.fromkeys(session_folder(one, workspace) for one in session_ids):
         remove_session(folder)
         click.echo(f"removed {folder}")
 

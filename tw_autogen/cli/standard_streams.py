@@ -59,7 +59,7 @@ def _warning(
 
 
 def prepare_streams() -> None:
-    """Open the null device in place of streams that the caller has closed (`<&-`), and make output take any character.
+    """Open the null device in place of streams that the caller has closed (`<&-`), and let all take any character.
 
     Otherwise the next file that is opened would become standard input, output or error of this program and of all that
     it starts. A pipe gets UTF-8, whatever the locale says; a terminal shows `?` for what its encoding lacks.
@@ -82,7 +82,9 @@ def prepare_streams() -> None:
 
 def _stream(stream: TextIO | None, number: int, mode: Literal["r", "w"]) -> TextIO:
     if stream is not None:
-        if mode == "w" and isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper) and mode == "r":
+            stream.reconfigure(errors="surrogateescape")
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=stream.encoding if stream.isatty() else "utf-8", errors="replace")
         return stream
     return os.fdopen(number, mode, encoding="utf-8", errors="replace", closefd=False)

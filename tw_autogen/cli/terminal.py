@@ -17,9 +17,11 @@ from tw_autogen.escaped_text import is_quickly_colored, is_quickly_rendered, vis
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
+    import markdown_it
     from rich import markdown as rich_markdown
     from rich import syntax
 else:
+    markdown_it = LazyModule("markdown_it")
     rich_markdown = LazyModule("rich.markdown")  # only an answer at a terminal needs it
     syntax = LazyModule(  # code in color
         "rich.syntax", also=("pygments.lexers.python", "pygments.lexers.shell", "pygments.styles.monokai")
@@ -133,7 +135,7 @@ def clean(text: str) -> str:
 
 
 def markdown(text: str) -> rich_markdown.Markdown | Text:
-    """Return an answer as a terminal shows it: Markdown, but with the line breaks of its paragraphs.
+    """Return an answer as a terminal shows it: Markdown, but with the line breaks of its paragraphs and HTML as text.
 
     Args:
         text: Written by a model; what takes long as Markdown is shown as it stands.
@@ -141,7 +143,9 @@ def markdown(text: str) -> rich_markdown.Markdown | Text:
     shown = clean(text)
     if not is_quickly_rendered(shown):
         return Text(shown)
-    found = rich_markdown.Markdown(shown)
+    found = rich_markdown.Markdown("", hyperlinks=False)  # not every terminal shows where a link leads
+    parser = markdown_it.MarkdownIt("commonmark", {"html": False})  # rich leaves out what looks like HTML: `<NA>`
+    found.parsed = parser.enable(["strikethrough", "table"]).parse(shown)
     for token in found.parsed:
         words = token.info.split()
         if token.type == "fence" and not (words[:1] and words[0] in _COLORED and is_quickly_colored(token.content)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import struct
@@ -45,7 +46,6 @@ class TerminalPictures:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._images: Any = None
 
     def show(self, artifacts: Iterable[Artifact], folder: Path) -> None:
         """Show those artifacts that are PNG files.
@@ -57,21 +57,19 @@ class TerminalPictures:
         paths = [one.path for one in artifacts if one.path.suffix.lower() == ".png"]
         if not paths or not self._console.is_terminal or self._console.is_dumb_terminal:
             return
-        kind = self._kind()
-        if kind is None:
+        if self._kind is None:
             return
         for path in paths:
             with contextlib.suppress(Exception):  # no picture, or gone: the answer names the file anyway
                 self._console.print(
-                    kind(read_picture(path, folder), width=min(_COLUMNS, self._console.width), height="auto")
+                    self._kind(read_picture(path, folder), width=min(_COLUMNS, self._console.width), height="auto")
                 )
 
+    @functools.cached_property
     def _kind(self) -> Any:
-        """Return the class of pictures that this terminal shows; None if it shows none."""
-        if self._images is None:
-            protocol = picture_protocol(os.environ) if _has_pixels() else ""
-            self._images = (_image_class(protocol) if protocol else None,)
-        return self._images[0]
+        """The class of pictures that this terminal shows; None if it shows none."""
+        protocol = picture_protocol(os.environ) if _has_pixels() else ""
+        return _image_class(protocol) if protocol else None
 
 
 def picture_protocol(environ: Mapping[str, str]) -> str:

@@ -160,7 +160,9 @@ class Magic:
         return {name: self._shell.user_ns[name] for name in names}
 
     def _to_cell(self) -> None:
-        answers = (Answer.of(here, Usage()) for here in reversed(self._session().rounds))
+        session = self._shell.user_ns.get(_VARIABLE)  # none is opened for it
+        rounds = session.rounds if isinstance(session, Session) else []
+        answers = (Answer.of(here, Usage()) for here in reversed(rounds))
         code = next((one.code for one in answers if one.code), ())
         if not code:
             raise ConfigError("%tw --to-cell: there is no code of an answer yet")

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import jsonschema
-from pydantic import Field, NonNegativeFloat
+from pydantic import AfterValidator, Field, NonNegativeFloat
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from tw_autogen.scenario.check_parameters import Problems, Regex, Rounds, Words, short, span
 from tw_autogen.scenario.evidence import ASKING
@@ -108,20 +110,31 @@ def stop(rounds: Rounds, word: Words) -> Problems:
         yield f"{rounds[-1]}: expected the stop word {' or '.join(word)}, found {rounds[-1].stop or 'none'}"
 
 
-def json(rounds: Rounds, schema: Mapping[str, Any]) -> Problems:
+def _is_schema(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        jsonschema.Draft202012Validator.check_schema(plain)
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"no schema: {error.json_path}: {error.message}") from None
+    return plain
+
+
+def json(rounds: Rounds, schema: Annotated[Mapping[str, Any], AfterValidator(_is_schema)]) -> Problems:
     """Expect that the last answer is JSON and nothing else, and fits this JSON schema.
 
     Args:
         rounds: The rounds, at least one, oldest first.
-        schema: JSON Schema, draft 2020-12.
+        schema: JSON Schema, draft 2020-12; what it refers to is in it, and nothing is fetched.
     """
     try:
         plain = json_.loads(rounds[-1].answer)
-    except ValueError as error:
+        found = list(jsonschema.Draft202012Validator(dict(schema), registry=Registry()).iter_errors(plain))
+    except (ValueError, RecursionError) as error:
         yield f"{rounds[-1]}: expected JSON alone in the answer, found {short(rounds[-1].answer)} ({error})"
-        return
-    for problem in jsonschema.Draft202012Validator(dict(schema)).iter_errors(plain):
-        yield f"{rounds[-1]}: expected JSON of the schema, found at {problem.json_path}: {short(problem.message)}"
+    except Unresolvable as error:
+        yield f"{rounds[-1]}: expected a schema that refers to its own parts, found {short(str(error))}"
+    else:
+        for problem in found:
+            yield f"{rounds[-1]}: expected JSON of the schema, found at {problem.json_path}: {short(problem.message)}"
 
 
 def asked_back(rounds: Rounds, matches: Regex = re.compile("")) -> Problems:

@@ -144,7 +144,7 @@ def fit(where: str, value: Any, hint: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         inside = "".join(f".{part}" for part in first["loc"] if isinstance(part, int))
-        problem = first["msg"]
+        problem = first["msg"].replace("valid tuple", "list")
         raise ValueError(f"{where}{inside}: {problem[0].lower()}{problem[1:]}, found {first['input']!r}") from None
 
 
