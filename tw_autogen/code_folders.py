@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tw_autogen.private_files import make_private_folder
+from tw_autogen.session_layout import FILES
 from tw_autogen.trust_store import TrustStore, lie_together, state_folder
 
 if sys.platform != "win32":
@@ -24,8 +25,8 @@ if sys.platform != "win32":
 
 _LOG = logging.getLogger(__name__)
 _SUFFIX = ".folders"
-_HIDDEN = ".tw"
-"""Where sessions lie; no program is looked for there."""
+_SESSIONS = (".tw", "sessions")
+"""Where sessions lie; no program is looked for in their folders of files."""
 _MOST_FOLDERS = 10_000
 """Of one process; more count as all folders there are."""
 _MOST_BYTES = 1 << 24
@@ -67,14 +68,14 @@ _NOTES: dict[tuple[int, Path], _Notes] = {}
 def note_code_folders(folders: Iterable[Path]) -> None:
     """Note that code may write to folders until this process ends, and end trust that starts programs there.
 
-    Sessions below a `.tw` are left out. Where it can't be noted, a warning says so.
+    The files of sessions in `.tw/sessions` are left out. Where it can't be noted, a warning says so.
 
     Args:
         folders: Absolute.
     """
     state = state_folder()
     wanted = {os.path.realpath(one) for one in folders}
-    wanted = {one for one in wanted if _HIDDEN not in Path(one).parts}
+    wanted = {one for one in wanted if Path(one).parts[-4:-2] != _SESSIONS or os.path.basename(one) != FILES}
     if sys.platform == "win32" or not wanted:
         return
     problem: OSError | None = None

@@ -85,6 +85,18 @@ def test_no_compiled_file_of_the_current_folder_is_taken_for_a_programs_own(envi
     assert (ran.returncode, (tmp_path / "ran").exists()) == (0, False), ran.stderr
 
 
+def test_no_package_of_the_current_folder_is_taken_for_an_installed_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONUSERBASE", "own")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    packages = tmp_path / "own" / "lib" / "python3.11" / "site-packages"
+    monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
+
+    leave_out_current_folder(search_path.__file__)
+
+    assert (str(packages) in sys.path, "PYTHONUSERBASE" in os.environ) == (False, False)
+
+
 @pytest.mark.parametrize("args", [["-p", "hi"], ["-C", "/", "-p", "hi"], ["demo"], ["sessions", "list"], ["doctor"]])
 def test_a_current_folder_that_was_removed_is_said_in_one_line(command, environ, tmp_path, args):
     gone = tmp_path / "gone"

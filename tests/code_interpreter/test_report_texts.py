@@ -206,3 +206,7 @@ def test_an_error_that_a_cell_raises_on_purpose_is_known(code, deliberate):
     error = "Traceback (most recent call last):\n  cell 1, line 4\n    raise …\nValueError: no rows for 2024"
 
     assert raised_by_cell(code, error) == deliberate
+
+
+def test_an_error_that_names_a_line_of_thousands_of_digits_is_only_text():
+    assert not raised_by_cell("raise ValueError('x')", f"Traceback\n  cell 1, line {'1' * 5000}\nValueError: x")

@@ -83,6 +83,21 @@ def test_a_kernel_whose_code_may_write_there_ends_trust_that_starts_programs(her
     assert review_folder().problem().startswith(f"{here} is not trusted any more: code of a kernel could write to ")
 
 
+def test_trust_of_a_project_below_a_folder_called_tw_ends_too(here, monkeypatch):
+    project = here / ".tw" / "tool"
+    project.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    (project / "src").mkdir()
+    (project / "src" / "server.py").write_text("1", encoding="utf-8")
+    (project / "tw_autogen.yaml").write_text(SERVER, encoding="utf-8")
+    review = review_folder()
+    assert review.remember(review.sha256()) == ""
+
+    end(begin(str(project)))
+
+    assert read_settings().trust is Trust.none
+
+
 BESIDE = {
     "another folder of the project": (SERVER, "out", ()),
     "a session's": (SERVER, ".tw/sessions/session-1/files", ()),
@@ -144,7 +159,7 @@ def test_nothing_stays_of_processes_that_have_ended(here, tmp_path):
     assert list(writers.iterdir()) == []
 
 
-def test_without_a_home_what_this_process_holds_ends_too(here, trust, monkeypatch):
+def test_without_a_home_what_this_process_holds_ends_too(here, monkeypatch):
     monkeypatch.setenv("HOME", "/")
     trust(SERVER)
 

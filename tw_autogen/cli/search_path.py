@@ -13,8 +13,8 @@ def leave_out_current_folder(package: str) -> None:
     """Take out of `sys.path` what a part of PYTHONPATH that is no whole path put there, and say so.
 
     Processes that are started from here don't get such parts either, nor those of PATH: a pager, a viewer or an editor
-    would come from there. A PYTHONPYCACHEPREFIX that is no whole path counts no more: what lies there is taken for what
-    Python has compiled.
+    would come from there. A PYTHONPYCACHEPREFIX or PYTHONUSERBASE that is no whole path counts no more: what lies there
+    is taken for what Python has compiled, or what was installed.
 
     `PYTHONPATH=$PYTHONPATH:/my/lib` has an empty part where the variable was not set before, which Python takes for the
     current folder: anybody's, where one works in what somebody else made. So is `src`.
@@ -25,6 +25,11 @@ def leave_out_current_folder(package: str) -> None:
     if (prefix := sys.pycache_prefix) and not os.path.isabs(prefix):
         sys.pycache_prefix = None
         os.environ.pop("PYTHONPYCACHEPREFIX", None)
+    user_base = os.environ.get("PYTHONUSERBASE", "")
+    if user_base and not os.path.isabs(user_base):
+        below = os.path.realpath(user_base) + os.sep
+        sys.path[:] = [one for one in sys.path if not os.path.realpath(one).startswith(below)]
+        del os.environ["PYTHONUSERBASE"]
     said = os.environ.get("PYTHONPATH", "")
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package))))
     relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []

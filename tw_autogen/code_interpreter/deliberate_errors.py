@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tw_autogen.python_source import parsed_cell
 
-FRAME = re.compile(r"^  (?:cell \d+, line (?P<line>\d+)(?P<inside>, in .*)?|plugin .*, line \d+.*)$", re.M)
+FRAME = re.compile(r"^  (?:cell \d+, line (?P<line>\d{1,9})(?P<inside>, in .*)?|plugin .*, line \d+.*)$", re.M)
 
 
 def raised_by_cell(code: str, error: str) -> bool:

@@ -25,7 +25,7 @@ from tw_autogen.session.name_flow import (
 from tw_autogen.session.notebook_export import EXIT, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
 
-_FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d+)$", re.MULTILINE)
+_FAILED_LINE = re.compile(r"^Traceback \(most recent call last\):\n  cell \d+, line (\d{1,9})$", re.MULTILINE)
 _RUNS_CELL = re.compile(r"%%(?:time|capture)\b")
 _RUNS_LINE = re.compile(r"([ \t]*)%time[ \t]+(?=[^-\s])")
 _MOST_MAGICS = 50
