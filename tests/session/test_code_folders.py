@@ -159,7 +159,7 @@ def test_nothing_stays_of_processes_that_have_ended(here, tmp_path):
     assert list(writers.iterdir()) == []
 
 
-def test_without_a_home_what_this_process_holds_ends_too(here, monkeypatch):
+def test_without_a_home_what_this_process_holds_ends_too(here, trust, monkeypatch):
     monkeypatch.setenv("HOME", "/")
     trust(SERVER)
 
