@@ -109,6 +109,8 @@ def test_a_full_text_table_can_be_read(database, pull):
         "VACUUM INTO 'copy.db'",
         "REINDEX",
         "SELECT load_extension('libc.so.6')",
+        "SELECT FTS3_tokenizer('simple', x'4142434445464748')",
+        "WITH x AS (SELECT fts3_tokenizer('simple') AS a) SELECT a FROM x",
         "WITH x AS (SELECT 1) INSERT INTO shops SELECT 3, 'x'",
         "WITH x AS (SELECT 1) DELETE FROM shops",
         "SELECT 1; DROP TABLE shops",
