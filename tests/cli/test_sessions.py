@@ -200,6 +200,9 @@ def test_an_open_session_stays_however_old(session, workspace):
 
 def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(session, workspace, environ):
     old, young = session("session-aa11", days=31), session("session-bb22", days=29)
+    with CliRunner().isolation(env={key: environ.get(key) for key in {*environ, *os.environ}}):
+        mark_own_session(old)
+    recordings = session("session-20240501", days=99)  # of another program
     settings = {key: environ.get(key) for key in {*environ, *os.environ}}
 
     def ask(*args):
@@ -212,7 +215,8 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
     ran = ask()
 
     assert "removed 1 session older than 30 days (session.keep_days)\n" in ran.stderr
-    assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 5)
+    assert (old.exists(), young.exists(), len(list(workspace.iterdir()))) == (False, True, 6)
+    assert (recordings / "files" / "a.bin").exists()
     assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 

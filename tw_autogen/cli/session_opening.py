@@ -212,7 +212,7 @@ def _prune(workspace: Path, settings: Settings, say: Callable[[str], None]) -> N
     own = settings.read("session", SessionSettings)
     days = own.keep_days if own.keep_days > 0 else math.inf
     removed, problems = prune_sessions(
-        workspace, days, variables_days=own.variables_days, variables_mb=own.variables_mb
+        workspace, days, made_here=True, variables_days=own.variables_days, variables_mb=own.variables_mb
     )
     if removed:
         say(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days (session.keep_days)")

@@ -240,7 +240,13 @@ def _is_own(info: os.stat_result) -> bool:
 
 
 def prune_sessions(
-    workspace: Path, days: float, *, dry_run: bool = False, variables_days: float = 0.0, variables_mb: int = 0
+    workspace: Path,
+    days: float,
+    *,
+    dry_run: bool = False,
+    made_here: bool = False,
+    variables_days: float = 0.0,
+    variables_mb: int = 0,
 ) -> tuple[list[PastSession], list[str]]:
     """Remove the sessions of a workspace that are older, with all their files; open ones stay.
 
@@ -251,6 +257,7 @@ def prune_sessions(
         workspace: Need not exist; see `past_sessions`.
         days: Those stay in which something happened since so many days ago; infinite: all.
         dry_run: Remove nothing.
+        made_here: Only those that this user's program made in this place: nobody has asked for anything to be removed.
         variables_days: How long variables stay; 0: as long as the session.
         variables_mb: How large they may be together; 0: as large as they are.
 
@@ -277,6 +284,8 @@ def prune_sessions(
                             opened.remove(f"{one.id}/{_VARIABLES}")
                 continue
             try:
+                if made_here and not _made_here(opened, one.id):
+                    continue
                 if not dry_run:
                     opened.remove_tree(one.id)
                 gone.append(one)
@@ -288,10 +297,14 @@ def prune_sessions(
 def _variables_bytes(workspace: SafeFolder, name: str) -> int:
     """Return how large the saved variables of a session are; 0 for one that this user has not made there."""
     try:
-        with workspace.open_folder(name) as session:
-            return session.info(_VARIABLES).st_size if has_own_mark(session) else 0
+        return workspace.info(f"{name}/{_VARIABLES}").st_size if _made_here(workspace, name) else 0
     except OSError:
         return 0
+
+
+def _made_here(workspace: SafeFolder, name: str) -> bool:
+    with workspace.open_folder(name) as session:
+        return has_own_mark(session)
 
 
 def prune_refusal_reason(settings: Settings) -> str:
