@@ -39,6 +39,19 @@ async def say(stream, thread, text):
     return "".join([event async for event in stream.dispatch(asked)])
 
 
+class Waits(Counts):
+    """Waits until it is stopped."""
+
+    def __init__(self):
+        self.begun, self.stopped = threading.Event(), threading.Event()
+
+    def reply(self, memory, *, turn):
+        self.begun.set()
+        if turn.cancelled.wait(10):
+            self.stopped.set()
+        return super().reply(memory)
+
+
 class Recalls(Counts):
     """Answers with the words of all requests that it knows."""
 
@@ -194,3 +207,47 @@ def test_a_client_that_comes_back_after_many_others_is_known_and_its_model_told_
         assert "[I am dan.]" in said[3]
         assert "[I am ann.; I am ann." in said[4]
         assert "variables of earlier requests are gone" in said[4]
+
+
+async def cancel_run(agent, role):
+    """Ask over AG-UI, and go away before the answer."""
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    asking = asyncio.ensure_future(say(conversable.ag_ui_stream(agent), "ann", "wait"))
+    await asyncio.to_thread(role.begun.wait, 10)
+    asking.cancel()
+    await asyncio.wait([asking])
+
+
+async def cancel_task(agent, role):
+    """Ask over A2A, and cancel the task."""
+    pytest.importorskip("autogen.a2a", reason="needs autogen[a2a]", exc_type=ImportError)
+    pytest.importorskip("a2a.server.routes", reason="a2a-sdk lists tasks from 1.0 on", exc_type=ImportError)
+    httpx = pytest.importorskip("httpx")
+    server = conversable.a2a_server(agent, url="http://localhost:8000").build()
+    message = {"role": "ROLE_USER", "messageId": "1", "contextId": "ann", "parts": [{"text": "wait"}]}
+
+    async def call(method, **params):
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return (await client.post("/", json=request, headers={"A2A-Version": "1.0"})).json()["result"]
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(server), base_url="http://localhost") as client:
+        asking = asyncio.ensure_future(call("SendMessage", message=message))
+        await asyncio.to_thread(role.begun.wait, 10)
+        (task,) = (await call("ListTasks", contextId="ann"))["tasks"]
+        assert (await call("CancelTask", id=task["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
+        await asking
+
+
+@pytest.mark.parametrize("cancel", [cancel_run, cancel_task])
+def test_work_that_a_services_client_waits_for_no_more_is_stopped(tmp_path, cancel):
+    role = Waits()
+
+    async def cancelled(agent):
+        await cancel(agent, role)
+        return await asyncio.to_thread(role.stopped.wait, 5)
+
+    with conversable.TaskWeaverAgent(
+        model=ScriptedModel([]), llm_config=False, roles=[lambda: role], workspace=tmp_path
+    ) as agent:
+        assert asyncio.run(cancelled(agent))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import copy
 import functools
 import importlib
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from typing import Any
 
 from tw_autogen.errors import HostError
@@ -29,6 +31,7 @@ class _Served:
         self._agent = agent
         self._key = key
         self.context_variables = variables
+        self._reply: asyncio.Future[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._agent, name)
@@ -36,9 +39,17 @@ class _Served:
     async def a_generate_oai_reply(self, *args: Any, **kwargs: Any) -> Any:
         token = VARIABLES.set(self.context_variables)
         try:
-            return await self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
+            self._reply = asyncio.ensure_future(
+                self._agent.a_generate_oai_reply(*args, conversation=self._key, **kwargs)
+            )
+            return await self._reply
         finally:
             VARIABLES.reset(token)
+
+    def stop(self) -> None:
+        """Stop the reply if it is still being made: the host leaves it running when its client has gone."""
+        if self._reply is not None:
+            self._reply.cancel()
 
 
 def _copied(value: Any) -> Any:
@@ -98,7 +109,11 @@ def a2a_server(agent: Any, **how: Any) -> Any:
         async def execute(self, context: Any, event_queue: Any) -> None:
             call = context.call_context
             key = ("a2a", call.user.user_name if call is not None else "", context.context_id)
-            await executor.AutogenAgentExecutor(served(key)).execute(context, event_queue)
+            agent = served(key)
+            try:
+                await executor.AutogenAgentExecutor(agent).execute(context, event_queue)
+            finally:
+                agent.stop()
 
     class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]  # as above
         @property
@@ -144,7 +159,13 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
     host = _import("autogen.ag_ui")
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
-        def dispatch(self, incoming: Any, **more: Any) -> Any:
-            return host.AGUIStream(served(("ag_ui", incoming.thread_id)), **how).dispatch(incoming, **more)
+        async def dispatch(self, incoming: Any, **more: Any) -> AsyncIterator[str]:
+            agent = served(("ag_ui", incoming.thread_id))
+            try:
+                async with contextlib.aclosing(host.AGUIStream(agent, **how).dispatch(incoming, **more)) as events:
+                    async for event in events:
+                        yield event
+            finally:
+                agent.stop()
 
     return Stream(agent, **how)
