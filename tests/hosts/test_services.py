@@ -70,6 +70,16 @@ def test_a_client_that_never_answers_is_not_waited_for_without_an_end(own, said)
     gate.set()
 
 
+@pytest.mark.parametrize("content", [[None], []])
+def test_an_answer_without_words_is_an_empty_one_and_no_safeguard_is_blamed(content):
+    model = pytest.importorskip("tw_autogen.hosts.conversable.model")
+    answer = SimpleNamespace(usage=None, cost=0, model="m")
+    client = SimpleNamespace(create=lambda **_: answer, extract_text_or_completion_object=lambda _: content)
+    agent = SimpleNamespace(name="worker", client=client, client_cache=None)
+
+    assert model.HostModel(agent).complete([{"role": "user", "content": "hello"}]).words == ""
+
+
 def test_a_round_is_one_trace_with_its_calls(served, agent, tmp_path):  # C41 C33
     telemetry = pytest.importorskip("autogen.opentelemetry", reason="this host, or the SDK, has no telemetry")
     sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed")

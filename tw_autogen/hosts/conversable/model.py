@@ -34,8 +34,7 @@ class HostModel(RequestModel):
 
     Where the client is the host's own `OpenAIWrapper`, calls go through one derived from it without the settings that
     shape the user's own talk (`tools`, `response_format`, `stream`, …; `temperature` and its like stay), and what they
-    cost is added to the agent's. A
-    client that a test has put in its place is asked itself.
+    cost is added to the agent's. A client that a test has put in its place is asked itself.
     """
 
     def __init__(
@@ -78,8 +77,8 @@ class HostModel(RequestModel):
         more: dict[str, Any] = {"tools": tools} if tools else {}
         response = client.create(messages=guarded, cache=self._agent.client_cache, agent=self._speaker(), **more)
         self._charge(client)  # also when nobody waits any more: it was spent
-        text = client.extract_text_or_completion_object(response)[0]
-        text = self._guarded("_process_llm_output", text)
+        found = next(iter(client.extract_text_or_completion_object(response)), None)
+        text = self._guarded("_process_llm_output", found or "")  # no words are no message that a safeguard took away
         words = text if isinstance(text, str) else str(_field(text, "content") or "")
         return Completion(words, _tool_calls(text), _usage(response), model=str(_field(response, "model") or ""))
 
