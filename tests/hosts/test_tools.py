@@ -106,6 +106,20 @@ def test_a_plugin_of_the_host_runs_here(tools):
     assert called(executor, "double", number="21") == "42"
 
 
+@pytest.mark.parametrize("runs_in", ["kernel", "host"])
+def test_what_a_function_takes_by_position_only_is_given_so(tools, tmp_path, runs_in):
+    (tmp_path / "shares.py").write_text(
+        f"from tw_autogen.plugin import plugin\n@plugin(runs_in='{runs_in}')\n"
+        "def share(whole: int, parts: int = 2, /, *, rest: int = 0) -> str:\n"
+        '    """Share."""\n    return f"{whole} {parts} {rest}"\n',
+        encoding="utf-8",
+    )
+    _, _, executor = tools([tmp_path / "shares.py"])
+
+    assert called(executor, "share", whole=6) == "6 2 0"
+    assert called(executor, "share", rest=1, parts=3, whole=7) == "7 3 1"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -196,9 +210,14 @@ def test_a_plugin_that_fails_is_told_in_words_and_what_it_made_is_not_the_next_o
         made._made.append(None)
         raise LookupError("no such number\x1b[2J")
 
-    made, _, executor = tools([callable_plugin(fail), callable_plugin(double)])
+    def leave() -> None:
+        """Leave, as `argparse` does."""
+        raise SystemExit(2)
+
+    made, _, executor = tools([callable_plugin(one) for one in (fail, leave, double)])
 
     assert called(executor, "fail", number=1) == r"fail failed: LookupError: no such number\x1b[2J"
+    assert called(executor, "leave") == "leave failed: RuntimeError: SystemExit: 2"
     assert called(executor, "double", number=2) == "4"
 
 

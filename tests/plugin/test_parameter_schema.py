@@ -100,3 +100,4 @@ def test_a_null_for_an_optional_argument_that_cannot_be_none_counts_as_left_out(
     assert check_arguments(unknown, {"x": None}) == arguments
     assert "default" not in json_schema(unknown)["properties"]["x"]
     assert check_arguments(spec(Parameter("x", words, default=None)), {"x": None}) == {"x": None}
+    assert check_arguments(spec(Parameter("x", words, default=0.5)), {"x": None}) == arguments

@@ -52,7 +52,7 @@ def json_schema(spec: PluginSpec) -> dict[str, Any]:
     for one in plain.setdefault("properties", {}).values():
         one.pop("title", None)
     for parameter in spec.parameters:
-        if _default_is_unknown(parameter):
+        if not parameter.required and parameter.default is NO_DEFAULT:
             plain["properties"][parameter.name].pop("default", None)
     return plain
 
@@ -67,21 +67,17 @@ def check_arguments(spec: PluginSpec, given: Mapping[str, Any]) -> dict[str, Any
     Raises:
         ValueError: one is missing, unknown or of a wrong type; in words for whoever called.
     """
+    optional = [one for one in spec.parameters if not one.required and one.default is not None]
+    never_null = {one.name for one in optional if not _NONE.search(one.type)}
+    wanted = {name: value for name, value in given.items() if value is not None or name not in never_null}
     try:
-        model = _model(spec).model_validate(dict(given))
+        model = _model(spec).model_validate(wanted)
     except pydantic.ValidationError as error:
         wrong = problems_of(error, "arguments")
         names = ", ".join(one.name for one in spec.parameters) or "none"
         raise ValueError(f"{spec.name}: {wrong}. Its arguments: {names}") from error
     fields = ((f"f{at}", one.name) for at, one in enumerate(spec.parameters))
-    named = {name: getattr(model, field) for field, name in fields if field in model.model_fields_set}
-    left_out = {one.name for one in spec.parameters if _default_is_unknown(one) and not _NONE.search(one.type)}
-    return {name: value for name, value in named.items() if value is not None or name not in left_out}
-
-
-def _default_is_unknown(one: Parameter) -> bool:
-    """Return whether a call may leave an argument out, and its default is no value of JSON or not known."""
-    return not one.required and one.default is NO_DEFAULT
+    return {name: getattr(model, field) for field, name in fields if field in model.model_fields_set}
 
 
 def _model(spec: PluginSpec) -> type[pydantic.BaseModel]:

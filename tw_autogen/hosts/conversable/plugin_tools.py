@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import functools
+import inspect
 import io
 import json
 import os
@@ -260,7 +261,8 @@ class PluginTools(Closing):
                     return f"{name} was not called"
                 given = {key: self._table(value) if key in tables else value for key, value in given.items()}
                 self._made.clear()
-                value = self._in_host(name, given) if name in self._host else self._in_kernel(spec, given)
+                run = self._in_host if name in self._host else self._in_kernel
+                value = run(spec, *_by_position(spec, given))
                 return without_end(inert_output(self._told(name, value)))
         except Exception as error:  # noqa: BLE001 - a plugin is foreign code; a tool's failure is told, not raised
             return without_end(inert_output(f"{name} failed: {type(error).__name__}: {error}"))
@@ -330,22 +332,25 @@ class PluginTools(Closing):
         finally:
             self._kernel.execute("del _table", seconds=self._seconds)
 
-    def _in_host(self, name: str, given: Mapping[str, Any]) -> Any:
-        done = threaded(lambda: self._host[name](**given), name=f"plugin {name}")
+    def _in_host(self, spec: PluginSpec, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
+        done = threaded(lambda: self._host[spec.name](*args, **given), name=f"plugin {spec.name}")
         wait([done], timeout=self._seconds)
         if not done.done():
             raise TimeoutError(f"no answer within {self._seconds:g} s; ask for less")
+        error = done.exception()
+        if error is not None and not isinstance(error, Exception):  # such as SystemExit, which would end this program
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
         return done.result()
 
-    def _in_kernel(self, spec: PluginSpec, given: Mapping[str, Any]) -> Any:
+    def _in_kernel(self, spec: PluginSpec, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
         if spec.name not in self._loaded:
             for key, value in self._variables.items():
                 self._kernel.put(key, value)
             self._kernel.load(spec.loadable())
             self._loaded.add(spec.name)
-        for key, value in given.items():
+        for key, value in (*enumerate(args), *given.items()):
             self._kernel.put(f"_given_{key}", value)
-        arguments = ", ".join(f"{key}=_given_{key}" for key in given)
+        arguments = ", ".join([*(f"_given_{at}" for at in range(len(args))), *(f"{key}=_given_{key}" for key in given)])
         ran = self._kernel.execute(f"_value = {spec.name}({arguments})", seconds=self._seconds)
         self._made += ran.artifacts
         if not ran.ok:
@@ -376,6 +381,18 @@ class PluginTools(Closing):
         with file:
             file.write(text.encode("utf-8", "replace"))
         return path
+
+
+def _by_position(spec: PluginSpec, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return the arguments of a call by position, where they can't be given by name, and by name."""
+    args: list[Any] = []
+    for one in spec.parameters:
+        value = given.get(one.name, one.default)
+        if one.by != "position" or value is inspect.Parameter.empty:
+            break
+        args.append(value)
+    named = {one.name for one in spec.parameters[: len(args)]}
+    return args, {key: value for key, value in given.items() if key not in named}
 
 
 def _ask(model: HostModel, messages: list[dict[str, Any]]) -> str:
