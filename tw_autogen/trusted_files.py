@@ -268,13 +268,13 @@ def read_content(path: Path, *, limit_bytes: int = MOST_BYTES) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    r"""Return the text of a file, line ends as `\n`.
+    r"""Return the text of a file, line ends as `\n`, without a byte order mark.
 
     Raises:
         OSError: as `read_content`.
         UnicodeDecodeError: it is not UTF-8.
     """
-    return read_content(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    return read_content(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_settings_file(path: Path, *, distrusted: Path | None = None) -> bytes:

@@ -57,6 +57,7 @@ def test_signature_and_docstring_are_all_that_is_needed_and_the_file_is_not_run(
     [
         "Convert.\n\n    Args:\n        rate (float): Euros for one.\n    ",
         "Convert.\n\n    Parameters\n    ----------\n    rate : float\n        Euros for one.\n    ",
+        "Convert.\n\n    Parameters\n    ----------\n    amount, rate : float\n        Euros for one.\n    ",
         "Convert.\n\n    :param rate: Euros for one.\n    ",
     ],
 )
@@ -94,6 +95,18 @@ def test_a_folder_gives_yamls_and_functions_and_passes_over_other_python(tmp_pat
     found = find_plugins(tmp_path, shipped=None)
 
     assert [(spec.name, spec.description) for spec in found] == [("two", "Two."), ("one", "One.")]
+
+
+def test_files_of_editors_that_write_a_byte_order_mark_are_read(tmp_path):
+    write(tmp_path, f"\ufeff{HEAD}@plugin\ndef one() -> int:\n    'One.'\n    return 1\n")
+    write(tmp_path, "\ufeffname: two\ndescription: Two.\nruns_in: host\n", "two.yaml")
+    write(tmp_path, "\ufefffrom tw_autogen.plugin import register_plugin\n@register_plugin\ndef f(): return 2\n", "two.py")
+
+    two, one = find_plugins(tmp_path, shipped=None)
+
+    assert one.description == "One."
+    with HostPlugin(two, folder=tmp_path) as plugin:
+        assert plugin() == 2
 
 
 def test_a_file_and_its_folder_are_the_same_plugins(tmp_path):
@@ -137,6 +150,7 @@ def test_functions_of_one_name_in_two_files_are_an_error_that_names_both(tmp_pat
         (f"{HEAD}@plugin(runs_in='moon')\ndef f():\n    'D.'\n", r"runs_in: expected 'kernel' or 'host', found 'moon'"),
         (f"{HEAD}@plugin(run_in='host')\ndef f():\n    'D.'\n", r"unknown option 'run_in'; did you mean 'runs_in'\?"),
         (f"{HEAD}@plugin(calls=N)\ndef f():\n    'D.'\n", r"mine\.py:4: @plugin: write calls out as a value"),
+        (f"{HEAD}@plugin(calls=0)\ndef f():\n    'D.'\n", r"mine\.py:5: f: calls=0 would allow nothing; leave it out"),
         (f"{HEAD}@plugin(calls=True)\ndef f():\n    'D.'\n", r"@plugin: calls: expected int, got True"),
         (f"{HEAD}@plugin\ndef f():\n    'D.'\n@plugin\ndef f():\n    'E.'\n", r"there are two functions 'f'"),
         (

@@ -16,7 +16,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.annotation import spelled
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of
-from tw_autogen.plugin.spec import Parameter, PluginSpec
+from tw_autogen.plugin.spec import Parameter, PluginSpec, limit_problem
 from tw_autogen.plugin.typed_values import RESULT, in_json_form, problems_of, structured_types, with_json_values
 from tw_autogen.python_source import expression_of
 from tw_autogen.variable_names import name_problem
@@ -79,9 +79,8 @@ def callable_plugin(
     description = description or doc.description
     if not description:
         raise ConfigError(f"callable_plugin {name!r}: say in a docstring, or with description=, what it does")
-    for word, limit in (("calls", calls), ("seconds", seconds)):
-        if limit is not None and not limit > 0:
-            raise ConfigError(f"callable_plugin {name!r}: {word}={limit} would allow nothing; None stands for no limit")
+    if problem := limit_problem(calls, seconds):
+        raise ConfigError(f"callable_plugin {name!r}: {problem}; None stands for no limit")
     types = structured_types(function)
     if parameters is None:
         try:

@@ -13,7 +13,7 @@ from tw_autogen.errors import PluginLoadError, nearest
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of, signature_in
 from tw_autogen.plugin.source import Function, decorated_in, parse_source, read_source
-from tw_autogen.plugin.spec import PluginSpec
+from tw_autogen.plugin.spec import PluginSpec, limit_problem
 from tw_autogen.trusted_files import files_of, read_content
 
 SUFFIX = ".py"
@@ -66,7 +66,7 @@ def holds_functions(path: Path) -> bool:
     if b"@" not in text or not _DECORATOR.search(text):
         return False
     try:
-        return bool(decorated_in(parse_source(path, text=text.decode("utf-8", "replace")), path))
+        return bool(decorated_in(parse_source(path, text=text.decode("utf-8-sig", "replace")), path))
     except PluginLoadError:  # told when it is read
         return b"@plugin" in text
 
@@ -85,6 +85,8 @@ def _spec(function: Function, decorator: ast.expr, path: Path) -> PluginSpec:
         raise PluginLoadError(
             f'{function.name}: an async function runs in the host: @plugin(runs_in="host")', path=path, line=line
         )
+    if problem := limit_problem(options.get("calls"), options.get("seconds")):
+        raise PluginLoadError(f"{function.name}: {problem}; leave it out for no limit", path=path, line=line)
     options["examples"] = options.get("examples") or doc.examples
     signature = signature_in(function)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import keyword
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -192,6 +193,12 @@ def read_spec(path: Path | str) -> PluginSpec:
     for key in ("parameters", "returns"):
         plain[key] = tuple(_read_parameter(one, f"{key}[{i}]", path) for i, one in enumerate(plain.get(key, ()), 1))
     _check_parameters(plain["parameters"], path)
+    if problem := limit_problem(plain.get("calls"), plain.get("seconds")):
+        raise PluginSpecError(f"{problem}; leave it out for no limit", path=path)
+    try:
+        json.dumps({} if plain.get("runs_in") == "host" else plain.get("configurations"))
+    except TypeError as error:
+        raise PluginSpecError(f"configurations: {error}, so no kernel gets it; put it in quotes", path=path) from error
     plain["tags"] = tuple(plain.get("tags", ()))
     for one in plain["tags"]:
         if not isinstance(one, str):
@@ -200,6 +207,17 @@ def read_spec(path: Path | str) -> PluginSpec:
     if any(sign in plain["code"] for sign in ("/", "\\", ":", "\0", "..")):
         raise PluginSpecError(f"code: expected the name of a file beside this one, found {plain['code']!r}", path=path)
     return PluginSpec(**plain, path=path)
+
+
+def limit_problem(calls: float | None, seconds: float | None) -> str:
+    """Return which limit of a plugin would allow nothing, in words; empty if none would.
+
+    Args:
+        calls: As of `PluginSpec`.
+        seconds: As of `PluginSpec`.
+    """
+    limits = {"calls": calls, "seconds": seconds}
+    return next((f"{key}={one} would allow nothing" for key, one in limits.items() if one is not None and not one > 0), "")
 
 
 def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, at: str = "") -> dict[str, Any]:
@@ -214,7 +232,8 @@ def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, 
         if key not in given:
             raise PluginSpecError(f"{where}missing key {key!r}", path=path)
     for key, value in given.items():
-        if not isinstance(value, (int, float) if known[key] is float else known[key]):
+        kinds = (int, float) if known[key] is float else known[key]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and known[key] in (int, float)):
             words = f"expected {_WORDS[known[key]]}, found {value!r} ({type(value).__name__})"
             raise PluginSpecError(f"{where}{key}: {words}", path=path)
     return given

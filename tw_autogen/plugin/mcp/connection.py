@@ -181,8 +181,8 @@ class Connection:
             lines: How many of the last lines that the server wrote to its standard error in this life stand behind it.
         """
         last = self._last_lines(lines)
-        wrote = f" It has written {self._garbage} lines to standard output that are no messages."
-        garbage = wrote if self._garbage else ""
+        wrote = f" Lines on its standard output that are no messages: {self._garbage}."
+        garbage = wrote if self._garbage and self._server.transport == "stdio" else ""
         said = f" Its last words: {last}" if last else ""
         return f"MCP server {self._server.name!r} {what}.{garbage}{said}"
 
