@@ -60,6 +60,7 @@ def test_an_argument_that_the_host_does_not_know_is_named(tmp_path):  # C2
 def test_a_misspelt_argument_is_told_its_neighbour_and_what_is_wrong_is_told_before_the_first_message(tmp_path):
     for words, problem in (
         ({"rolls": []}, r"TaskWeaverAgent: there is no argument 'rolls'; did you mean 'roles'\?"),
+        ({"system_mesage": "x"}, r"there is no argument 'system_mesage'; did you mean 'system_message'\?"),
         ({"model": "m1"}, r"model: 'm1' \(str\) is no model"),
         ({"policy": "strickt"}, "did you mean 'strict'"),
     ):

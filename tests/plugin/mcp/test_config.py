@@ -58,7 +58,8 @@ def test_environment_variables_stand_in_for_secrets_which_are_never_shown():
 
 
 def test_a_server_that_is_disabled_is_left_out_and_one_called_servers_is_a_server():
-    assert read_mcp_servers({"mcpServers": {"off": {**STDIO, "disabled": True}}}) == ()
+    off = {"a": {**STDIO, "disabled": True}, "b": {**STDIO, "enabled": False}}
+    assert read_mcp_servers({"mcpServers": off}) == ()
     assert read_mcp_servers({"servers": STDIO})[0].name == "servers"
 
 

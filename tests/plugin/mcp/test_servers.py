@@ -250,7 +250,8 @@ def test_a_server_is_reached_over_http_and_told_when_it_is_gone(http_server, pat
     assert tools["report"]("Rome")["celsius"] == 21.5
     process.kill()
     process.wait()
-    with pytest.raises(ConnectionError, match="MCP server 'weather'"):
+    with pytest.raises(ConnectionError, match="MCP server 'weather'") as caught:
         tools["count"]()
+    assert "standard output" not in str(caught.value)
     with pytest.raises(ConnectionError, match="not started again in this session"):
         tools["report"]("Paris")

@@ -66,7 +66,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         for word in host:
             if word in known:
                 continue
-            if meant := did_you_mean(word, self._own_arguments()):
+            if meant := did_you_mean(word, {*self._own_arguments(), *known}):
                 raise ConfigError(f"{type(self).__name__}: there is no argument {word!r}{meant}")
             raise HostError(
                 f"{type(self).__name__}: {installed()} knows no argument {word!r}; leave it out or upgrade",
@@ -93,14 +93,12 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             messages: The chat, oldest first; None: the host's own history with `sender`.
             sender: Who speaks with this agent; None: nobody, as in a service.
             config: The host's; not used.
-            **kwargs: `conversation`, a key that a service vouches for (see `services`).
+            **kwargs: `conversation`, a key that a service vouches for (see `a2a_server`, `ag_ui_stream`).
 
         Returns:
             (True, the answer); (True, None) where there is nothing to answer, which ends a chat; (False, None) without
             a model, so that the host goes on to the agent's `default_auto_reply`, as with any agent. A round that
             failed is told in words; errors of the host's client go through.
-
-        `conversation` among the arguments is a key that a service vouches for, see `services`.
         """
         if not self._can_answer():
             if not self._default_auto_reply:

@@ -99,7 +99,8 @@ def read_mcp_servers(
         wanted: A file's path, its JSON text, or what stands in it, as Claude, Cursor or VS Code write it. In texts
             `${NAME}`, `${NAME:-default}` and `${env:NAME}` stand for environment variables; a `command` or `cwd` that
             begins with `~/` lies in the home folder (`args` and `env` go to the program as they are). Keys of other
-            programs are passed over, unless they look like a misspelt one; a server that is `disabled` is left out.
+            programs are passed over, unless they look like a misspelt one; a server with `"disabled": true` or
+            `"enabled": false` is left out.
         origin: Where a mapping or a text came from, for messages.
         environ: Where variables are looked up; None: this process's environment.
         from_folder: A project's file names them.
@@ -131,7 +132,7 @@ def _is_wrapper(value: Any) -> bool:
 
 
 def _is_off(plain: Any) -> bool:
-    return isinstance(plain, Mapping) and plain.get("disabled") is True
+    return isinstance(plain, Mapping) and (plain.get("disabled") is True or plain.get("enabled") is False)
 
 
 def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
