@@ -100,7 +100,9 @@ def test_a_folder_gives_yamls_and_functions_and_passes_over_other_python(tmp_pat
 def test_files_of_editors_that_write_a_byte_order_mark_are_read(tmp_path):
     write(tmp_path, f"\ufeff{HEAD}@plugin\ndef one() -> int:\n    'One.'\n    return 1\n")
     write(tmp_path, "\ufeffname: two\ndescription: Two.\nruns_in: host\n", "two.yaml")
-    write(tmp_path, "\ufefffrom tw_autogen.plugin import register_plugin\n@register_plugin\ndef f(): return 2\n", "two.py")
+    write(
+        tmp_path, "\ufefffrom tw_autogen.plugin import register_plugin\n@register_plugin\ndef f(): return 2\n", "two.py"
+    )
 
     two, one = find_plugins(tmp_path, shipped=None)
 

@@ -26,6 +26,9 @@ def install(tmp_path, monkeypatch):
         (tmp_path / package / "__init__.py").write_text("")
         (tmp_path / package / "tools.py").write_text(CODE)
         (tmp_path / package / "ready" / "bolt.yaml").write_text("name: bolt\ndescription: A bolt.\n")
+        (tmp_path / package / "idle").mkdir()
+        (tmp_path / package / "idle" / "__init__.py").write_text("")
+        (tmp_path / package / "idle" / "nut.yaml").write_text("name: nut\ndescription: A nut.\nenabled: false\n")
         (tmp_path / package / "ready" / "bolt.py").write_text(
             "from taskweaver.plugin import register_plugin\n@register_plugin\ndef bolt(): ...\n"
         )
@@ -68,6 +71,7 @@ def test_a_module_is_read_without_being_imported(install):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
+        ("idle", r"plugin 'goods' of shop 1\.0: .*idle: no plugin here is enabled"),
         ("missing", r"plugin 'goods' of shop 1\.0: there is no module shop\.missing"),
         ("tools:absent", r"plugin 'goods' of shop 1\.0: shop\.tools:absent can't be loaded: AttributeError"),
         ("tools:nothing", r"plugin 'goods' of shop 1\.0: shop\.tools:nothing is int; expected a function"),

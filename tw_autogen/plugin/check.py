@@ -159,14 +159,11 @@ def _unnamed_tests(path: Path) -> Iterator[Flaw]:
     tree = parse_source(path)
     names = {function.name for function, _ in decorated_in(tree, path)}
     for test in tests_in(tree) if len(names) > 1 else ():
-        if not names & {one.arg for one in _arguments(test.args)}:
+        taken = (*test.args.posonlyargs, *test.args.args, *test.args.kwonlyargs)
+        if not names & {one.arg for one in taken}:
             yield Flaw(
                 path,
                 f"{test.name} is a test of none of this file's plugins, so it is never run",
                 f"name its parameter for the plugin that it tests: {', '.join(sorted(names))}",
                 line=test.lineno,
             )
-
-
-def _arguments(arguments: ast.arguments) -> list[ast.arg]:
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]

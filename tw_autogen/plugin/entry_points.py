@@ -13,7 +13,7 @@ from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.callable_plugins import function_plugin
 from tw_autogen.plugin.decorated_functions import read_functions
-from tw_autogen.plugin.folder import read_file, read_folder
+from tw_autogen.plugin.folder import enabled_in, read_file
 from tw_autogen.plugin.spec import PluginSpec
 
 if TYPE_CHECKING:
@@ -76,15 +76,7 @@ def _place(point: EntryPoint) -> Path:
 
 
 def _of_file(path: Path) -> tuple[PluginSpec, ...]:
-    if not path.is_dir():
-        return read_file(path)
-    found: list[PluginSpec] = []
-    for one in read_folder(path):
-        if isinstance(one, ConfigError):
-            raise one
-        if one.enabled:
-            found.append(one)
-    return tuple(found)
+    return enabled_in(path) if path.is_dir() else read_file(path)
 
 
 def _of_object(value: Any, point: EntryPoint) -> tuple[PluginSpec, ...]:

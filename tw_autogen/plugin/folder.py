@@ -102,6 +102,24 @@ def read_folder(
             yield spec
 
 
+def enabled_in(folder: Path) -> tuple[PluginSpec, ...]:
+    """Return the plugins of a folder that are enabled.
+
+    Raises:
+        ConfigError: a file is wrong, or none is enabled.
+    """
+    found = list(read_folder(folder))
+    for one in found:
+        if isinstance(one, ConfigError):
+            raise one
+    enabled = tuple(one for one in found if isinstance(one, PluginSpec) and one.enabled)
+    if not enabled:
+        raise PluginSpecError(
+            "no plugin here is enabled; one that is named itself, by its file, is loaded all the same", path=folder
+        )
+    return enabled
+
+
 def named_in(folder: Path | None) -> dict[str, Path]:
     """Return the names that a folder's plugins can be called for by, each with its file; none if there is no folder.
 

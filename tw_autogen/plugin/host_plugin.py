@@ -6,7 +6,6 @@ import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tw_autogen.closing import Closing
@@ -82,21 +81,7 @@ class HostPlugin(Closing):
             finally:
                 self._report_artifacts_and_logs(made)
 
-    @staticmethod
-    def load_module(file: Path, name: str) -> ModuleType:
-        """Load a module of which a function is a plugin, from this very file and, as what lies beside it, its source.
-
-        Modules of its folder can be imported from it, and from each other, from now on, and from nowhere else.
-
-        Args:
-            file: The module's.
-            name: The module's, with the packages that it is in: `shop.prices` in `mine/shop/prices.py`.
-
-        Raises:
-            ImportError: one of these packages is there already, from another place; the file is no plain file.
-            Exception: whatever the module raises.
-        """
-        return load_module(file, name)
+    load_module = staticmethod(load_module)
 
     def run_tests(self) -> list[tuple[str, str]]:
         """Run the `@test_plugin` tests of its file here; give each one's name and what went wrong, empty if nothing."""

@@ -86,11 +86,13 @@ def _importer() -> str:
 
 
 def load_module(file: Path, name: str) -> ModuleType:
-    """Load a module and the packages that it is in as `HostPlugin.load_module` says.
+    """Load a module of which a function is a plugin, from this very file and, as what lies beside it, its source.
+
+    Modules of its folder can be imported from it, and from each other, from now on, and from nowhere else.
 
     Args:
         file: The module's.
-        name: The module's.
+        name: The module's, with the packages that it is in: `shop.prices` in `mine/shop/prices.py`.
 
     Raises:
         ImportError: one of these packages is there already, from another place; the file is no plain file.

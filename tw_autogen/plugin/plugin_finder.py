@@ -15,7 +15,7 @@ from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError, nea
 from tw_autogen.plugin.callable_plugins import function_plugin
 from tw_autogen.plugin.decorated_functions import SUFFIX
 from tw_autogen.plugin.entry_points import installed_plugins, read_entry
-from tw_autogen.plugin.folder import is_name, named_in, read_file, read_folder
+from tw_autogen.plugin.folder import enabled_in, is_name, named_in, read_file
 from tw_autogen.plugin.signature import shown_default, signature_in
 from tw_autogen.plugin.source import (
     Function,
@@ -166,22 +166,9 @@ def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterato
             "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
         )
     elif (path := Path(os.path.expanduser(one))).is_dir():
-        yield from _enabled(path)
+        yield from enabled_in(path)
     else:
         yield from read_file(path)
-
-
-def _enabled(folder: Path) -> Iterator[PluginSpec]:
-    found = list(read_folder(folder))
-    for spec in found:
-        if isinstance(spec, ConfigError):
-            raise spec
-        if spec.enabled:
-            yield spec
-    if not any(isinstance(one, PluginSpec) and one.enabled for one in found):
-        raise PluginSpecError(
-            "no plugin here is enabled; one that is named itself, by its file, is loaded all the same", path=folder
-        )
 
 
 def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpec, ...]:

@@ -47,7 +47,7 @@ class PluginTests:
             except PluginLoadError as error:
                 self._not_loaded(spec, error)
                 continue
-            if not _has_tests(spec):
+            if not tests_in(parse_source(spec.source())):
                 continue
             ran = kernel.execute(_CELL.format(name=spec.name, outcomes=_OUTCOMES), seconds=seconds)
             if ran.ok:
@@ -83,10 +83,6 @@ class PluginTests:
         what = f"{spec.name} does not load in the {spec.runs_in}: {error.problem}"
         self.unloaded.append(spec.name)
         self.flaws.append(Flaw(error.path, what, _remedy(spec), line=error.line).of(spec))
-
-
-def _has_tests(spec: PluginSpec) -> bool:
-    return bool(tests_in(parse_source(spec.source())))
 
 
 def _remedy(spec: PluginSpec) -> str:

@@ -217,7 +217,8 @@ def limit_problem(calls: float | None, seconds: float | None) -> str:
         seconds: As of `PluginSpec`.
     """
     limits = {"calls": calls, "seconds": seconds}
-    return next((f"{key}={one} would allow nothing" for key, one in limits.items() if one is not None and not one > 0), "")
+    wrong = (f"{key}={one} would allow nothing" for key, one in limits.items() if one is not None and not one > 0)
+    return next(wrong, "")
 
 
 def _read_keys(plain: Any, known: Mapping[str, type], *needed: str, path: Path, at: str = "") -> dict[str, Any]:

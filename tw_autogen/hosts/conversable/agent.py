@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
-from tw_autogen.hosts.conversable.group_functions import all_with_context
+from tw_autogen.hosts.conversable.group_functions import with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply, without_end
 from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
@@ -116,7 +116,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             parts.open_session,
             model=model,
             roles=roles,
-            plugins=all_with_context(parts.several(plugins)),
+            plugins=[*map(with_context, parts.several(plugins))],
             kernel=kernel,
             policy=policy,
             folder=workspace,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from contextvars import ContextVar
 from typing import Any
 
@@ -66,11 +66,6 @@ def with_context(wanted: Any) -> Any:
         parameters=parameters, return_annotation=returns
     )
     return call
-
-
-def all_with_context(wanted: Iterable[Any]) -> tuple[Any, ...]:
-    """Return several things that are wanted as plugins, each as `with_context` does."""
-    return tuple(map(with_context, wanted))
 
 
 def hand_on(group: Any, targets: list[Any]) -> None:

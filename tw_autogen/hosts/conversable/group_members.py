@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError
-from tw_autogen.hosts.conversable.group_functions import VARIABLES, all_with_context
+from tw_autogen.hosts.conversable.group_functions import VARIABLES, with_context
 from tw_autogen.hosts.conversable.messages import lines_of
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
@@ -186,7 +186,7 @@ class CodeInterpreterAgent(GroupMember):
         model: ChatModel | None = None,
         **host: Any,
     ) -> None:
-        specs = check_plugins(all_with_context(several(plugins)))
+        specs = check_plugins(map(with_context, several(plugins)))
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
         seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=policy)
         super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)

@@ -240,16 +240,8 @@ class PluginTools(Closing):
         tool.__doc__ = spec.description
         return tool
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a plugin, and say in words, as of `inert_output`, what came of it; also what went wrong is an answer.
-
-        Args:
-            name: The plugin's name.
-            arguments: By parameter.
-        """
-        return self._call(name, arguments, threading.Event())
-
     def _call(self, name: str, arguments: Mapping[str, Any], stopped: threading.Event) -> str:
+        """Call a plugin, and say in words, as of `inert_output`, what came of it; also what went wrong is an answer."""
         spec = self._specs[name]
         if not self._end.alive:
             return f"{name} was not called: these tools were closed"
@@ -348,9 +340,10 @@ class PluginTools(Closing):
                 self._kernel.put(key, value)
             self._kernel.load(spec.loadable())
             self._loaded.add(spec.name)
-        for key, value in (*enumerate(args), *given.items()):
-            self._kernel.put(f"_given_{key}", value)
-        arguments = ", ".join([*(f"_given_{at}" for at in range(len(args))), *(f"{key}=_given_{key}" for key in given)])
+        values = [*(("", value) for value in args), *((f"{key}=", value) for key, value in given.items())]
+        for at, (_, value) in enumerate(values):
+            self._kernel.put(f"_given_{at}", value)
+        arguments = ", ".join(f"{key}_given_{at}" for at, (key, _) in enumerate(values))
         ran = self._kernel.execute(f"_value = {spec.name}({arguments})", seconds=self._seconds)
         self._made += ran.artifacts
         if not ran.ok:
