@@ -98,9 +98,16 @@ def test_an_unknown_role_names_its_neighbour():
         find_role("ecko", shipped=shipped_folder("roles"))
 
 
-def test_a_python_file_as_role_is_told_what_a_role_of_ones_own_is():
-    with pytest.raises(RoleSpecError, match=r"crier\.py: no shipped role and no folder; .* a folder with a role\.yaml"):
-        find_role("crier.py", shipped=shipped_folder("roles"))
+@pytest.mark.parametrize("file", ["crier.py", "crier/role.yaml"])
+def test_a_file_as_role_is_told_what_a_role_of_ones_own_is(file):
+    with pytest.raises(RoleSpecError, match=rf"{file}: no shipped role and no folder; .* a folder with a role\.yaml"):
+        find_role(file, shipped=shipped_folder("roles"))
+
+
+def test_a_module_that_is_left_empty_is_the_folders_name(folder):
+    (folder / "role.yaml").write_text(f"{YAML}module:\nsettings: {{page: 7}}\n", encoding="utf-8")
+
+    assert read_role(folder).module == "reader"
 
 
 def test_a_broken_constructor_is_an_error_with_the_path_and_the_line(folder):

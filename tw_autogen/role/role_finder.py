@@ -39,7 +39,7 @@ def read_role(folder: Path) -> RoleSpec:
     plain = read_mapping(path, RoleSpecError, keys=_KEYS, missing="there is no such file; a role's folder holds one")
     check_entry(plain, ("alias", "intro"), path)
     name = folder.resolve().name
-    module, settings = plain.get("module", name), plain.get("settings") or {}
+    module, settings = plain.get("module") or name, plain.get("settings") or {}
     if not isinstance(settings, Mapping):
         raise RoleSpecError("`settings` must be keys and values", path=path)
     if any(sign in str(module) for sign in ("/", "\\", ":", "\0", "..")):
@@ -88,7 +88,8 @@ def find_role(
         return _of_entry_point(brought[wanted])
     if folder.is_dir():
         raise RoleSpecError(f"no shipped role; write ./{wanted} for the folder that lies here", path=wanted)
-    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if folder.suffix == ".py" else ""
+    is_file = folder.suffix in (".py", ".yaml")
+    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if is_file else ""
     if not hint and (isinstance(wanted, Path) or not _is_word(wanted)):
         hint = nearest_path(wanted)
     hint = hint or nearest(str(wanted), [*own, *names, *brought, *built_in])
