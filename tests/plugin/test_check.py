@@ -191,6 +191,7 @@ TESTED = (
     "@plugin\ndef home() -> str:\n    'Say.'\n    return os.environ['A_SECRET_OF_THE_HOST']\n"
     "@test_plugin(name='two')\ndef check_two(twice):\n    assert twice(1) == 2\n"
     "@test_plugin(name='odd')\ndef check_odd(twice):\n    assert twice(1) == 3, 'no'\n"
+    "@test_plugin\ndef check_end(twice):\n    raise SystemExit(twice(1))\n"
     "@test_plugin(name='homely')\ndef check_home(home):\n    assert home()\n"
 )
 
@@ -212,10 +213,11 @@ def test_tests_run_in_a_real_kernel_behind_its_wall_each_for_its_plugin(tmp_path
         trial.in_kernel(find_plugins(tmp_path / "p", shipped=None), kernel, seconds=30)
 
     ending, *others = [flaw.what for flaw in trial.flaws]
-    assert (trial.passed, trial.failed) == (1, 3)
+    assert (trial.passed, trial.failed) == (1, 4)
     assert ending.startswith("ending: its tests failed in the kernel: The kernel died while this cell ran: exit code 3")
     assert others == [
         "twice: odd failed in the kernel: AssertionError: no",
+        "twice: check_end failed in the kernel: SystemExit: 2",
         "home: homely failed in the kernel: KeyError: 'A_SECRET_OF_THE_HOST'",
         "raising does not load in the kernel: ZeroDivisionError: division by zero",
     ]
@@ -230,7 +232,7 @@ def test_host_run_plugins_are_tested_in_this_process(tmp_path, monkeypatch):
 
     assert (trial.passed, [flaw.what for flaw in trial.flaws]) == (
         2,
-        ["twice: odd failed in the host: AssertionError: no"],
+        ["twice: odd failed in the host: AssertionError: no", "twice: check_end failed in the host: SystemExit: 2"],
     )
     with HostPlugin(find_plugins(tmp_path, shipped=None)[0], folder=tmp_path) as loaded:
-        assert loaded.run_tests() == [("two", ""), ("odd", "AssertionError: no")]
+        assert loaded.run_tests() == [("two", ""), ("odd", "AssertionError: no"), ("check_end", "SystemExit: 2")]

@@ -154,15 +154,21 @@ def plugin_options(function: object) -> Mapping[str, Any] | None:
     return options
 
 
-def test_plugin(name: str | None = None, description: str | None = None) -> Callable[[T], T]:
+@overload
+def test_plugin(name: F, /) -> F: ...
+@overload
+def test_plugin(name: str | None = None, description: str | None = None) -> Callable[[F], F]: ...
+def test_plugin(name: Any = None, description: str | None = None) -> Any:
     """Mark a function as a test of the file's plugin: it is called with the plugin and raises if something is wrong.
 
     Args:
-        name: The test's name; None: the function's.
+        name: The test's name; None: the function's. The function itself, where no brackets stand behind the decorator.
         description: What is tested; None: nothing is said.
     """
+    if callable(name):
+        return test_plugin()(name)
 
-    def mark(function: T) -> T:
+    def mark(function: Any) -> Any:
         setattr(function, _TEST, (name or getattr(function, "__name__", "test"), description or ""))
         return function
 
@@ -237,7 +243,9 @@ def run_plugin_tests(tested: Callable[..., Any]) -> list[tuple[str, str]]:
                 continue
             try:
                 one(tested)
-            except Exception as error:  # noqa: BLE001 - foreign code; what it raises is the outcome
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - foreign code; what it raises is the outcome, SystemExit too
                 outcomes.append((marked[0], f"{type(error).__name__}: {error}"))
             else:
                 outcomes.append((marked[0], ""))
