@@ -79,6 +79,7 @@ def test_a_role_may_be_a_function_that_makes_one(folder, tmp_path):
         ("alias: [", PYTHON, r"role\.yaml:1: not YAML"),
         (YAML, "import nothing_of_that_name\n", r"reader\.py:1: ModuleNotFoundError"),
         (YAML, "x = 1\n1 / 0\n", r"reader\.py:2: ZeroDivisionError"),
+        (YAML, "import sys\nsys.exit('no key')\n", r"reader\.py:2: SystemExit: no key"),
         (YAML, "class Reader:\n    pass\n", r"reader\.py: expected one class with `reply\(self, memory.*, found none"),
         (YAML + "module: ../other\n", PYTHON, r"`module` must be the name of a file beside this one, not '\.\./other'"),
         (YAML + "module: /tmp/other\n", PYTHON, "`module` must be the name of a file beside this one"),
@@ -111,7 +112,7 @@ def test_a_module_that_is_left_empty_is_the_folders_name(folder):
 
 
 def test_a_broken_constructor_is_an_error_with_the_path_and_the_line(folder):
-    for error, problem in (("OSError", r"reader\.py:6: OSError: no page"), ("ValueError", r"role\.yaml: no page")):
+    for error, problem in (("OSError", r"reader\.py:6: OSError: no page"), ("SystemExit", r"reader\.py:6"), ("ValueError", r"role\.yaml: no page")):
         (folder / "reader.py").write_text(PYTHON.replace("self.model = model", f"raise {error}('no page')"))
         with pytest.raises(RoleSpecError, match=problem):
             read_role(folder).make(FakeKernel)

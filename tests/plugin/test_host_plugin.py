@@ -185,7 +185,9 @@ def test_what_a_plugins_own_threads_make_is_the_calls_too(host):
             "import no_such_module_anywhere\n",
             r"f\.py:1: ModuleNotFoundError: No module named 'no_such_module_anywhere'",
         ),
+        ("raise SystemExit('no key')\n", r"f\.py:1: SystemExit: no key"),
         (f"{TASKWEAVER}\n    def __init__(self, *args):\n        1 / 0\n", r"f\.py:11: ZeroDivisionError"),
+        (f"{TASKWEAVER}\n    def __init__(self, *args):\n        exit(2)\n", r"f\.py:11: SystemExit: 2"),
         ("x = 1\n", r"f\.py: expected exactly one class or function with @register_plugin, found none"),
     ],
 )

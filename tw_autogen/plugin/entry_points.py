@@ -59,7 +59,7 @@ def read_entry(point: EntryPoint) -> tuple[PluginSpec, ...]:
         return _of_object(point.load(), point)
     except ConfigError as error:
         raise ConfigError(f"plugin {point.name!r} of {_package(point)}: {error}") from error
-    except Exception as error:  # foreign code: whatever its import raises
+    except (Exception, SystemExit) as error:  # foreign code: whatever its import raises
         words = f"{point.value} can't be loaded: {type(error).__name__}: {error}"
         raise ConfigError(f"plugin {point.name!r} of {_package(point)}: {words}") from error
 

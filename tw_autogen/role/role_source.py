@@ -47,7 +47,7 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
             vars(module)["__builtins__"] = builtins
         try:
             loader.exec_module(module)
-        except Exception as error:  # foreign code: whatever it raises
+        except (Exception, SystemExit) as error:  # foreign code: whatever it raises
             del sys.modules[name]
             line = getattr(error, "lineno", None) or line_in(error, source)
             raise RoleSpecError(f"{type(error).__name__}: {error}", path=source, line=line) from error

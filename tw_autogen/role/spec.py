@@ -93,7 +93,7 @@ class RoleSpec:
             raise
         except ValueError as error:  # a role's way to say that a setting makes no sense
             raise RoleSpecError(str(error), path=self.path) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             line = line_in(error, self._source)
             raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._source, line=line) from error
 

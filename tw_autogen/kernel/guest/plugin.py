@@ -214,7 +214,7 @@ def load_plugin(
     if isinstance(registered, type):
         try:
             registered = registered(name, ctx, dict(settings))
-        except Exception as error:  # foreign code: whatever its constructor raises
+        except (Exception, SystemExit) as error:  # foreign code: whatever its constructor raises
             raise PluginProblem(f"{type(error).__name__}: {error}", _line(error, module)) from error
         if not callable(registered):
             raise PluginProblem(f"{type(registered).__name__} has no __call__")
@@ -285,7 +285,7 @@ def _run(name: str, source: str, path: str | None) -> types.ModuleType:
     except SyntaxError as error:
         line = error.lineno if error.filename == module.__file__ else _line(error, module)
         raise PluginProblem(f"SyntaxError: {error.msg}", line) from error
-    except Exception as error:  # foreign code: whatever it raises while it is imported
+    except (Exception, SystemExit) as error:  # foreign code: whatever it raises while it is imported
         raise PluginProblem(f"{type(error).__name__}: {error}", _line(error, module)) from error
     return module
 

@@ -155,7 +155,7 @@ class TaskWeaverRoleSpec(RoleSpec):
             role = AdaptedRole(kind(**arguments), emitter, self._python)
         except ConfigError:
             raise
-        except Exception as error:  # a constructor of the role's author
+        except (Exception, SystemExit) as error:  # a constructor of the role's author
             line = line_in(error, self._python)
             raise RoleSpecError(f"{type(error).__name__}: {error}", path=self._python, line=line) from error
         refuse_unknown(self.name, config.asked, given(config.asked))
