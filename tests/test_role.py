@@ -112,7 +112,11 @@ def test_a_module_that_is_left_empty_is_the_folders_name(folder):
 
 
 def test_a_broken_constructor_is_an_error_with_the_path_and_the_line(folder):
-    for error, problem in (("OSError", r"reader\.py:6: OSError: no page"), ("SystemExit", r"reader\.py:6"), ("ValueError", r"role\.yaml: no page")):
+    for error, problem in (
+        ("OSError", r"reader\.py:6: OSError: no page"),
+        ("SystemExit", r"reader\.py:6"),
+        ("ValueError", r"role\.yaml: no page"),
+    ):
         (folder / "reader.py").write_text(PYTHON.replace("self.model = model", f"raise {error}('no page')"))
         with pytest.raises(RoleSpecError, match=problem):
             read_role(folder).make(FakeKernel)

@@ -126,11 +126,9 @@ class _AgentFunction:
         self._context = context
         self._model = model
         self._kept = make() if remember else None
-        names = [inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in spec.parameters]
-        self._signature = inspect.Signature(names)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        given = self._signature.bind_partial(*args, **kwargs).arguments
+        given = self._spec.signature().bind_partial(*args, **kwargs).arguments
         missing = [one.name for one in self._spec.parameters if one.required and one.name not in given]
         if missing:
             raise TypeError(f"{self._spec.name}: missing {', '.join(missing)}")

@@ -247,7 +247,24 @@ class Connection:
         self._over.set()
 
 
-class _WatchedStream:
+class _Stream:
+    """One of the SDK's streams, of which a subclass does something else."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def __aenter__(self) -> _Stream:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> Any:
+        return await self._inner.__aexit__(*error)
+
+
+class _WatchedStream(_Stream):
     """A stream of messages that tells when it ends; the SDK has no other word for a server that is gone.
 
     Args:
@@ -257,25 +274,18 @@ class _WatchedStream:
     """
 
     def __init__(self, inner: Any, connection: Connection, answers: _AnswerStream) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._connection = connection
         self._answers = answers
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
     def __aiter__(self) -> _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
-        await self._answers.wait_for_room()
         try:
-            item = await self._inner.__anext__()
-        except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._connection.ended()
-            raise
-        self._connection.saw(item)
-        return item
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
     async def receive(self) -> Any:
         await self._answers.wait_for_room()
@@ -287,24 +297,14 @@ class _WatchedStream:
         self._connection.saw(item)
         return item
 
-    async def __aenter__(self) -> _WatchedStream:
-        await self._inner.__aenter__()
-        return self
 
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._inner.__aexit__(*error)
-
-
-class _AnswerStream:
+class _AnswerStream(_Stream):
     """A stream to the server that counts the answers which wait for the server to read them."""
 
     def __init__(self, inner: Any) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._unsent = 0
         self._sent = anyio.Event()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
     async def send(self, item: Any) -> None:
         is_answer = not hasattr(item.message, "method")  # while requests of ours wait, what it sends has to be read
@@ -319,13 +319,6 @@ class _AnswerStream:
         while self._unsent >= _MOST_UNSENT:
             self._sent = anyio.Event()
             await self._sent.wait()
-
-    async def __aenter__(self) -> _AnswerStream:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> Any:
-        return await self._inner.__aexit__(*error)
 
 
 @contextlib.asynccontextmanager

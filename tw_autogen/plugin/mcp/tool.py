@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -152,9 +151,8 @@ class _Tool:
         self._wrapped = wrapped
         self._gate = gate
         self._sent = None if gate is None or gate.repeatable else SentCalls()
-        some = [inspect.Parameter(one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for one in spec.parameters]
         self._needed = [one.name for one in spec.parameters if one.required]
-        self._signature = inspect.Signature(some)
+        self._signature = spec.signature()
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         others = {name: kwargs.pop(name) for name in [*kwargs] if self._more and name not in self._own}
