@@ -29,12 +29,12 @@ class Counts(Role):
         pass
 
 
-async def say(stream, thread, text):
-    """Say something in a thread of an AG-UI stream; return the events."""
+async def say(stream, thread, text, *before):
+    """Say something in a thread of an AG-UI stream, after other messages; return the events."""
     core = importlib.import_module("ag_ui.core")
     asked = core.RunAgentInput(
         thread_id=thread, run_id=uuid.uuid4().hex, state={}, tools=[], context=[], forwarded_props={},
-        messages=[core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
+        messages=[*before, core.UserMessage(id=uuid.uuid4().hex, role="user", content=text)],
     )  # fmt: skip
     return "".join([event async for event in stream.dispatch(asked)])
 
@@ -251,3 +251,20 @@ def test_work_that_a_services_client_waits_for_no_more_is_stopped(tmp_path, canc
         model=ScriptedModel([]), llm_config=False, roles=[lambda: role], workspace=tmp_path
     ) as agent:
         assert asyncio.run(cancelled(agent))
+
+
+def test_what_other_agents_of_an_ag_ui_client_have_shown_is_no_request(tmp_path):
+    pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
+    core = pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
+    if not hasattr(core, "ReasoningMessage"):
+        pytest.skip("this version has no such messages")
+    shown = [
+        core.ActivityMessage(id="1", activity_type="map", content={"city": "Rome"}),
+        core.ReasoningMessage(id="2", content="I think."),
+    ]
+    with conversable.TaskWeaverAgent(
+        model=ScriptedModel([]), llm_config=False, roles=[lambda: Recalls()], workspace=tmp_path
+    ) as agent:
+        said = asyncio.run(say(conversable.ag_ui_stream(agent), "ann", "look", *shown))
+
+    assert "[look] look" in said

@@ -27,6 +27,10 @@ _WANTED = re.compile(
 _WANTED_AT_THE_END = re.compile(rf"\b(when|once|if|after|as soon as)\b[^\n]{{0,80}}{_WORD}", re.IGNORECASE)
 
 
+_UNSAID = ("system", "activity", "reasoning")
+"""Roles of messages that nobody says to an agent; the last two are AG-UI's, for what other agents have shown."""
+
+
 class ServiceAnswer(str):
     """The answer to a service without a partner, which continues the conversation by handing this very object back.
 
@@ -65,7 +69,7 @@ def images_of(message: Message) -> tuple[str, ...]:
 
 
 def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -> list[partner_conversation.Line]:
-    """Return a chat as lines: what has words or images, and is no system message.
+    """Return a chat as lines: what has words or images, and is said to somebody.
 
     Args:
         messages: The chat as the agent sees it. Hooks may have shortened it, and the oldest lineage resumes a group
@@ -86,7 +90,7 @@ def _lines(messages: Sequence[Message], names: Collection[str] | None) -> list[p
     lines = [
         partner_conversation.Line(text_of(one), _is_own(one, names), str(one.get("name") or ""), images_of(one))
         for one in messages
-        if one.get("role") != "system"
+        if one.get("role") not in _UNSAID
     ]
     return [one for one in lines if one.text.strip() or one.images]
 
