@@ -77,6 +77,8 @@ def test_a_server_that_is_disabled_is_left_out_and_one_called_servers_is_a_serve
         ({"a": {"command": "x", "env": {"PORT": 80}}}, "env: expected texts by name"),
         ({"a": {"command": ["x"]}}, "command: expected a text, found"),
         ({"a": {"url": "ftp://x"}}, "does not begin with http"),
+        ({"a": {"url": "http://x:99999/mcp"}}, "MCP server 'a': url: 'http://x:99999/mcp': Port out of range"),
+        ({"a": {"url": "http://[x/mcp"}}, "MCP server 'a': url: .*Invalid IPv6 URL"),
         ({"a": {"command": "${NOPE}"}}, "command: the environment variable NOPE is not set"),
         ({"a": {"command": "x", "args": ["${input:key}"]}}, r"args: \$\{input:key\} is not known here"),
         ({"a": "npx"}, "expected keys and values, found str"),
@@ -86,6 +88,13 @@ def test_a_server_that_is_disabled_is_left_out_and_one_called_servers_is_a_serve
 def test_what_is_wrong_is_said_with_place_and_server(plain, words):
     with pytest.raises(ConfigError, match=words):
         read_mcp_servers(plain, origin="tw_autogen.yaml", environ={})
+
+
+@pytest.mark.parametrize("port", ["${PORT}", "80"])
+def test_a_servers_address_is_described_without_secrets_before_its_variables_are_known_too(port):
+    url = f"https://user:pass@[::1]:{port}/mcp?key=s3cret"
+
+    assert read_mcp_servers({"a": {"url": url}}, fill=False)[0].words() == f"https://[::1]:{port}/mcp"
 
 
 def test_a_file_that_is_missing_or_no_json_is_named_with_the_line(tmp_path):

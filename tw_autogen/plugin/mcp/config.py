@@ -82,7 +82,7 @@ class McpServer:
         if self.transport == "stdio":
             return f"`{self.command}`"
         place = urlsplit(self.url)
-        return f"{place.scheme}://{place.hostname}{f':{place.port}' if place.port else ''}{place.path}"
+        return f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}"
 
 
 def read_mcp_servers(
@@ -166,6 +166,12 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
             raise ConfigError(f"{where}: unknown key {key!r}{meant}")
     given = {key: _filled(plain[key], f"{where}: {key}", environ) for key in _KEYS if plain.get(key) is not None}
     _check_types(given, where)
+    filled = environ is not None or "${" not in given.get("url", "")
+    try:
+        place = urlsplit(given.get("url", ""))
+        _ = place.port if filled else None
+    except ValueError as error:  # of the port, or of an address of IPv6
+        raise ConfigError(f"{where}: url: {given['url']!r}: {error}") from error
     kind = str(given.get("type") or given.get("transport") or _kind(given))
     kind = _kind(given) if environ is None and "${" in kind else kind
     transport = _TRANSPORTS.get(kind.lower())
@@ -174,8 +180,7 @@ def _server(name: str, plain: Any, origin: str, environ: Mapping[str, str] | Non
     needed, other = ("command", "url") if transport == "stdio" else ("url", "command")
     if not given.get(needed):
         raise ConfigError(f"{where}: {transport} needs {needed!r}; give {needed!r}, or {other!r} for the other way")
-    filled = environ is not None or "${" not in given.get("url", "")
-    if transport != "stdio" and filled and urlsplit(given["url"]).scheme not in ("http", "https"):
+    if transport != "stdio" and filled and place.scheme not in ("http", "https"):
         raise ConfigError(f"{where}: url: {given['url']!r} does not begin with http:// or https://")
     return McpServer(
         name,
