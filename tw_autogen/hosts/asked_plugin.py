@@ -90,7 +90,7 @@ def asked_plugin(
         raise ConfigError(f"agent_plugin {name!r}: say with description=, or in the agent's, what it can do")
     model = returns if inspect.isclass(returns) and issubclass(returns, BaseModel) else None
     spec = callable_plugin(
-        _placeholder,
+        lambda **arguments: None,  # the agent is put in its place when a session begins
         name=name,
         description=description.strip(),
         parameters=_REQUEST if parameters is None else parameters,
@@ -103,10 +103,6 @@ def asked_plugin(
         examples=f"several at once: tickets = [{name}.submit(one) for one in many]; [t.result() for t in tickets]",
         connect=lambda context: _AgentFunction(make, spec, context, model, remember),
     )
-
-
-def _placeholder(**arguments: Any) -> None:
-    """Stand where the agent is put in when a session begins."""
 
 
 class _AgentFunction:

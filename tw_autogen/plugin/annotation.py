@@ -64,19 +64,16 @@ def unparsed(node: ast.expr) -> str:
 @lru_cache(maxsize=1024)  # many functions have the same
 def _read_text(annotation: str) -> tuple[str, str]:
     try:
-        return read_annotation(expression_of(annotation.strip()))
+        return _read_node(expression_of(annotation.strip()))
     except NO_EXPRESSION:
         return annotation, ""
 
 
-def read_annotation(node: ast.expr | None) -> tuple[str, str]:
-    """Return the same of an annotation that was parsed; None is none."""
-    if node is None:
-        return "Any", ""
+def _read_node(node: ast.expr) -> tuple[str, str]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return type_and_words(node.value)
     if isinstance(node, ast.Subscript) and unparsed(node.value).rpartition(".")[2] == "Annotated":
         kind, *more = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         words = [one.value for one in more if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-        return read_annotation(kind)[0], "; ".join(words)
+        return _read_node(kind)[0], "; ".join(words)
     return short_type(unparsed(node)), ""

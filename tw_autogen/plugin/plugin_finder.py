@@ -98,7 +98,7 @@ def _same(one: PluginSpec, other: PluginSpec) -> bool:
         return False
     if one.path.resolve() == other.path.resolve():
         return True
-    function = SUFFIX in (one.path.suffix, other.path.suffix)  # a YAML beside the function that it stands for
+    function = one.in_python or other.in_python  # a YAML beside the function that it stands for
     return function and one.source().resolve() == other.source().resolve()
 
 
@@ -116,7 +116,7 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     Raises:
         PluginLoadError: naming file and line.
     """
-    if spec.connect is not None or (spec.path and spec.path.suffix == SUFFIX):
+    if spec.connect is not None or spec.in_python:
         return spec
     path, trusted = spec.source(), files_in_use()
     if trusted is not None and spec.path is not None and trusted.holds(spec.path) and not trusted.holds(path):
@@ -240,7 +240,8 @@ def _check_signature(
         problem = "has its parameters in another order"
     if problem:
         raise PluginLoadError(
-            f"`{function.name}({', '.join(taken)})` {problem}; {_file(spec)} lists: {', '.join(listed) or 'none'}",
+            f"`{function.name}({', '.join(taken)})` {problem}; {spec.path and spec.path.name} lists: "
+            f"{', '.join(listed) or 'none'}",
             path=spec.source(),
             line=function.lineno,
         )
@@ -275,7 +276,3 @@ def _completed(parameter: Parameter, signature: Signature) -> Parameter:
         return replace(parameter, required=True, default=NO_DEFAULT)
     default = shown_default(found.default)
     return parameter if default is NO_DEFAULT else replace(parameter, default=default)
-
-
-def _file(spec: PluginSpec) -> str:
-    return spec.path.name if spec.path else "its spec"

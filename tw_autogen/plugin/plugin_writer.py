@@ -127,7 +127,7 @@ def _yaml(spec: PluginSpec, runs_in: str, code: str) -> str:
             for one in spec.returns
         ],
         "examples": spec.examples,
-        "code": Path(code).as_posix() if code else "",
+        "code": code,
         "runs_in": runs_in,
     }
     kept = {key: value for key, value in plain.items() if value or key in ("parameters", "returns")}

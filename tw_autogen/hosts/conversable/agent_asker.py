@@ -161,7 +161,8 @@ class Asker:
             self._agent.reset_consecutive_auto_reply_counter(self._partner)
             try:
                 if _needs_loop(self._agent):
-                    _run(self._talk_async(words, link))
+                    # on a thread of its own: this one may have a running loop
+                    threaded(lambda: asyncio.run(self._talk_async(words, link)), name="agent").result()
                 else:
                     self._talk(words, link)
             finally:
@@ -264,8 +265,3 @@ def _needs_loop(agent: Any) -> bool:
         inspect.iscoroutinefunction(one["reply_func"]) and not one.get("ignore_async_in_sync_chat")
         for one in agent._reply_func_list
     )
-
-
-def _run(work: Any) -> None:
-    """Run a coroutine to its end on a thread of its own: this one may have a running loop."""
-    threaded(lambda: asyncio.run(work), name="agent").result()

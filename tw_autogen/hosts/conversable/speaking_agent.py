@@ -7,7 +7,7 @@ import copy
 import functools
 import inspect
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from tw_autogen.lazy_module import LazyModule
 if TYPE_CHECKING:
     from tw_autogen import plugin
     from tw_autogen.hosts.open_conversations import Conversations
-    from tw_autogen.hosts.partner_conversation import Conversation
     from tw_autogen.plugin import PluginSpec
 else:
     plugin = LazyModule("tw_autogen.plugin")
@@ -112,11 +111,12 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         handing_on = TARGETS.set(targets)
         try:
             with calling(self.name, self):
-                talk = self._talk_with(sender, messages, key)
+                talks = self._conversations_of()  # a service's is found by a key, never by what was said
+                talk = talks.served(key or key_of(messages)) if sender is None else talks.of(sender)
                 try:
                     text = self._answer(talk, messages, sender)
                 finally:
-                    self._conversations_of().limit(talk)
+                    talks.limit(talk)
         finally:
             TARGETS.reset(handing_on)
             SILENT.reset(token)
@@ -124,7 +124,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             hand_on(getattr(sender, "groupchat", None), targets)
         if sender is None and key is None and text is not None:
             text = answer = ServiceAnswer(text)
-            answer.key = self._conversations_of().keep(talk)
+            answer.key = talks.keep(talk)
         return True, text
 
     async def a_generate_oai_reply(
@@ -409,12 +409,6 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
 
     def _conversations_of(self) -> Conversations[Any]:
         raise NotImplementedError
-
-    def _talk_with(self, sender: Any, messages: Messages, key: Hashable) -> Conversation:
-        """Return the conversation in which to answer; a service's is found by a key, never by what was said."""
-        talks = self._conversations_of()
-        found: Conversation = talks.served(key or key_of(messages)) if sender is None else talks.of(sender)
-        return found
 
     def _refuse_llm_handoffs(self) -> None:
         """Refuse handoffs that the host makes tools of an agent's model: its roles would never see these tools."""

@@ -41,18 +41,16 @@ class _WholeLines(codecs.IncrementalDecoder):
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         self._needed += bounded_json.estimate_bytes(piece)
-        if self._is_too_large():
+        if _too_large(self._size, self._needed):
             self._pieces.clear()
         else:
             self._pieces.append(piece)
 
     def _take(self) -> str:
-        line = _TOO_LARGE if self._is_too_large() else b"".join(self._pieces).decode("utf-8", self.errors)
+        too_large = _too_large(self._size, self._needed)
+        line = _TOO_LARGE if too_large else b"".join(self._pieces).decode("utf-8", self.errors)
         self.reset()
         return f"{line}\n"
-
-    def _is_too_large(self) -> bool:
-        return _too_large(self._size, self._needed)
 
 
 def _too_large(size: int, needed: int) -> bool:
