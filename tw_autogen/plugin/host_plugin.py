@@ -61,8 +61,8 @@ class HostPlugin(Closing):
         self._context = PluginContext(
             self._files, session_variables=session_variables, call_llm=call_model, distrusted=distrusted
         )
-        self._on_artifact = on_artifact or _ignore
-        self._on_log = on_log or _ignore
+        self._on_artifact = on_artifact or (lambda made: None)
+        self._on_log = on_log or (lambda line: None)
         self._numbers = itertools.count(1)
         try:
             self._function = spec.connect(self._context) if spec.connect else _load(spec, self._context)
@@ -132,7 +132,3 @@ def _load(spec: PluginSpec, context: PluginContext) -> Callable[..., Any]:
     except PluginProblem as problem:
         raise PluginLoadError(problem.problem, path=path, line=problem.line) from problem
     return function
-
-
-def _ignore(_: object) -> None:
-    """Ignore the event."""

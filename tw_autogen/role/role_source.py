@@ -87,10 +87,6 @@ def as_role(made: Any) -> Role:
         needed = ", ".join(f"`{key}`" for key in missing)
         raise RoleSpecError(f"is no role: it has no {needed}", path=f"{type(made).__name__} {made!r}")
     if not hasattr(made, "close"):
-        made.close = _noop
+        made.close = lambda: None
     role: Role = made
     return role
-
-
-def _noop() -> None:
-    """Close what owns nothing."""

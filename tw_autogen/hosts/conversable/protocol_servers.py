@@ -10,6 +10,7 @@ import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from typing import Any
 
+from tw_autogen.closing import Closing
 from tw_autogen.errors import HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES
 
@@ -18,7 +19,7 @@ _MOST_CLIENTS = 1000
 """So many clients' context variables are kept, of those that asked last."""
 
 
-class _Served:
+class _Served(Closing):
     """An agent as one request of a service sees it: the same, with the conversation's key in each call.
 
     Args:
@@ -46,7 +47,7 @@ class _Served:
         finally:
             VARIABLES.reset(token)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Stop the reply if it is still being made: the host leaves it running when its client has gone."""
         if self._reply is not None:
             self._reply.cancel()
@@ -109,11 +110,8 @@ def a2a_server(agent: Any, **how: Any) -> Any:
         async def execute(self, context: Any, event_queue: Any) -> None:
             call = context.call_context
             key = ("a2a", call.user.user_name if call is not None else "", context.context_id)
-            agent = served(key)
-            try:
+            with served(key) as agent:
                 await executor.AutogenAgentExecutor(agent).execute(context, event_queue)
-            finally:
-                agent.stop()
 
     class Server(host.A2aAgentServer):  # type: ignore[misc, name-defined]  # as above
         @property
@@ -160,12 +158,9 @@ def ag_ui_stream(agent: Any, **how: Any) -> Any:
 
     class Stream(host.AGUIStream):  # type: ignore[misc, name-defined]  # as above
         async def dispatch(self, incoming: Any, **more: Any) -> AsyncIterator[str]:
-            agent = served(("ag_ui", incoming.thread_id))
-            try:
+            with served(("ag_ui", incoming.thread_id)) as agent:
                 async with contextlib.aclosing(host.AGUIStream(agent, **how).dispatch(incoming, **more)) as events:
                     async for event in events:
                         yield event
-            finally:
-                agent.stop()
 
     return Stream(agent, **how)
