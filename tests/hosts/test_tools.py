@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tw_autogen.code_interpreter import Policy
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, PluginLoadError
 from tw_autogen.hosts.agent_files import bring_linked
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.plugin import callable_plugin
@@ -219,6 +219,19 @@ def test_a_plugin_that_fails_is_told_in_words_and_what_it_made_is_not_the_next_o
     assert called(executor, "fail", number=1) == r"fail failed: LookupError: no such number\x1b[2J"
     assert called(executor, "leave") == "leave failed: RuntimeError: SystemExit: 2"
     assert called(executor, "double", number=2) == "4"
+
+
+def test_plugins_that_are_loaded_are_closed_where_a_later_one_does_not_load(tools, tmp_path):
+    python = "from tw_autogen.plugin import Plugin, register_plugin\n@register_plugin\nclass A(Plugin):\n"
+    for name, body in (("a", "def close(self):\n        (self.ctx.folder / 'closed').touch()"), ("b", "1 / 0")):
+        (tmp_path / f"{name}.yaml").write_text(f"name: {name}\ndescription: d\nruns_in: host\n", encoding="utf-8")
+        text = f"{python}    def __call__(self): ...\n    {body}\n"
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+
+    with pytest.raises(PluginLoadError, match=r"b\.py:5: ZeroDivisionError"):
+        tools([tmp_path / "a.yaml", tmp_path / "b.yaml"])
+
+    assert (tmp_path / "tools" / "closed").exists()
 
 
 def test_a_plugin_of_the_host_that_takes_too_long_is_not_waited_for(tools):

@@ -85,11 +85,6 @@ class KernelCodeExecutor(Closing):
     ) -> None:
         read = read_logged(settings, trust=trust)
         specs = check_plugins(plugins)
-        self._stack = ExitStack()
-        self._kernel = open_kernel(
-            read, folder, self._stack, name="executor", files=files, variables=variables, approve=approve
-        )
-        self.work_dir = self._kernel.folder
         self._variables = dict(variables or {})
         self._held_by: dict[str, list[object]] = {}
         self._seconds = seconds
@@ -100,8 +95,11 @@ class KernelCodeExecutor(Closing):
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
             seat = Seat("code_interpreter", policy=policy)
             self._policy = replace(policy_of(seat, read), install=read.read("kernel", KernelSettings).install)
-        with ExitStack() as undo:
-            undo.callback(self._stack.close)
+        with ExitStack() as stack:
+            self._kernel = open_kernel(
+                read, folder, stack, name="executor", files=files, variables=variables, approve=approve
+            )
+            self.work_dir = self._kernel.folder
             self._cells = CellRunner(
                 self._kernel,
                 specs,
@@ -109,9 +107,8 @@ class KernelCodeExecutor(Closing):
                 self._options,
                 distrusted=distrusted_now,
             )
-            undo.pop_all()
-        self._stack.callback(self._cells.close)
-        self._end = weakref.finalize(self, self._stack.close)
+            stack.callback(self._cells.close)
+            self._end = weakref.finalize(self, stack.pop_all().close)
 
     @property
     def code_extractor(self) -> Any:

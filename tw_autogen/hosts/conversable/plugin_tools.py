@@ -194,9 +194,6 @@ class PluginTools(Closing):
         trust: bool = False,
     ) -> None:
         read = read_logged(settings, trust=trust)
-        self._stack = ExitStack()
-        self._kernel = open_kernel(read, folder, self._stack, name="tools", files=files, variables=variables)
-        self.folder = self._kernel.folder
         self._specs = {spec.name: spec for spec in specs}
         self._variables = dict(variables or {})
         self._seconds = seconds
@@ -207,21 +204,24 @@ class PluginTools(Closing):
         self._running: threading.Event | None = None
         self._loaded: set[str] = set()
         ask = functools.partial(_ask, model)
-        self._host = {
-            spec.name: self._stack.enter_context(
-                HostPlugin(
-                    spec,
-                    folder=self.folder,
-                    session_variables=self._variables,
-                    call_model=ask,
-                    distrusted=distrusted_now,
-                    on_artifact=self._made.append,
+        with ExitStack() as stack:
+            self._kernel = open_kernel(read, folder, stack, name="tools", files=files, variables=variables)
+            self.folder = self._kernel.folder
+            self._host = {
+                spec.name: stack.enter_context(
+                    HostPlugin(
+                        spec,
+                        folder=self.folder,
+                        session_variables=self._variables,
+                        call_model=ask,
+                        distrusted=distrusted_now,
+                        on_artifact=self._made.append,
+                    )
                 )
-            )
-            for spec in specs
-            if spec.runs_in == "host"
-        }
-        self._end = weakref.finalize(self, self._stack.close)
+                for spec in specs
+                if spec.runs_in == "host"
+            }
+            self._end = weakref.finalize(self, stack.pop_all().close)
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return the function of a tool: asynchronous, so that it holds up no chat; the host runs it in both kinds."""
