@@ -40,7 +40,7 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
         raise RoleSpecError("there is no such file", path=source)
     guard_imports(source.parent, files)
     with _LOADING:
-        for loaded in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+        for loaded in [one for one in list(sys.modules) if one == name or one.startswith(f"{name}.")]:
             del sys.modules[loaded]
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
         if builtins is not None:
