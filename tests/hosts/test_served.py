@@ -47,7 +47,7 @@ class Waits(Counts):
 
     def reply(self, memory, *, turn):
         self.begun.set()
-        if turn.cancelled.wait(10):
+        if turn.cancelled.wait(30):
             self.stopped.set()
         return super().reply(memory)
 
@@ -214,7 +214,7 @@ async def cancel_run(agent, role):
     pytest.importorskip("autogen.ag_ui", reason="needs autogen[ag-ui]", exc_type=ImportError)
     pytest.importorskip("ag_ui.core", reason="needs autogen[ag-ui]")
     asking = asyncio.ensure_future(say(conversable.ag_ui_stream(agent), "ann", "wait"))
-    await asyncio.to_thread(role.begun.wait, 10)
+    await asyncio.to_thread(role.begun.wait, 30)
     asking.cancel()
     await asyncio.wait([asking])
 
@@ -233,9 +233,10 @@ async def cancel_task(agent, role):
 
     async with httpx.AsyncClient(transport=httpx.ASGITransport(server), base_url="http://localhost") as client:
         asking = asyncio.ensure_future(call("SendMessage", message=message))
-        await asyncio.to_thread(role.begun.wait, 10)
-        (task,) = (await call("ListTasks", contextId="ann"))["tasks"]
-        assert (await call("CancelTask", id=task["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
+        await asyncio.to_thread(role.begun.wait, 30)
+        while not (tasks := (await call("ListTasks", contextId="ann"))["tasks"]):
+            await asyncio.sleep(0.05)
+        assert (await call("CancelTask", id=tasks[0]["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
         await asking
 
 
@@ -245,7 +246,7 @@ def test_work_that_a_services_client_waits_for_no_more_is_stopped(tmp_path, canc
 
     async def cancelled(agent):
         await cancel(agent, role)
-        return await asyncio.to_thread(role.stopped.wait, 5)
+        return await asyncio.to_thread(role.stopped.wait, 15)
 
     with conversable.TaskWeaverAgent(
         model=ScriptedModel([]), llm_config=False, roles=[lambda: role], workspace=tmp_path
