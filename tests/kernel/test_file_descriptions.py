@@ -263,6 +263,25 @@ TABLE = {  # fmt: off
         "a.csv", "Trends,share of searches,,\nplace,NFL,NBA,other\nA,5.5,3,1\nB,6.5,4,2\nC,7.0,5,4\n",
         ["3 rows x 4 columns, header in line 2", "'NFL': float, 5.5", "pd.read_csv('a.csv', skiprows=1)"], ["odd"],
     ),
+    "heads of groups above longer names, the first of them empty": (
+        "a.csv", ",,Basics,,,Ratings,\n,place,number of answers,share of those who said yes,,mean,mean bias\n"
+        + "".join(f"{at},P{at},{at * 7},{at / 8},,{at / 9:.3},-{at}\n" for at in range(1, 9)),
+        ["8 rows x 7 columns, header in line 2", "'number of answers': int, 7 … 56", "skiprows=1)"], ["odd"],
+    ),
+    "heads of groups below a title": (
+        "a.csv", "Country A,,,,\nof 2020,,,,\n,,people,,\nland,town,#,share,#\nL: all,,36,,44\n"
+        + "".join(f"L,T{at},{at},0.{at},{at + 1}\n" for at in range(1, 9)),
+        ["9 rows x 5 columns, header in line 4", "'share': float, 0.1 … 0.8", "skiprows=3)"], ["odd", "Unnamed"],
+    ),
+    "names and values of the whole file above the header": (
+        "a.csv", "Source,ID,City,Height,Unit of Rain,Version\nX,401,-,-,mm,1.2\nYear,Month,Day,Rain,Wind\n"
+        + "".join(f"2023,1,{at},{at}.5,{at}\n" for at in range(1, 29)),
+        ["28 rows x 5 columns, header in line 3", "'Rain': float, 1.5 … 28.5", "skiprows=2)"], ["odd"],
+    ),
+    "units and more names below the header": (
+        "a.csv", "Name,Area,Current\nUnits,m2,A\n[0],x_area,x_current\n"
+        + "".join(f"N{at},{at}.5,{at}\n" for at in range(1, 29)), ["29 rows x 3 columns", "'Area': "], ["skiprows=2"],
+    ),
     "heads of groups above names that come again": (
         "a.csv", "place,men,,women,\n,yes,no,yes,no\nA,5,3,1,2\nB,6,4,2,3\nC,7,5,4,3\n",
         ["second line holds more names, with header=[0, 1] they are pairs: ,yes,no,yes,no"], ["skiprows"],

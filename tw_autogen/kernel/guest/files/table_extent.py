@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from .csv_dialect import LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
 
 _TITLE_LINES = 10
+_DIFFERENT = 0.75
+"""Of names that stand alone so many are different; fewer of those that are pairs with heads of groups."""
 _LONGEST_UNIT = 25
 _UNITS = (
     "[kcmµnMGT]?(?:m|g|s|l|L|W|V|A|J|N|Pa|Hz|mol|bit|B|Wh|cal|bar|t|eV)|[km]?[Kk]|[°º]?[CF]|h|d|a|hr|hrs|min|sec|deg[CF]?"
@@ -41,11 +43,7 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     """
     first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
     columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
-    numbers = [
-        at
-        for at, cells in enumerate(columns)
-        if len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
-    ]
+    numbers = [at for at, cells in enumerate(columns) if _are_numbers(cells)]
     found = [first[at] for at in numbers if first[at]]
     if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
         return True
@@ -88,6 +86,11 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
     return numbers > 1 and units > 1 and 2 * units > numbers and 2 * units >= texts
 
 
+def _are_numbers(cells: Sequence[str]) -> bool:
+    """Return whether nearly all of some filled cells are numbers, and there are enough to tell."""
+    return len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
+
+
 def _ascending(numbers: Sequence[str]) -> bool:
     """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
     return len(numbers) > 3 and all(
@@ -124,7 +127,8 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
     below = [line for line in lines[comments : comments + SAMPLE_LINES] if line.strip()]
     if comments > first and is_hash_header(lines[comments - 1], below, find_separator(below, tabs=tabs)):
         return comments - 1
-    return comments + _title_lines(lines[comments : comments + SAMPLE_LINES], tabs)
+    some = lines[comments : comments + SAMPLE_LINES]
+    return comments + (_title_lines(some, tabs) or _lines_above_names(some, tabs))
 
 
 def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
@@ -192,6 +196,39 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
         if not split and not gaps and 2 * len(alike) > len(rows):
             return 0
     return 0
+
+
+def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
+    """Return how many lines stand above names that have a word above nearly each column of numbers, and rows below.
+
+    The lines above hold heads of groups, each above the first of its columns, or say something of the table. Names of
+    which many occur twice in the second line are pairs with those of the first.
+    """
+    end = min(_TITLE_LINES + 3, len(lines) // 2)
+    if any(line.count('"') % 2 for line in lines[:end]):
+        return 0
+    try:
+        rows = list(csv.reader(lines, delimiter=find_separator(lines[end:], tabs=tabs, titled=True)))
+    except csv.Error:
+        return 0
+    below = [[one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")]
+    columns = [at for at, cells in enumerate(below) if at and _are_numbers(cells)]  # numbers of rows have no name
+    heads, figures = list[int](), 0
+    for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
+        cells = [row[one].strip() for one in columns if one < len(row) and row[one].strip()]
+        numbers = sum(bool(NUMBER.fullmatch(one)) for one in cells)
+        if 2 * numbers >= len(columns):
+            break
+        figures += numbers
+        if len(cells) - numbers >= NUMBER_SHARE * len(columns):
+            heads.append(at)
+    else:
+        return 0
+    first = next((at for at in reversed(heads) if at - 1 not in heads), 0)
+    named = [cell.strip() for cell in rows[first] if cell.strip()]
+    if heads and heads[0] < first and not figures:  # names stand above; those with figures have a table of their own
+        return 0
+    return first if first > 1 or len(set(named)) >= _DIFFERENT * len(named) else 0
 
 
 def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

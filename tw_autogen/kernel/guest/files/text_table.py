@@ -150,8 +150,6 @@ def csv_table(
         data = rows[1 : count + 1] if below else rows[1:]
     data = [row for row in data if not _is_blank(row)]
     second = _second_line(rows[0], data, "".join(lines[1:2]), separator) if named else ""
-    if second == "names":  # heads of groups stand above them
-        return csv_table(start, name, above + 1, separator, call=call)
     notes += [f"{_SECOND_LINE[second]}: {_row(data[0])}"] if second else []
     units = second == "units"
     data = data[units:]
@@ -289,7 +287,7 @@ def _is_blank(row: Sequence[str]) -> bool:
 
 
 def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str, separator: str) -> str:
-    """Return what stands below a header: `units`, `names` of all columns, `more names` of groups; empty: a row.
+    """Return what stands below a header: `units`, `more names` of groups; empty: a row.
 
     Args:
         header: The first line, in which names may be empty, or the same.
@@ -301,9 +299,7 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
     gaps = header.count("") >= _LEAST_GAPS or len(set(header)) < len(header)  # pandas repeats names of groups
     if not alone or not is_units_row(rows, missing=MISSING, words=gaps):
         return ""
-    if not gaps:
-        return "units"
-    return "names" if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else "more names"
+    return "more names" if gaps else "units"
 
 
 def _records(lines: Sequence[str]) -> int:
