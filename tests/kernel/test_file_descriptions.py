@@ -4,6 +4,7 @@ import bz2
 import datetime
 import gzip
 import json
+import lzma
 import os
 import re
 import sqlite3
@@ -134,6 +135,7 @@ TABLE = {  # fmt: off
         "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n", ["1 DD/MM/YYYY or MM/DD/YYYY, day or month first is not"], [],
     ),
     "texts and some dates": ("a.csv", "d\n2023-01-05\n05/01/2023\nsoon\nlater\n", ["'d': text"], ["mixed forms"]),
+    "SPSS": ("a.sav", b"$FL2\0", ["SPSS file, not looked through: pd.read_spss reads it with pyreadstat"], []),
     "OpenDocument sheets": ("a.ods", "PK\3\4\0", ["OpenDocument spreadsheet, not looked through: pd.read_excel"], []),
     "one odd date": ("a.csv", "d\n" + "2024-03-01\n" * 20 + "soon\n", ["odd: 'soon' (1)"], []),
     "true and false": ("a.csv", "b\nTrue\nFalse\nTrue\n", ["'b': bool"], []),
@@ -342,6 +344,7 @@ TABLE = {  # fmt: off
     "JSON lines": ("a.jsonl", '{"a": 1}\n{"a": 2}\n', ["JSON lines: 2 objects", "'a': int, 1 … 2"], []),
     "days of two-digit years": ("a.csv", "d,n\n31.01.24,1\n01.02.24,2\n", ["date text DD.MM.YY (day first)"], ["YYYY"]),
     "months of two-digit years": ("a.csv", "d\n1/31/24\n2/1/24\n", ["date text MM/DD/YY (month first)"], ["YYYY"]),
+    "a day of two-digit figures": ("a.csv", "d\n17/06/09\n17/06/09\n", ["YY/MM/DD or DD/MM/YY, which"], ["(day first)"]),
     "two-digit years first": ("a.csv", "d\n24/01/31\n24/02/20\n", ["YY/MM/DD or DD/MM/YY, which"], ["(day first)"]),
     "totals by group": (
         "a.csv",
@@ -691,6 +694,14 @@ TABLE = {  # fmt: off
         ["JSON lines: 3 objects, to be read with pd.read_json('a.json', lines=True)", "'a': int, 1 … 3"], [],
     ),
     "JSON in one line with more behind": ("a.json", '{"a": 1}{"a": 2}', ["not readable as json: Extra data"], []),
+    "JSON of many lines with more behind": (
+        "a.json", '{\n "a": 1\n}\n{\n "a": 2\n}\n', ["not readable as json: Extra data: line 4"], ["JSON lines"],
+    ),
+    "JSON, compressed": ("a.json.gz", gzip.compress(b'[{"a": 1}, {"a": 2}]', mtime=0), ["JSON: list of 2 objects"], []),
+    "a log, compressed": (
+        "a.log.xz", lzma.compress("Größe one\nplain words, two\n".encode()),
+        ["text of 2 lines", "| plain words, two", "to be read with lzma.open('a.log.xz', 'rt')"], ["binary"],
+    ),
     "JSON of Windows letters": ("a.json", '[{"a": "Köln"}, {"a": "Düren"}]'.encode("cp1252"), ["cp1252", "Köln"], []),
     "JSON in UTF-16": ("a.json", '[{"a": "Köln"}, {"a": "x"}]'.encode("utf-16"), ["utf-16", "Köln"], []),
     "UTF-16 without a mark": ("a.csv", GERMAN.encode("utf-16-be"), ["encoding='utf-16-be'", "Köln"], []),
@@ -948,6 +959,7 @@ def test_a_workbook_is_told_sheet_by_sheet_with_its_true_header(tmp_path):
 
     told = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
 
+    assert "2 sheets; pd.read_excel without sheet_name reads the first one alone" in told
     assert "sheet 'June': 2 rows x 2 columns, header in line 3" in told
     assert "'units': int, 5 … 7" in told
     assert "pd.read_excel('a.xlsx', sheet_name='June', skiprows=2)" in told
@@ -1075,6 +1087,10 @@ SHEETS = {  # fmt: off
     "times and durations": (
         [["at", "long"], *([datetime.time(at, 30), datetime.timedelta(hours=30 + at)] for at in range(9))],
         ["'at': times, no text", "'long': durations, no text"], [],
+    ),
+    "booleans and their number": (
+        [["day", "here", "late"], *([DAY + datetime.timedelta(at), at > 2, at > 4] for at in range(9)), [None, 6]],
+        ["'here': 9 booleans and 1 number, 3 values: 'True' (6)", "'late': bool, 2 values: 'False' (5)"], ["': text"],
     ),
     "a name of dates and of texts": (
         [["d", "d"], *([DAY, f"t{at}"] for at in range(9))],
@@ -1291,17 +1307,29 @@ def test_an_index_that_pandas_has_written_is_no_column(tmp_path):
     assert "the index that pandas makes, no column: 'key': " in told
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "arrow"])
 def test_columnar_files_are_told_with_their_own_types(tmp_path, suffix):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": [[1], []]})
-    getattr(frame, f"to_{suffix}")(tmp_path / f"a.{suffix}")
+    getattr(frame, f"to_{suffix.replace('arrow', 'feather')}")(tmp_path / f"a.{suffix}")
 
     told = describe(tmp_path, f"a.{suffix}")[0][f"a.{suffix}"]
 
     assert "2 rows x 3 columns" in told
     assert "'a': int64, 1 … 2" in told
     assert "'c': list of int, 0–1 items, 1 empty ([], not null)" in told
+
+
+def test_a_file_of_stata_is_told_with_its_labels(tmp_path):
+    frame = pd.DataFrame({"a": [1.5, None, 2.5], "s": pd.Categorical(["x", "y", "x"])})
+    frame.to_stata(tmp_path / "a.dta", write_index=False, variable_labels={"a": "Income, EUR"})
+
+    told = describe(tmp_path, "a.dta")[0]["a.dta"]
+
+    assert "Stata: 3 rows x 2 columns" in told
+    assert "'a': float64, 1.5 … 2.5, all different, 1 missing" in told
+    assert "'s': category, 2 values: 'x' (2), 'y' (1)" in told
+    assert "labels of its columns: 'a' 'Income, EUR'\nto be read with pd.read_stata('a.dta')" in told
 
 
 def test_columns_of_one_name_are_told_each_with_its_values(tmp_path):

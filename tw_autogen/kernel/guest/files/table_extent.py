@@ -211,7 +211,9 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
         rows = list(csv.reader(lines, delimiter=find_separator(lines[end:], tabs=tabs, titled=True)))
     except csv.Error:
         return 0
-    below = [[one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")]
+    below = [
+        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")
+    ]
     columns = [at for at, cells in enumerate(below) if at and _are_numbers(cells)]  # numbers of rows have no name
     heads, figures = list[int](), 0
     for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
