@@ -280,6 +280,25 @@ TABLE = {  # fmt: off
         + "".join(f"2023,1,{at},{at}.5,{at}\n" for at in range(1, 29)),
         ["28 rows x 5 columns, header in line 3", "'Rain': float, 1.5 … 28.5", "skiprows=2)"], ["odd"],
     ),
+    "a small table above the header": (
+        "a.csv", "Height (m): 250\nmonth,year\n" + "".join(f"{at},{2000 + at}\n" for at in range(1, 13))
+        + "time,rain,wind,sun\n" + "".join(f"2018010{at}:0{at},{at}.5,{at},7\n" for at in range(1, 9)) * 9,
+        ["72 rows x 4 columns, header in line 15", "'rain': float, 1.5 … 8.5", "skiprows=14)"], ["more values"],
+    ),
+    "a title of many commas above semicolons and years": (
+        "a.csv", "\n\nDoctors, nurses, by year, region, sex\n****\n\nRegion:;X\nSex:;all\n\n\n\n\n;2001;2002;2003;\n"
+        + "".join(f"P{at};{at};{at + 1};{at + 2};\n" for at in range(1, 31)),
+        ["CSV with ';': 30 rows x 5 columns, header in line 12", "'2001': int, 1 … 30", "sep=';', skiprows=11)"], [],
+    ),
+    "words from line to line below a table": (
+        "a.csv", "name,age,job,town\n" + "".join(f"N{at},{at * 9},j{at},X\n" for at in range(1, 9))
+        + "some,,,\n,people write,,\n,,at the,end\n",
+        ["8 rows x 4 columns", "'age': int, 9 … 72", "3 lines below its rows", "nrows=8)"], ["odd"],
+    ),
+    "last rows with a word for a number": (
+        "a.csv", "name,age,job,town\n" + "".join(f"N{at},{at},j{at},X\n" for at in range(1, 9)) + "A,old,,\nB,old,,\n",
+        ["10 rows x 4 columns", "odd: 'old' (2)"], ["nrows"],
+    ),
     "units and more names below the header": (
         "a.csv", "Name,Area,Current\nUnits,m2,A\n[0],x_area,x_current\n"
         + "".join(f"N{at},{at}.5,{at}\n" for at in range(1, 29)), ["29 rows x 3 columns", "'Area': "], ["skiprows=2"],
@@ -344,7 +363,7 @@ TABLE = {  # fmt: off
     "JSON lines": ("a.jsonl", '{"a": 1}\n{"a": 2}\n', ["JSON lines: 2 objects", "'a': int, 1 … 2"], []),
     "days of two-digit years": ("a.csv", "d,n\n31.01.24,1\n01.02.24,2\n", ["date text DD.MM.YY (day first)"], ["YYYY"]),
     "months of two-digit years": ("a.csv", "d\n1/31/24\n2/1/24\n", ["date text MM/DD/YY (month first)"], ["YYYY"]),
-    "a day of two-digit figures": ("a.csv", "d\n17/06/09\n17/06/09\n", ["YY/MM/DD or DD/MM/YY, which"], ["(day first)"]),
+    "a day of two-digit figures": ("a.csv", "d\n17/06/09\n17/06/09\n", ["YY/MM/DD or DD/MM/YY"], ["(day first)"]),
     "two-digit years first": ("a.csv", "d\n24/01/31\n24/02/20\n", ["YY/MM/DD or DD/MM/YY, which"], ["(day first)"]),
     "totals by group": (
         "a.csv",
@@ -814,6 +833,8 @@ def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path
         ("cp1252", "Þórshöfn,Ísafjörður,Hafnarfjörður"),
         ("cp1252", "it’s “fine” – ‘ok’… 5 €,±3 µm,½ m²,20 °C"),
         ("cp1252", "coded “Other Misc.” here,plain"),
+        ("cp1252", "fine dust (µg/m3),Sun Research®"),
+        ("cp1252", "one,©"),
         ("cp1252", "“both”,well…,so…,word–word"),
     ],
 )

@@ -300,7 +300,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
         share = counts[width] / len(widths)
         if (score := (fits, titled and one != ",", round(share, 2), width)) > best_score and share > 0.5:
             best, best_score = one, score
-    return best
+    return best if titled or any(best_score) else find_separator(lines, tabs=tabs, titled=True)
 
 
 def table_separator(lines: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from .csv_dialect import LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
 
 _TITLE_LINES = 10
+_HEAD_LINES = 30
 _DIFFERENT = 0.75
 """Of names that stand alone so many are different; fewer of those that are pairs with heads of groups."""
 _LONGEST_UNIT = 25
@@ -199,12 +200,12 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
 
 
 def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
-    """Return how many lines stand above names that have a word above nearly each column of numbers, and rows below.
+    """Return how many lines stand above names that have a word or year above nearly each column of numbers.
 
     The lines above hold heads of groups, each above the first of its columns, or say something of the table. Names of
     which many occur twice in the second line are pairs with those of the first.
     """
-    end = min(_TITLE_LINES + 3, len(lines) // 2)
+    end = min(_HEAD_LINES, len(lines) // 2)
     if any(line.count('"') % 2 for line in lines[:end]):
         return 0
     try:
@@ -218,7 +219,7 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     heads, figures = list[int](), 0
     for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
         cells = [row[one].strip() for one in columns if one < len(row) and row[one].strip()]
-        numbers = sum(bool(NUMBER.fullmatch(one)) for one in cells)
+        numbers = sum(bool(NUMBER.fullmatch(one)) for one in cells) * (not all(map(_YEAR.fullmatch, cells)))
         if 2 * numbers >= len(columns):
             break
         figures += numbers
@@ -300,7 +301,32 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
         end = next((at for at in range(end, last) if rows[at] and _is_note(rows[at][0].strip(), first_values)), last)
     while end > 1 and not any(map(str.strip, rows[end - 1])):
         end -= 1
-    return end - 1
+    return _without_words(rows[:end], width) - 1
+
+
+def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
+    """Return how many rows there are without words that go on from line to line below a table, each in any column.
+
+    They are two rows or more without a number or a key, half empty at least, with a word below a column of numbers.
+
+    Args:
+        rows: The header first.
+        width: How many names it has.
+    """
+    end = len(rows)
+    while end > LEAST_LINES and _is_keyless(rows[end - 1], width):
+        end -= 1
+    keyed = all(row and row[0].strip() for row in rows[1:end])
+    columns = [
+        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
+    ]
+    words = [at for row in rows[end:] for at, cell in enumerate(row) if cell.strip() and _are_numbers(columns[at])]
+    return end if keyed and words and len(rows) > end + 1 else len(rows)
+
+
+def _is_keyless(row: Sequence[str], width: int) -> bool:
+    filled = [at for at, cell in enumerate(row) if cell.strip()]
+    return 2 * len(filled) <= width and (not filled or filled[-1] == 0 or filled[0] > 0) and not _number_columns([row])
 
 
 def _is_note(text: str, values: Sequence[str]) -> bool:
