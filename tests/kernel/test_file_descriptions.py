@@ -275,6 +275,7 @@ TABLE = {  # fmt: off
         + "".join(f"L,T{at},{at},0.{at},{at + 1}\n" for at in range(1, 9)),
         ["9 rows x 5 columns, header in line 4", "'share': float, 0.1 … 0.8", "skiprows=3)"], ["odd", "Unnamed"],
     ),
+    "empty lines above the header": ("a.csv", ",,\n,,\n,,\na,b,c\n1,2,3\n", ["header in line 4", "| a,b,c"], ["| ,,"]),
     "names and values of the whole file above the header": (
         "a.csv", "Source,ID,City,Height,Unit of Rain,Version\nX,401,-,-,mm,1.2\nYear,Month,Day,Rain,Wind\n"
         + "".join(f"2023,1,{at},{at}.5,{at}\n" for at in range(1, 29)),
@@ -857,7 +858,8 @@ def test_an_encoding_that_the_letters_do_not_tell_is_named_with_the_other(tmp_pa
 
 TOTALS = (
     "Total general|TOTAL:|Grand total|Summe|Gesamt|Insgesamt|Ensemble|Somme|Suma|Totale complesso|Totaal|Totalt|Summa|"
-    "Yhteensä|Celkem|Razem|Ogółem|Összesen|Toplam|Σύνολο|Итого|Всего|Усього|合计|总计|小计|合計|합계|Tổng cộng|Jumlah"
+    "Yhteensä|Celkem|Razem|Ogółem|Összesen|Toplam|Σύνολο|Итого|Всего|Усього|合计|总计|小计|合計|합계|Tổng cộng|Jumlah|"
+    "Gesamtergebnis|Eindtotaal|Celkový součet|Общий итог|Hovedtotal|Végösszeg|総計|총합계"
 )
 
 

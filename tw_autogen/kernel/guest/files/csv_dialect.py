@@ -27,6 +27,8 @@ _PIECE = 1_000_000
 SAMPLE_LINES = 200
 _DECODED_BYTES = 50_000_000
 SEPARATORS = (",", ";", "\t", "|")
+BLANKS = " ,;\t|\r\n"
+"""What a line without values consists of."""
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 LEAST_LINES, NUMBER_SHARE = 3, 0.9

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Collection, Sequence
 
-from .csv_dialect import LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
+from .csv_dialect import BLANKS, LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
 
 _TITLE_LINES = 10
 _HEAD_LINES = 30
@@ -120,6 +120,8 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
         tabs: Whether a tab parts the columns.
     """
     comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
+    while comments < len(lines) - 1 and lines[comments] and not lines[comments].strip(BLANKS):
+        comments += 1
     first = comments
     while comments < len(lines) and lines[comments].startswith("#"):
         comments += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import (
+    BLANKS,
     SEPARATORS,
     CsvDialect,
     TextStart,
@@ -188,6 +190,7 @@ def csv_table(
     # else pandas fails, or takes the first values for an index
     columns = (0, len(header)) if wide and not cut else None
     skipped = _records(start.lines[:above])
+    shown = itertools.dropwhile(lambda line: not line.strip(BLANKS), start.lines[: above + _RAW_LINES])
     dialect = CsvDialect(
         separator,
         start.encoding,
@@ -206,7 +209,7 @@ def csv_table(
         header,
         data,
         name,
-        raw=[cut_line(line) for line in start.lines[: above + _RAW_LINES]],
+        raw=[cut_line(line) for line in shown],
         first_line=above + 1,
         read=read,
         count=total,
@@ -367,7 +370,7 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
 
 def _may_part(line: str) -> bool:
     """Return whether a line may part two tables: it is empty, or holds one value."""
-    value = line.strip(" ,;\t|\r\n")
+    value = line.strip(BLANKS)
     return not value or value[0] == value[-1] == '"' or not any(one in value for one in SEPARATORS)
 
 
