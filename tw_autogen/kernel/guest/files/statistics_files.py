@@ -50,7 +50,7 @@ def read_statistics(path: str, name: str, *, most_cells: int) -> StatisticsTable
         ImportError: pandas is not installed.
         ValueError: it is no such file.
     """
-    import pandas  # optional: the extra `data` brings it
+    import pandas  # a kernel's own Python need not have it
 
     if os.path.splitext(path)[1].lower() == ".dta":
         table = StatisticsTable("Stata", f"pd.read_stata({name!r})")
