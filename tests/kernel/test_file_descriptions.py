@@ -275,6 +275,8 @@ TABLE = {  # fmt: off
         + "".join(f"L,T{at},{at},0.{at},{at + 1}\n" for at in range(1, 9)),
         ["9 rows x 5 columns, header in line 4", "'share': float, 0.1 … 0.8", "skiprows=3)"], ["odd", "Unnamed"],
     ),
+    "an empty line above numbers": ("a.csv", ",,\n1,x,y\n2,x,z\n", ["2 rows x 3 columns", "'Unnamed: 0': int"], ["s="]),
+    "separators alone": ("a.csv", ",,\n,,\n,,\n", ["0 rows x 3 columns"], ["header in"]),
     "empty lines above the header": ("a.csv", ",,\n,,\n,,\na,b,c\n1,2,3\n", ["header in line 4", "| a,b,c"], ["| ,,"]),
     "names and values of the whole file above the header": (
         "a.csv", "Source,ID,City,Height,Unit of Rain,Version\nX,401,-,-,mm,1.2\nYear,Month,Day,Rain,Wind\n"

@@ -245,8 +245,11 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
     titles, sheets = read_sheets(path, most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
-    several = "s; pd.read_excel without sheet_name reads the first one alone, with sheet_name=None all of them"
-    result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else several}")
+    result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
+    if len(titles) > 1:
+        result.headline += (
+            "; pd.read_excel without sheet_name reads the first one alone, with sheet_name=None all of them"
+        )
     for sheet in sheets:
         headline, lines, columns = sheet.describe(name, several=len(titles) > 1)
         result.lines += [f"sheet {sheet.title!r}: {headline}", *(f"  {one}" for one in lines)]

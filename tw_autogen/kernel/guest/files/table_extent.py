@@ -120,8 +120,9 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
         tabs: Whether a tab parts the columns.
     """
     comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
-    while comments < len(lines) - 1 and lines[comments] and not lines[comments].strip(BLANKS):
-        comments += 1
+    filled = next((at for at, line in enumerate(lines) if line.strip(BLANKS) or not line), 0)
+    if not any(NUMBER.fullmatch(one) for line in lines[filled : filled + 1] for one in re.split(f"[{BLANKS}]", line)):
+        comments = max(comments, filled)  # else it is data without names
     first = comments
     while comments < len(lines) and lines[comments].startswith("#"):
         comments += 1
