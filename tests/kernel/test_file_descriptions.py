@@ -293,6 +293,10 @@ TABLE = {  # fmt: off
         + "".join(f"P{at};{at};{at + 1};{at + 2};\n" for at in range(1, 31)),
         ["CSV with ';': 30 rows x 5 columns, header in line 12", "'2001': int, 1 … 30", "sep=';', skiprows=11)"], [],
     ),
+    "years in three columns": (
+        "a.csv", "name,born,crowned,died\n" + "A,1801,1820,1850\n" * 3 + "B,1801,,\nC,,20,\n" + "D,1802,1822,1851\n" * 9
+        + "E,1,5,9\n" + "F,1803,1823,1852\n" * 40, ["55 rows x 4 columns", "'born': int"], ["header in"],
+    ),
     "words from line to line below a table": (
         "a.csv", "name,age,job,town\n" + "".join(f"N{at},{at * 9},j{at},X\n" for at in range(1, 9))
         + "some,,,\n,people write,,\n,,at the,end\n",

@@ -113,7 +113,9 @@ def _differs(name: str, values: Sequence[str]) -> bool:
 
 
 def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
-    """Return how many of the first lines are comments (`#`), `sep=;` or a title; 0 where that is not certain.
+    """Return how many of the first lines are comments (`#`), `sep=;`, separators alone, or a title and heads of groups.
+
+    0 where that is not certain.
 
     Args:
         lines: The file's first lines, without line ends.
@@ -222,7 +224,8 @@ def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
     heads, figures = list[int](), 0
     for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
         cells = [row[one].strip() for one in columns if one < len(row) and row[one].strip()]
-        numbers = sum(bool(NUMBER.fullmatch(one)) for one in cells) * (not all(map(_YEAR.fullmatch, cells)))
+        years = not heads and all(map(_YEAR.fullmatch, cells))  # which are names
+        numbers = 0 if years else sum(bool(NUMBER.fullmatch(one)) for one in cells)
         if 2 * numbers >= len(columns):
             break
         figures += numbers
@@ -328,6 +331,7 @@ def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
 
 
 def _is_keyless(row: Sequence[str], width: int) -> bool:
+    """Return whether a row is half empty at least and holds no number, nor a value behind one in its first column."""
     filled = [at for at, cell in enumerate(row) if cell.strip()]
     return 2 * len(filled) <= width and (not filled or filled[-1] == 0 or filled[0] > 0) and not _number_columns([row])
 
