@@ -337,6 +337,9 @@ TABLE = {  # fmt: off
         "a.csv", "name,text\n" + "".join(f"{'abc'[at // 60_000]},{'x' * 60}\n" for at in range(180_000)),
         ["about 180000 rows", "'name': text, 3 values: 'a'", "'c' ("], [],
     ),
+    "an empty column of a large file": (
+        "a.csv", "a,b\n" + "1,\n" * 300_000, ["'b': empty, as far as looked at"], [],
+    ),
     "many rows": ("a.csv", rows("a,b\n", 300_000), ["about 300000 rows", "judged by its first"], []),
     "compressed": ("a.csv.gz", gzip.compress(GERMAN.encode(), mtime=0), ["'Umsatz': float"], []),
     "compressed lines": ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n'), ["JSON lines: 1 objects"], []),

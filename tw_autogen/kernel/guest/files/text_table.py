@@ -81,6 +81,7 @@ class TextTable:
         )
         for one in columns:
             one.sampled = self.sampled
+            one.words += ["as far as looked at"] * (self.sampled and one.kind == "empty")
         count = self.count or str(len(self.rows))
         where = f", {'header' if self.named else 'first row'} in line {self.first_line}" if self.first_line > 1 else ""
         later = f" and {self.later} of the others" if self.later else ""
