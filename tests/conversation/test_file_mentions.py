@@ -17,6 +17,7 @@ from tw_autogen.conversation.file_mentions import is_mentioned
         ("read sub/data.csv and /data/x.csv", ["sub/data.csv", "/data/x.csv"]),
         ("read 'my data.csv' and \"my data.csv\"", ["my data.csv"]),
         ("look at @sales.csv", ["sales.csv"]),
+        ("mean of income in panel.dta and of x in a.sas7bdat and b.sav", ["panel.dta", "a.sas7bdat", "b.sav"]),
         ("保存为 图表.png", ["图表.png"]),
         ("see https://x.org/data.csv", []),
         ("see data.csv.bak, data.csvs, x.pkl and run.sh", []),

@@ -4,6 +4,7 @@ import bz2
 import datetime
 import gzip
 import json
+import lzma
 import os
 import re
 import sqlite3
@@ -134,6 +135,7 @@ TABLE = {  # fmt: off
         "a.csv", "d,n\n2023-01-05,1\n05/01/2023,2\n", ["1 DD/MM/YYYY or MM/DD/YYYY, day or month first is not"], [],
     ),
     "texts and some dates": ("a.csv", "d\n2023-01-05\n05/01/2023\nsoon\nlater\n", ["'d': text"], ["mixed forms"]),
+    "SPSS": ("a.sav", b"$FL2\0", ["SPSS file, not looked through: pd.read_spss reads it with pyreadstat"], []),
     "OpenDocument sheets": ("a.ods", "PK\3\4\0", ["OpenDocument spreadsheet, not looked through: pd.read_excel"], []),
     "one odd date": ("a.csv", "d\n" + "2024-03-01\n" * 20 + "soon\n", ["odd: 'soon' (1)"], []),
     "true and false": ("a.csv", "b\nTrue\nFalse\nTrue\n", ["'b': bool"], []),
@@ -263,6 +265,51 @@ TABLE = {  # fmt: off
         "a.csv", "Trends,share of searches,,\nplace,NFL,NBA,other\nA,5.5,3,1\nB,6.5,4,2\nC,7.0,5,4\n",
         ["3 rows x 4 columns, header in line 2", "'NFL': float, 5.5", "pd.read_csv('a.csv', skiprows=1)"], ["odd"],
     ),
+    "heads of groups above longer names, the first of them empty": (
+        "a.csv", ",,Basics,,,Ratings,\n,place,number of answers,share of those who said yes,,mean,mean bias\n"
+        + "".join(f"{at},P{at},{at * 7},{at / 8},,{at / 9:.3},-{at}\n" for at in range(1, 9)),
+        ["8 rows x 7 columns, header in line 2", "'number of answers': int, 7 … 56", "skiprows=1)"], ["odd"],
+    ),
+    "heads of groups below a title": (
+        "a.csv", "Country A,,,,\nof 2020,,,,\n,,people,,\nland,town,#,share,#\nL: all,,36,,44\n"
+        + "".join(f"L,T{at},{at},0.{at},{at + 1}\n" for at in range(1, 9)),
+        ["9 rows x 5 columns, header in line 4", "'share': float, 0.1 … 0.8", "skiprows=3)"], ["odd", "Unnamed"],
+    ),
+    "an empty line above numbers": ("a.csv", ",,\n1,x,y\n2,x,z\n", ["2 rows x 3 columns", "'Unnamed: 0': int"], ["s="]),
+    "separators alone": ("a.csv", ",,\n,,\n,,\n", ["0 rows x 3 columns"], ["header in"]),
+    "empty lines above the header": ("a.csv", ",,\n,,\n,,\na,b,c\n1,2,3\n", ["header in line 4", "| a,b,c"], ["| ,,"]),
+    "names and values of the whole file above the header": (
+        "a.csv", "Source,ID,City,Height,Unit of Rain,Version\nX,401,-,-,mm,1.2\nYear,Month,Day,Rain,Wind\n"
+        + "".join(f"2023,1,{at},{at}.5,{at}\n" for at in range(1, 29)),
+        ["28 rows x 5 columns, header in line 3", "'Rain': float, 1.5 … 28.5", "skiprows=2)"], ["odd"],
+    ),
+    "a small table above the header": (
+        "a.csv", "Height (m): 250\nmonth,year\n" + "".join(f"{at},{2000 + at}\n" for at in range(1, 13))
+        + "time,rain,wind,sun\n" + "".join(f"2018010{at}:0{at},{at}.5,{at},7\n" for at in range(1, 9)) * 9,
+        ["72 rows x 4 columns, header in line 15", "'rain': float, 1.5 … 8.5", "skiprows=14)"], ["more values"],
+    ),
+    "a title of many commas above semicolons and years": (
+        "a.csv", "\n\nDoctors, nurses, by year, region, sex\n****\n\nRegion:;X\nSex:;all\n\n\n\n\n;2001;2002;2003;\n"
+        + "".join(f"P{at};{at};{at + 1};{at + 2};\n" for at in range(1, 31)),
+        ["CSV with ';': 30 rows x 5 columns, header in line 12", "'2001': int, 1 … 30", "sep=';', skiprows=11)"], [],
+    ),
+    "years in three columns": (
+        "a.csv", "name,born,crowned,died\n" + "A,1801,1820,1850\n" * 3 + "B,1801,,\nC,,20,\n" + "D,1802,1822,1851\n" * 9
+        + "E,1,5,9\n" + "F,1803,1823,1852\n" * 40, ["55 rows x 4 columns", "'born': int"], ["header in"],
+    ),
+    "words from line to line below a table": (
+        "a.csv", "name,age,job,town\n" + "".join(f"N{at},{at * 9},j{at},X\n" for at in range(1, 9))
+        + "some,,,\n,people write,,\n,,at the,end\n",
+        ["8 rows x 4 columns", "'age': int, 9 … 72", "3 lines below its rows", "nrows=8)"], ["odd"],
+    ),
+    "last rows with a word for a number": (
+        "a.csv", "name,age,job,town\n" + "".join(f"N{at},{at},j{at},X\n" for at in range(1, 9)) + "A,old,,\nB,old,,\n",
+        ["10 rows x 4 columns", "odd: 'old' (2)"], ["nrows"],
+    ),
+    "units and more names below the header": (
+        "a.csv", "Name,Area,Current\nUnits,m2,A\n[0],x_area,x_current\n"
+        + "".join(f"N{at},{at}.5,{at}\n" for at in range(1, 29)), ["29 rows x 3 columns", "'Area': "], ["skiprows=2"],
+    ),
     "heads of groups above names that come again": (
         "a.csv", "place,men,,women,\n,yes,no,yes,no\nA,5,3,1,2\nB,6,4,2,3\nC,7,5,4,3\n",
         ["second line holds more names, with header=[0, 1] they are pairs: ,yes,no,yes,no"], ["skiprows"],
@@ -289,6 +336,9 @@ TABLE = {  # fmt: off
     "a large file that is sorted": (
         "a.csv", "name,text\n" + "".join(f"{'abc'[at // 60_000]},{'x' * 60}\n" for at in range(180_000)),
         ["about 180000 rows", "'name': text, 3 values: 'a'", "'c' ("], [],
+    ),
+    "an empty column of a large file": (
+        "a.csv", "a,b\n" + "1,\n" * 300_000, ["'b': empty, as far as looked at"], [],
     ),
     "many rows": ("a.csv", rows("a,b\n", 300_000), ["about 300000 rows", "judged by its first"], []),
     "compressed": ("a.csv.gz", gzip.compress(GERMAN.encode(), mtime=0), ["'Umsatz': float"], []),
@@ -323,6 +373,7 @@ TABLE = {  # fmt: off
     "JSON lines": ("a.jsonl", '{"a": 1}\n{"a": 2}\n', ["JSON lines: 2 objects", "'a': int, 1 … 2"], []),
     "days of two-digit years": ("a.csv", "d,n\n31.01.24,1\n01.02.24,2\n", ["date text DD.MM.YY (day first)"], ["YYYY"]),
     "months of two-digit years": ("a.csv", "d\n1/31/24\n2/1/24\n", ["date text MM/DD/YY (month first)"], ["YYYY"]),
+    "a day of two-digit figures": ("a.csv", "d\n17/06/09\n17/06/09\n", ["YY/MM/DD or DD/MM/YY"], ["(day first)"]),
     "two-digit years first": ("a.csv", "d\n24/01/31\n24/02/20\n", ["YY/MM/DD or DD/MM/YY, which"], ["(day first)"]),
     "totals by group": (
         "a.csv",
@@ -672,6 +723,14 @@ TABLE = {  # fmt: off
         ["JSON lines: 3 objects, to be read with pd.read_json('a.json', lines=True)", "'a': int, 1 … 3"], [],
     ),
     "JSON in one line with more behind": ("a.json", '{"a": 1}{"a": 2}', ["not readable as json: Extra data"], []),
+    "JSON of many lines with more behind": (
+        "a.json", '{\n "a": 1\n}\n{\n "a": 2\n}\n', ["not readable as json: Extra data: line 4"], ["JSON lines"],
+    ),
+    "JSON, compressed": ("a.json.gz", gzip.compress(b'[{"a": 1}, {"a": 2}]', mtime=0), ["JSON: list of 2 objects"], []),
+    "a log, compressed": (
+        "a.log.xz", lzma.compress("Größe one\nplain words, two\n".encode()),
+        ["text of 2 lines", "| plain words, two", "to be read with lzma.open('a.log.xz', 'rt')"], ["binary"],
+    ),
     "JSON of Windows letters": ("a.json", '[{"a": "Köln"}, {"a": "Düren"}]'.encode("cp1252"), ["cp1252", "Köln"], []),
     "JSON in UTF-16": ("a.json", '[{"a": "Köln"}, {"a": "x"}]'.encode("utf-16"), ["utf-16", "Köln"], []),
     "UTF-16 without a mark": ("a.csv", GERMAN.encode("utf-16-be"), ["encoding='utf-16-be'", "Köln"], []),
@@ -784,6 +843,8 @@ def test_the_encoding_of_a_table_is_told_by_its_letters(encoding, text, tmp_path
         ("cp1252", "Þórshöfn,Ísafjörður,Hafnarfjörður"),
         ("cp1252", "it’s “fine” – ‘ok’… 5 €,±3 µm,½ m²,20 °C"),
         ("cp1252", "coded “Other Misc.” here,plain"),
+        ("cp1252", "fine dust (µg/m3),Sun Research®"),
+        ("cp1252", "one,©"),
         ("cp1252", "“both”,well…,so…,word–word"),
     ],
 )
@@ -806,7 +867,8 @@ def test_an_encoding_that_the_letters_do_not_tell_is_named_with_the_other(tmp_pa
 
 TOTALS = (
     "Total general|TOTAL:|Grand total|Summe|Gesamt|Insgesamt|Ensemble|Somme|Suma|Totale complesso|Totaal|Totalt|Summa|"
-    "Yhteensä|Celkem|Razem|Ogółem|Összesen|Toplam|Σύνολο|Итого|Всего|Усього|合计|总计|小计|合計|합계|Tổng cộng|Jumlah"
+    "Yhteensä|Celkem|Razem|Ogółem|Összesen|Toplam|Σύνολο|Итого|Всего|Усього|合计|总计|小计|合計|합계|Tổng cộng|Jumlah|"
+    "Gesamtergebnis|Eindtotaal|Celkový součet|Общий итог|Hovedtotal|Végösszeg|総計|총합계"
 )
 
 
@@ -929,6 +991,7 @@ def test_a_workbook_is_told_sheet_by_sheet_with_its_true_header(tmp_path):
 
     told = describe(tmp_path, "a.xlsx")[0]["a.xlsx"]
 
+    assert "2 sheets; pd.read_excel without sheet_name reads the first one alone" in told
     assert "sheet 'June': 2 rows x 2 columns, header in line 3" in told
     assert "'units': int, 5 … 7" in told
     assert "pd.read_excel('a.xlsx', sheet_name='June', skiprows=2)" in told
@@ -1056,6 +1119,10 @@ SHEETS = {  # fmt: off
     "times and durations": (
         [["at", "long"], *([datetime.time(at, 30), datetime.timedelta(hours=30 + at)] for at in range(9))],
         ["'at': times, no text", "'long': durations, no text"], [],
+    ),
+    "booleans and their number": (
+        [["day", "here", "late"], *([DAY + datetime.timedelta(at), at > 2, at > 4] for at in range(9)), [None, 6]],
+        ["'here': 9 booleans and 1 number, 3 values: 'True' (6)", "'late': bool, 2 values: 'False' (5)"], ["': text"],
     ),
     "a name of dates and of texts": (
         [["d", "d"], *([DAY, f"t{at}"] for at in range(9))],
@@ -1272,17 +1339,29 @@ def test_an_index_that_pandas_has_written_is_no_column(tmp_path):
     assert "the index that pandas makes, no column: 'key': " in told
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "arrow"])
 def test_columnar_files_are_told_with_their_own_types(tmp_path, suffix):
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", None], "c": [[1], []]})
-    getattr(frame, f"to_{suffix}")(tmp_path / f"a.{suffix}")
+    getattr(frame, f"to_{suffix.replace('arrow', 'feather')}")(tmp_path / f"a.{suffix}")
 
     told = describe(tmp_path, f"a.{suffix}")[0][f"a.{suffix}"]
 
     assert "2 rows x 3 columns" in told
     assert "'a': int64, 1 … 2" in told
     assert "'c': list of int, 0–1 items, 1 empty ([], not null)" in told
+
+
+def test_a_file_of_stata_is_told_with_its_labels(tmp_path):
+    frame = pd.DataFrame({"a": [1.5, None, 2.5], "s": pd.Categorical(["x", "y", "x"])})
+    frame.to_stata(tmp_path / "a.dta", write_index=False, variable_labels={"a": "Income, EUR"})
+
+    told = describe(tmp_path, "a.dta")[0]["a.dta"]
+
+    assert "Stata: 3 rows x 2 columns" in told
+    assert "'a': float64, 1.5 … 2.5, all different, 1 missing" in told
+    assert "'s': category, 2 values: 'x' (2), 'y' (1)" in told
+    assert "labels of its columns: 'a' 'Income, EUR'\nto be read with pd.read_stata('a.dta')" in told
 
 
 def test_columns_of_one_name_are_told_each_with_its_values(tmp_path):

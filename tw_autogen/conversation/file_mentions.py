@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from tw_autogen.safe_folder import is_protected
 
 _SUFFIXES = frozenset({
-    ".arrow", ".avro", ".csv", ".db", ".feather", ".geojson", ".json", ".jsonl", ".ndjson", ".npy", ".npz", ".ods",
-    ".orc", ".parquet", ".sqlite", ".sqlite3", ".tsv", ".xlsx", ".zip",
+    ".arrow", ".avro", ".csv", ".db", ".dta", ".feather", ".geojson", ".json", ".jsonl", ".ndjson", ".npy", ".npz",
+    ".ods", ".orc", ".parquet", ".sas7bdat", ".sav", ".sqlite", ".sqlite3", ".tsv", ".xlsx", ".zip",
     ".bmp", ".gif", ".jpeg", ".jpg", ".pdf", ".png", ".svg", ".tif", ".tiff", ".webp",
     ".docx", ".html", ".md", ".odt", ".pptx", ".rst", ".tex", ".txt",
 })  # fmt: skip

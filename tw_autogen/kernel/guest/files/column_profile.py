@@ -423,7 +423,7 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         elif max(first) > 12:
             order = f"{day_first} (day first)"
             years = {int(one[3]) for one in fits}
-            if lengths == {2} and max(years) <= 31 and len(years) > len(set(first)):  # days differ more than years do
+            if lengths == {2} and max(years) <= 31 and len(years) >= len(set(first)):  # days differ more than years do
                 order = f"YY{form}MM{form}DD or {day_first}, which is not certain"
         elif max(second) > 12:
             order = f"{month_first} (month first)"

@@ -27,6 +27,8 @@ _PIECE = 1_000_000
 SAMPLE_LINES = 200
 _DECODED_BYTES = 50_000_000
 SEPARATORS = (",", ";", "\t", "|")
+BLANKS = " ,;\t|\r\n"
+"""What a line without values consists of."""
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 LEAST_LINES, NUMBER_SHARE = 3, 0.9
@@ -300,7 +302,7 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
         share = counts[width] / len(widths)
         if (score := (fits, titled and one != ",", round(share, 2), width)) > best_score and share > 0.5:
             best, best_score = one, score
-    return best
+    return best if titled or any(best_score) else find_separator(lines, tabs=tabs, titled=True)
 
 
 def table_separator(lines: Sequence[str]) -> str:

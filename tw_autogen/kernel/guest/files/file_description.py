@@ -25,12 +25,14 @@ from .csv_dialect import (
     TextStart,
     as_lines,
     find_separator,
+    opened,
     read_start,
     table_separator,
 )
 from .file_size import size_words
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
+from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
@@ -62,6 +64,11 @@ _PDF_READERS = (
     ("pymupdf", "pymupdf.open({})[0].get_text()"),
     ("pdfminer", "pdfminer.high_level.extract_text({})"),
 )
+_UNREAD = {
+    "ods": ("OpenDocument spreadsheet", "read_excel", "odfpy", "odf"),
+    "xlsb": ("binary Excel workbook", "read_excel", "pyxlsb", "pyxlsb"),
+    "sav": ("SPSS file", "read_spss", "pyreadstat", "pyreadstat"),
+}
 _TABLE_SECONDS = 1.0
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
@@ -118,7 +125,7 @@ def kind_of(path: str) -> str:
     stem, suffix = os.path.splitext(low)
     packed = suffix in COMPRESSED
     kind = (os.path.splitext(stem)[1] if packed else suffix).lstrip(".")
-    return kind if not packed or kind in ("csv", "tsv", "jsonl", "ndjson") else ""
+    return kind if not packed or kind in ("csv", "tsv", "json", "geojson", "jsonl", "ndjson") else ""
 
 
 def _one_line(error: Exception) -> str:
@@ -175,18 +182,16 @@ def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
 
 
 def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
-    size = os.path.getsize(path)
-    if size > _WHOLE_JSON_BYTES:
-        with open(path, "rb") as file:
-            start = file.read(RAW_CHARS).decode("utf-8", "replace")
+    with opened(path) as file:
+        content = file.read(_WHOLE_JSON_BYTES + 1)
+    if len(content) > _WHOLE_JSON_BYTES:
+        start = content[:RAW_CHARS].decode("utf-8", "replace")
         return Description("JSON, too large to be looked through; it begins:", [f"| {cut_line(start)}"])
-    with open(path, "rb") as file:
-        content = file.read()
     encoding = find_encoding(content)
     try:
         value = json.loads(content.decode(encoding).removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
-        if error.msg != "Extra data" or error.lineno == 1:
+        if error.msg != "Extra data" or error.lineno == 1 or "\n" in error.doc[: error.pos].strip():
             raise
         described = _describe_json_lines(path, name, terms)
         described.headline += f", to be read with pd.read_json({name!r}, lines=True)"
@@ -196,7 +201,7 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
     first = value[0] if isinstance(value, list) and value else value
     if lines:
         lines.append(f"first: {cut_line(json.dumps(first, ensure_ascii=False, default=str))}")
-    whole = _whole(read_start(path)) if size <= 4 * _SMALL_CHARS else []
+    whole = _whole(read_start(path)) if len(content) <= 4 * _SMALL_CHARS else []
     return Description(headline, lines, [(name, columns)] if columns else [], whole)
 
 
@@ -241,6 +246,10 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
     titles, sheets = read_sheets(path, most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
     result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
+    if len(titles) > 1:
+        result.headline += (
+            "; pd.read_excel without sheet_name reads the first one alone, with sheet_name=None all of them"
+        )
     for sheet in sheets:
         headline, lines, columns = sheet.describe(name, several=len(titles) > 1)
         result.lines += [f"sheet {sheet.title!r}: {headline}", *(f"  {one}" for one in lines)]
@@ -281,8 +290,15 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         rows = _rows_of(columns, [schema.names.index(one) for one in index])
         shown = profile_columns(index, [[*map(_value, row)] for row in rows], missing=NULLS)
         described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
-    kind = "Parquet" if path.lower().endswith(".parquet") else "Feather"
+    kind = {"parquet": "Parquet", "feather": "Feather"}.get(kind_of(path), "Arrow, to be read with pd.read_feather")
     return Description(f"{kind}: {described[0]}", *described[1:])
+
+
+def _describe_statistics(path: str, name: str, terms: Collection[str]) -> Description:
+    table = read_statistics(path, name, most_cells=MOST_CELLS)
+    count = f"{'more than ' * table.more}{len(table.rows)}"
+    headline, lines, tables = _typed(name, list(table.kinds), table.rows, list(table.kinds.values()), count)
+    return Description(f"{table.program}: {headline}", lines + table.notes, tables)
 
 
 def _rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[Any]]:
@@ -479,11 +495,10 @@ def _with_call(described: Description, name: str) -> Description:
     return described
 
 
-def _describe_ods(path: str, name: str, terms: Collection[str]) -> Description:
-    there = "is installed" if find_spec("odf") else "is not installed"
-    return Description(
-        f"OpenDocument spreadsheet, not looked through: pd.read_excel reads it with odfpy, which {there}"
-    )
+def _describe_unread(path: str, name: str, terms: Collection[str]) -> Description:
+    kind, function, package, module = _UNREAD[kind_of(path)]
+    there = "is installed" if find_spec(module) else "is not installed"
+    return Description(f"{kind}, not looked through: pd.{function} reads it with {package}, which {there}")
 
 
 def _describe_pdf(path: str, name: str, terms: Collection[str]) -> Description:
@@ -538,11 +553,13 @@ def _describe_other(path: str, name: str, terms: Collection[str]) -> Description
         start = file.read(1024)
     if start.startswith(_SQLITE):
         return _describe_sqlite(path, name, terms)
-    if os.path.splitext(path)[1].lower() in COMPRESSED:
+    if opener := COMPRESSED.get(os.path.splitext(path)[1].lower()):
         with contextlib.suppress(ValueError, OSError, EOFError, lzma.LZMAError, zlib.error):  # no text, or torn
             described = _describe_data(path, name, terms)
             if described.tables:
                 return _with_call(described, name)
+            described.lines.append(f"to be read with {opener.__module__}.open({name!r}, 'rt')")
+            return described
         return Description("binary")
     if b"\0" in start:
         return Description("binary")
@@ -556,10 +573,14 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "ndjson": _describe_json_lines,
     "parquet": _describe_columnar,
     "feather": _describe_columnar,
+    "arrow": _describe_columnar,
     "xlsx": _describe_workbook,
     "xlsm": _describe_workbook,
     "xls": _describe_workbook,
-    "ods": _describe_ods,
+    "dta": _describe_statistics,
+    "sas7bdat": _describe_statistics,
+    "xpt": _describe_statistics,
+    **dict.fromkeys(_UNREAD, _describe_unread),
     "json": _describe_json,
     "geojson": _describe_json,
     "db": _describe_sqlite,

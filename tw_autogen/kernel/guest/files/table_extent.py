@@ -7,9 +7,12 @@ import itertools
 import re
 from collections.abc import Collection, Sequence
 
-from .csv_dialect import LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
+from .csv_dialect import BLANKS, LEAST_LINES, NUMBER, NUMBER_SHARE, SAMPLE_LINES, SEPARATORS, find_separator, parse_rows
 
 _TITLE_LINES = 10
+_HEAD_LINES = 30
+_DIFFERENT = 0.75
+"""Of names that stand alone so many are different; fewer of those that are pairs with heads of groups."""
 _LONGEST_UNIT = 25
 _UNITS = (
     "[kcmµnMGT]?(?:m|g|s|l|L|W|V|A|J|N|Pa|Hz|mol|bit|B|Wh|cal|bar|t|eV)|[km]?[Kk]|[°º]?[CF]|h|d|a|hr|hrs|min|sec|deg[CF]?"
@@ -41,11 +44,7 @@ def has_names(rows: Sequence[Sequence[str]]) -> bool:
     """
     first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
     columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
-    numbers = [
-        at
-        for at, cells in enumerate(columns)
-        if len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
-    ]
+    numbers = [at for at, cells in enumerate(columns) if _are_numbers(cells)]
     found = [first[at] for at in numbers if first[at]]
     if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
         return True
@@ -88,6 +87,11 @@ def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = ()
     return numbers > 1 and units > 1 and 2 * units > numbers and 2 * units >= texts
 
 
+def _are_numbers(cells: Sequence[str]) -> bool:
+    """Return whether nearly all of some filled cells are numbers, and there are enough to tell."""
+    return len(cells) >= LEAST_LINES and sum(bool(NUMBER.fullmatch(one)) for one in cells) > NUMBER_SHARE * len(cells)
+
+
 def _ascending(numbers: Sequence[str]) -> bool:
     """Return whether four numbers or more grow from one to the next, as years or classes of size do."""
     return len(numbers) > 3 and all(
@@ -109,13 +113,18 @@ def _differs(name: str, values: Sequence[str]) -> bool:
 
 
 def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
-    """Return how many of the first lines are comments (`#`), `sep=;` or a title; 0 where that is not certain.
+    """Return how many of the first lines are comments (`#`), `sep=;`, separators alone, or a title and heads of groups.
+
+    0 where that is not certain.
 
     Args:
         lines: The file's first lines, without line ends.
         tabs: Whether a tab parts the columns.
     """
     comments = 1 if len(lines) > 1 and _SEPARATOR_LINE.fullmatch(lines[0]) else 0
+    filled = next((at for at, line in enumerate(lines) if line.strip(BLANKS) or not line), 0)
+    if not any(NUMBER.fullmatch(one) for line in lines[filled : filled + 1] for one in re.split(f"[{BLANKS}]", line)):
+        comments = max(comments, filled)  # else it is data without names
     first = comments
     while comments < len(lines) and lines[comments].startswith("#"):
         comments += 1
@@ -124,7 +133,8 @@ def lines_above_header(lines: Sequence[str], *, tabs: bool = False) -> int:
     below = [line for line in lines[comments : comments + SAMPLE_LINES] if line.strip()]
     if comments > first and is_hash_header(lines[comments - 1], below, find_separator(below, tabs=tabs)):
         return comments - 1
-    return comments + _title_lines(lines[comments : comments + SAMPLE_LINES], tabs)
+    some = lines[comments : comments + SAMPLE_LINES]
+    return comments + (_title_lines(some, tabs) or _lines_above_names(some, tabs))
 
 
 def is_hash_header(line: str, lines: Sequence[str], separator: str) -> bool:
@@ -194,6 +204,42 @@ def _title_lines(lines: Sequence[str], tabs: bool) -> int:
     return 0
 
 
+def _lines_above_names(lines: Sequence[str], tabs: bool) -> int:
+    """Return how many lines stand above names that have a word or year above nearly each column of numbers.
+
+    The lines above hold heads of groups, each above the first of its columns, or say something of the table. Names of
+    which many occur twice in the second line are pairs with those of the first.
+    """
+    end = min(_HEAD_LINES, len(lines) // 2)
+    if any(line.count('"') % 2 for line in lines[:end]):
+        return 0
+    try:
+        rows = list(csv.reader(lines, delimiter=find_separator(lines[end:], tabs=tabs, titled=True)))
+    except csv.Error:
+        return 0
+    below = [
+        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[end:], fillvalue="")
+    ]
+    columns = [at for at, cells in enumerate(below) if at and _are_numbers(cells)]  # numbers of rows have no name
+    heads, figures = list[int](), 0
+    for at, row in enumerate(rows[:end] if len(columns) > 1 else []):
+        cells = [row[one].strip() for one in columns if one < len(row) and row[one].strip()]
+        years = not heads and all(map(_YEAR.fullmatch, cells))  # which are names
+        numbers = 0 if years else sum(bool(NUMBER.fullmatch(one)) for one in cells)
+        if 2 * numbers >= len(columns):
+            break
+        figures += numbers
+        if len(cells) - numbers >= NUMBER_SHARE * len(columns):
+            heads.append(at)
+    else:
+        return 0
+    first = next((at for at in reversed(heads) if at - 1 not in heads), 0)
+    named = [cell.strip() for cell in rows[first] if cell.strip()]
+    if heads and heads[0] < first and not figures:  # names stand above; those with figures have a table of their own
+        return 0
+    return first if first > 1 or len(set(named)) >= _DIFFERENT * len(named) else 0
+
+
 def _is_text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether three different words or more stand above rows nearly all of which have as many values."""
     full = [row for row in rows if len(row) == len(header) and 2 * sum(map(bool, map(str.strip, row))) > len(header)]
@@ -261,7 +307,33 @@ def rows_of_table(rows: Sequence[Sequence[str]]) -> int:
         end = next((at for at in range(end, last) if rows[at] and _is_note(rows[at][0].strip(), first_values)), last)
     while end > 1 and not any(map(str.strip, rows[end - 1])):
         end -= 1
-    return end - 1
+    return _without_words(rows[:end], width) - 1
+
+
+def _without_words(rows: Sequence[Sequence[str]], width: int) -> int:
+    """Return how many rows there are without words that go on from line to line below a table, each in any column.
+
+    They are two rows or more without a number or a key, half empty at least, with a word below a column of numbers.
+
+    Args:
+        rows: The header first.
+        width: How many names it has.
+    """
+    end = len(rows)
+    while end > LEAST_LINES and _is_keyless(rows[end - 1], width):
+        end -= 1
+    keyed = all(row and row[0].strip() for row in rows[1:end])
+    columns = [
+        [one.strip() for one in cells if one.strip()] for cells in itertools.zip_longest(*rows[1:end], fillvalue="")
+    ]
+    words = [at for row in rows[end:] for at, cell in enumerate(row) if cell.strip() and _are_numbers(columns[at])]
+    return end if keyed and words and len(rows) > end + 1 else len(rows)
+
+
+def _is_keyless(row: Sequence[str], width: int) -> bool:
+    """Return whether a row is half empty at least and holds no number, nor a value behind one in its first column."""
+    filled = [at for at, cell in enumerate(row) if cell.strip()]
+    return 2 * len(filled) <= width and (not filled or filled[-1] == 0 or filled[0] > 0) and not _number_columns([row])
 
 
 def _is_note(text: str, values: Sequence[str]) -> bool:

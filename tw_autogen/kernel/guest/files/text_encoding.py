@@ -39,6 +39,7 @@ _COUNTED = (
 _LEAST_SCORE, _AS_WELL = 0.5, 0.03
 _SIGNS_IN_WORDS = "’‘–—·"
 _SIGNS_BEFORE_WORDS = f"{_SIGNS_IN_WORDS}\xb5“”„«»¿¡‚…\xa0§€£°"
+_MICRO = re.compile(r"\xb5(?:[gmsAVFLlNWJ]|mol|Pa|Sv)(?![^\W\d])")
 _ALONE = frozenset("àéèóíöåÀÉÈÖÅ")
 """Letters that are words."""
 _MARK = re.compile(r"[^\x00-\x7f]")
@@ -117,14 +118,19 @@ def _letters_score(text: str) -> float:
             wrong += within or nonsense or (after.isalpha() and sign not in _SIGNS_BEFORE_WORDS)
             opens = bool(after.strip()) and not before.isalnum()
             closes = bool(before.strip()) and not after.isalnum()
-            signs[sign] += opens if sign == "“" else closes if sign in "”…" else before.isalnum() and after.isalnum()
+            known = (
+                bool(_MICRO.match(text, at))
+                if sign == "\xb5"
+                else before.isalnum() and after.isalnum() != (sign in "®™")
+            )
+            signs[sign] += opens if sign == "“" else closes if sign in "”…" else known
         elif before.isalpha() or after.isalpha():
             letters[sign] += 1
             wrong += sign.isupper() and before.islower()
         else:
             wrong += sign not in _ALONE
     fits = max(share * sum(n for sign, n in letters.items() if sign in one) for one, share in _COUNTED)
-    right = 2 * min(signs["“"], signs["”"]) + signs["…"] + signs["–"]
+    right = 2 * min(signs["“"], signs["”"]) + sum(signs[one] for one in "…–®™\xb5")
     return (fits + right - wrong) / max(1, sum(letters.values()) + right + wrong)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import (
+    BLANKS,
     SEPARATORS,
     CsvDialect,
     TextStart,
@@ -79,6 +81,7 @@ class TextTable:
         )
         for one in columns:
             one.sampled = self.sampled
+            one.words += ["as far as looked at"] * (self.sampled and one.kind == "empty")
         count = self.count or str(len(self.rows))
         where = f", {'header' if self.named else 'first row'} in line {self.first_line}" if self.first_line > 1 else ""
         later = f" and {self.later} of the others" if self.later else ""
@@ -150,8 +153,6 @@ def csv_table(
         data = rows[1 : count + 1] if below else rows[1:]
     data = [row for row in data if not _is_blank(row)]
     second = _second_line(rows[0], data, "".join(lines[1:2]), separator) if named else ""
-    if second == "names":  # heads of groups stand above them
-        return csv_table(start, name, above + 1, separator, call=call)
     notes += [f"{_SECOND_LINE[second]}: {_row(data[0])}"] if second else []
     units = second == "units"
     data = data[units:]
@@ -190,6 +191,7 @@ def csv_table(
     # else pandas fails, or takes the first values for an index
     columns = (0, len(header)) if wide and not cut else None
     skipped = _records(start.lines[:above])
+    shown = itertools.dropwhile(lambda line: not line.strip(BLANKS), start.lines[: above + _RAW_LINES])
     dialect = CsvDialect(
         separator,
         start.encoding,
@@ -208,7 +210,7 @@ def csv_table(
         header,
         data,
         name,
-        raw=[cut_line(line) for line in start.lines[: above + _RAW_LINES]],
+        raw=[cut_line(line) for line in shown],
         first_line=above + 1,
         read=read,
         count=total,
@@ -289,7 +291,7 @@ def _is_blank(row: Sequence[str]) -> bool:
 
 
 def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str, separator: str) -> str:
-    """Return what stands below a header: `units`, `names` of all columns, `more names` of groups; empty: a row.
+    """Return what stands below a header: `units`, `more names` of groups; empty: a row.
 
     Args:
         header: The first line, in which names may be empty, or the same.
@@ -301,9 +303,7 @@ def _second_line(header: Sequence[str], rows: Sequence[Sequence[str]], line: str
     gaps = header.count("") >= _LEAST_GAPS or len(set(header)) < len(header)  # pandas repeats names of groups
     if not alone or not is_units_row(rows, missing=MISSING, words=gaps):
         return ""
-    if not gaps:
-        return "units"
-    return "names" if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else "more names"
+    return "more names" if gaps else "units"
 
 
 def _records(lines: Sequence[str]) -> int:
@@ -371,7 +371,7 @@ def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
 
 def _may_part(line: str) -> bool:
     """Return whether a line may part two tables: it is empty, or holds one value."""
-    value = line.strip(" ,;\t|\r\n")
+    value = line.strip(BLANKS)
     return not value or value[0] == value[-1] == '"' or not any(one in value for one in SEPARATORS)
 
 

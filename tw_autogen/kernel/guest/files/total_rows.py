@@ -15,6 +15,7 @@ _WORDS = (
     "общо укупно σύνολο المجموع الإجمالي 합계 총계 전체 계 合计 合計 "
     "总计 總計 总数 總數 小计 小計 计 計 全体 全国 รวม "
     "कुल योग "
+    "gesamtergebnis eindtotaal hovedtotal totalsum součet végösszeg итог 総計 총합계 "
 )
 """What totals are called, as the whole label, or its first or last word."""
 _LABELS = frozenset(_WORDS.split())

@@ -25,7 +25,7 @@ _FIRST_ROWS = 100
 _FORMULA = re.compile(rb"<(?:\w{1,20}:)?f[\s/>]")
 _FORMULA_ROWS, _FORMULA_BYTES, _FORMULA_CHARS = 5000, 50_000_000, 60
 _PIECE = 1_000_000
-_KINDS = ((date, "date"), (time, "time"), (timedelta, "duration"), (str, "text"), (object, "number"))
+_KINDS = ((bool, "boolean"), (date, "date"), (time, "time"), (timedelta, "duration"), (str, "text"), (object, "number"))
 
 
 @dataclass
@@ -199,14 +199,14 @@ def _column(at: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def _kind(values: Sequence[Any]) -> str:
-    """Return the kind of a column in which cells are dates, times or durations and no texts; empty: none is."""
-    if not any(issubclass(one, (date, time, timedelta)) for one in set(map(type, values))):
+    """Return the kind of a column with dates, times or durations, or with booleans beside others; empty: of no such."""
+    if not any(issubclass(one, (bool, date, time, timedelta)) for one in set(map(type, values))):
         return ""
     there = (one for one in values if _cell(one) and not (isinstance(one, str) and one in MISSING))
     counts = Counter(next(word for kind, word in _KINDS if isinstance(one, kind)) for one in there)
-    return (
-        f"{next(iter(counts))}s, no text" if len(counts) == 1 else " and ".join(_count(n, w) for w, n in counts.items())
-    )
+    if len(counts) > 1:
+        return " and ".join(_count(n, w) for w, n in counts.items())
+    return "".join(f"{one}s, no text" for one in counts if one != "boolean")
 
 
 def _names_no_text(header: Sequence[Any]) -> list[str]:
