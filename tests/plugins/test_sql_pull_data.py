@@ -342,6 +342,12 @@ def test_a_url_is_read_only_too(by_url, database, query, why):
     assert database.read_bytes() == before
 
 
+@pytest.mark.parametrize("query", ["SELECT fts3_tokenizer('simple')", "SELECT Load_Extension('libc.so.6')"])
+def test_a_url_of_a_file_reaches_no_function_that_loads_code(by_url, query):
+    with pytest.raises(ValueError, match="not authorized to use function"):
+        by_url(query)
+
+
 def test_a_wrong_name_behind_a_url_lists_the_tables(by_url):
     with pytest.raises(ValueError, match=r"no such table: shop\nTables:\n(.*\n)*shops\(id INTEGER, name TEXT\)"):
         by_url("SELECT * FROM shop")
