@@ -201,10 +201,26 @@ def test_a_kernel_that_dies_is_seen_with_its_exit_code(spec, folder):
         manager.shutdown_kernel(now=True)
 
 
-def test_a_setting_that_is_none_is_told(spec, folder):
-    spec(memory_gb=1)
-    with pytest.raises(KernelStartError, match="the kernelspec sets memory_gb; did you mean 'memory_mb'"):
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"memory_gb": 1}, "the kernelspec sets memory_gb; did you mean 'memory_mb'"),
+        ({"memory_mb": "2g"}, "kernel.memory_mb: input should be a valid integer.*got '2g'"),
+        ({"memory_mb": -1}, "kernel.memory_mb: -1 is less than 0"),
+        ({"open_files": 10}, "kernel.open_files: 10 is less than a kernel needs itself; allow 64"),
+        ({"sandbox": "landlok"}, "kernel.sandbox: input should be 'auto'.*got 'landlok'"),
+    ],
+)
+def test_a_setting_that_is_none_is_told(spec, folder, settings, said):
+    spec(**settings)
+    with pytest.raises(KernelStartError, match=said):
         KernelManager(kernel_name="walled").start_kernel(cwd=str(folder))
+
+
+def test_values_written_as_text_grant_what_they_say(tmp_path):
+    settings = KernelSettings(allow_network="false", allow_symlinks="no", read=str(tmp_path), write=[tmp_path])
+    assert (settings.allow_network, settings.allow_symlinks) == (False, False)
+    assert settings.read == settings.write == (str(tmp_path),)
 
 
 @pytest.mark.parametrize("folder", [Path.home(), Path.home() / ".ssh", Path("/etc")])

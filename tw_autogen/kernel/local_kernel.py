@@ -40,8 +40,6 @@ from tw_autogen.named_folders import link_of_code
 from tw_autogen.python_source import expression_of
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
-_FEWEST_OPEN_FILES = 64
-"""A kernel that does nothing has some 55 open."""
 _SETTING = "kernel.write="
 _REFUSED = (" would let it write there.", " would let code write there.")
 """Parts of the line of `guest.sandbox_hints` about a place where code may not write."""
@@ -212,9 +210,6 @@ class LocalKernel(LiveKernel):
             SandboxError: no sandbox can stand here.
             ConfigError: a folder can't be granted, or a limit is too low; names the setting, and what to do.
         """
-        if settings.open_files < _FEWEST_OPEN_FILES:
-            few = f"kernel.open_files: {settings.open_files} is less than a kernel needs itself"
-            raise ConfigError(f"{few}; allow {_FEWEST_OPEN_FILES}")
         standing(settings)
         check_granted(settings, folder)
 

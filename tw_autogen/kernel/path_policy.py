@@ -28,6 +28,8 @@ if sys.platform != "win32":
     import pwd
 
 _MOST_SETTINGS_FILES = 100
+_FEWEST_OPEN_FILES = 64
+"""A kernel that does nothing has some 55 open."""
 _SYSTEM = (
     "/bin",
     "/boot",
@@ -273,7 +275,7 @@ def check_granted(
     Each link on the way to a path is read once, when it is pinned; everything is asked of where it led then.
 
     Args:
-        settings: `read` and `write` say what is granted.
+        settings: `read` and `write` say what is granted; too low a limit, `open_files`, is refused too.
         folder: Where the kernel is to work; None: not known yet.
         pinned: What is going to be granted; None: nothing yet.
 
@@ -285,6 +287,9 @@ def check_granted(
         ConfigError: names the setting, the path, and what to do.
         SandboxError: no wall can stand here.
     """
+    if settings.open_files < _FEWEST_OPEN_FILES:
+        few = f"kernel.open_files: {settings.open_files} is less than a kernel needs itself"
+        raise ConfigError(f"{few}; allow {_FEWEST_OPEN_FILES}")
     kept: dict[str, Kept] = {}
     known = pinned.known() if pinned is not None else {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
@@ -297,10 +302,9 @@ def check_granted(
             except (ConfigError, OSError, RuntimeError) as error:  # closed to this user, a circle of links, `~unknown`
                 raise ConfigError(f"kernel.{key}: {error}") from error
             names = mounted_names(str(real)) if settings.sandbox != OFF else []
-            if settings.sandbox != OFF and (why := _trusted_place_reason(real, names)):
+            used = _used_reason(real, names) if held_off else ""
+            if settings.sandbox != OFF and (why := _trusted_place_reason(real, names) or used):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
-            if held_off and (why := _used_reason(real, names)):
-                raise ConfigError(f"kernel.write: {one} can't be granted: {why}")
             if why := closed_reason(real, settings, write=key == "write"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")

@@ -61,7 +61,7 @@ class PinnedPaths:
         Raises:
             ConfigError: where there was nothing, there is a link now.
         """
-        for given in map(str, paths):  # settings made in Python may hold a `Path`
+        for given in paths:
             if given not in self._real:
                 path = self._walked(given)
                 if self._first.setdefault(given, path) != path:
@@ -89,7 +89,7 @@ class PinnedPaths:
 
     def real(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return paths as they were resolved first; those that have led to nothing so far are left out."""
-        named = tuple(map(str, paths))
+        named = tuple(paths)
         self.add(named)
         found = [self._real[one] for one in named if one in self._real]
         return tuple(one for one in found if one.removesuffix(LISTED) not in self._left_out)
@@ -103,7 +103,6 @@ class PinnedPaths:
         Raises:
             ConfigError: over a link that code could have made, or there is nothing.
         """
-        given = str(given)
         self.add((given,))
         if given in self._refused:
             raise ConfigError(self._refused[given])

@@ -71,12 +71,13 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
 
         Raises:
             KernelStartError: it does not start; it would work in the home folder, among keys, in a system's folder,
-                or over a link that code could have made; or it is granted what is not there, or closed to it.
+                or over a link that code could have made; it is granted what is not there, or closed to it; or a setting
+                is of a wrong type.
             SandboxError: no wall can stand.
         """
-        settings = _settings(self.settings)
         self._cwd = self._pinned.folder if self._pinned else Path(kwargs.get("cwd") or Path.cwd())
         try:
+            settings = _settings(self.settings)
             self._cwd = refuse_folder(self._cwd, settings)
             pinned = self._pinned or PinnedPaths(self._cwd, settings)
             pinned.check()
@@ -161,8 +162,7 @@ def _settings(given: dict[str, Any]) -> KernelSettings:
         raise KernelStartError(f"the kernelspec sets {', '.join(unknown)}{nearest(unknown[0], known)}")
     if not SUPERVISED:
         raise KernelStartError("the provisioner tw-autogen works on Linux only")
-    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-    return replace(KernelSettings(**plain), warm=0)  # those that are kept ready have sockets of their own
+    return replace(KernelSettings(**given), warm=0)  # those that are kept ready have sockets of their own
 
 
 def _exit_code(how: str) -> int:

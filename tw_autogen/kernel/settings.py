@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, get_type_hints
 
+from tw_autogen.errors import ConfigError
+from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings_trust import LIMIT, LOWER, OFF
+
+_hints = functools.cache(get_type_hints)
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,23 @@ class KernelSettings:
     checkpoint_mb: int = 512
 
     def __post_init__(self) -> None:
-        """Make the path of the interpreter whole: it is started in another folder. A bare name stays one."""
+        """Bring each value to its type, as those of a kernelspec need it; make the path of the interpreter whole.
+
+        The interpreter is started in another folder. A bare name stays one.
+
+        Raises:
+            ConfigError: a value is of another type, or less than 0.
+        """
+        for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]  # a class is hashable
+            given = getattr(self, name)
+            plain = list(map(_plain, given)) if isinstance(given, list | tuple) else _plain(given)
+            value = fit_setting(f"kernel.{name}", Setting(plain, "KernelSettings"), hint)
+            if isinstance(value, int | float) and value < 0:
+                raise ConfigError(f"kernel.{name}: {value} is less than 0")
+            object.__setattr__(self, name, value)
         if os.sep in self.python:
             object.__setattr__(self, "python", os.path.abspath(os.path.expanduser(self.python)))
+
+
+def _plain(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
