@@ -425,9 +425,10 @@ def test_no_descriptor_and_no_folder_is_left_behind(pool, tmp_path):
 
 FORKED = """
 import os
+from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel import KernelSettings, LocalKernel, first_server
 from tw_autogen.kernel.pool import default_pool
-settings = KernelSettings(preload=())
+settings = KernelSettings(preload=(), checkpoint_seconds=0.01)
 default_pool().wait(settings)
 with LocalKernel(settings=settings) as kernel:
     kernel.execute("kept = 1", seconds=30)
@@ -435,6 +436,11 @@ with LocalKernel(settings=settings) as kernel:
     if child == 0:
         with LocalKernel(settings=settings) as other:
             print(other.execute("'kept' in globals()", seconds=30).result, flush=True)
+        try:
+            kernel.execute("kept = 2", seconds=30)
+        except KernelStartError as error:
+            print(*str(error).split()[:6], kernel.pid, flush=True)
+        kernel.close()
         os._exit(0)
     os.waitpid(child, 0)
     print(kernel.execute("kept", seconds=30).result, flush=True)
@@ -444,7 +450,7 @@ with LocalKernel(settings=settings) as kernel:
 def test_a_fork_of_the_host_has_kernels_of_its_own():
     ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
 
-    assert ran.stdout.split() == ["False", "1"]
+    assert ran.stdout.splitlines() == ["False", "the kernel is that of the None", "1"]
 
 
 class Changing(MutableMapping):

@@ -199,13 +199,18 @@ class KernelClient:
         return self._sender({"a": self._call("answer", json.dumps({"op": op, **fields}))})()
 
     @property
+    def owned(self) -> bool:
+        """Return whether this process has started it, and is no fork of the one that has."""
+        return os.getpid() == self._owner
+
+    @property
     def uid(self) -> int:
         """Return the user that the kernel is, where the host is root; 0: the same as the host."""
         return self._handle.uid
 
     def end(self) -> str:
         """End the process and remove what belongs to it; give how it ended."""
-        if os.getpid() != self._owner:  # a fork of the owner must not end the owner's kernel
+        if not self.owned:
             return ""
         how = self.process.end()
         self._waiting.close()

@@ -70,7 +70,7 @@ class LiveKernel(Closing):
         check_open_files(self.folder)
         self._wakeup = WakeupSocket()
         weakref.finalize(self, self._wakeup.close)
-        self._live: KernelClient | None = None
+        self._started: KernelClient | None = None
         self._end_live: Callable[[], object] | None = None
         self._plugins: dict[str, Loadable] = {}
         self._served = HostFunctions(most_message_bytes(self._settings))
@@ -83,6 +83,11 @@ class LiveKernel(Closing):
         self._turns = FairLock(self._settings.turn_seconds)
         self._executing = False
         self._running: ExecuteRequest | None = None
+
+    @property
+    def _live(self) -> KernelClient | None:
+        """The kernel that runs; None in a fork of the process that has started it, which leaves it alone."""
+        return self._started if self._started is not None and self._started.owned else None
 
     @property
     def where(self) -> str:
@@ -247,7 +252,7 @@ class LiveKernel(Closing):
     def kill(self) -> None:
         """End the process of the running cell at once, from any thread; nothing happens if none runs."""
         running, live = self._running, self._live
-        if running is not None:
+        if running is not None and live is not None:
             running.kill()
         elif self._executing and live is not None:  # cells are run again, or files are copied
             live.process.end()
@@ -387,6 +392,12 @@ class LiveKernel(Closing):
         """Return a live process, a fresh one if there is none, with all that belongs into it."""
         if self._closed:
             raise KernelStartError("the kernel is closed", folder=self.folder)
+        if self._started is not None and self._live is None:
+            raise KernelStartError(
+                "the kernel is that of the process from which this one was forked; make another one here, or share it "
+                "among threads",
+                folder=self.folder,
+            )
         if self._live is not None and not self._live.process.alive():
             self._loss = f"The kernel died between two cells: {self._live.end()}."
             self._end()
@@ -404,7 +415,7 @@ class LiveKernel(Closing):
             wakeup=self._wakeup,
             variables_key=self._recovery.variables_key(),
         )
-        self._live, self._fresh = live, True
+        self._started, self._fresh = live, True
         self._end_live = weakref.finalize(self, live.end)
         try:
             for name, doc in self._served.docs().items():
@@ -446,7 +457,7 @@ class LiveKernel(Closing):
     def _end(self) -> None:
         if self._end_live is not None:
             self._end_live()
-        self._live = self._end_live = None
+        self._started = self._end_live = None
         self._variables = ()
 
     def _ask(self, live: KernelClient, op: str, **fields: Any) -> dict[str, Any]:
