@@ -53,15 +53,20 @@ def test_what_programs_of_the_system_need_of_etc_and_of_groups_of_processes_is_r
         assert kernel.execute("open('/etc/shadow')", seconds=60).error
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077])
 @pytest.mark.parametrize("sandbox", ["namespaces", "bubblewrap"])
-def test_the_user_that_code_runs_as_has_an_account(sandbox):
+def test_the_user_that_code_runs_as_has_an_account(sandbox, umask):
     code = "import getpass, os, pwd\nos.environ.pop('USER', 0), os.environ.pop('LOGNAME', 0)\n"
-    code += "getpass.getuser(), pwd.getpwuid(os.getuid()).pw_dir == os.path.expanduser('~')"
-    with LocalKernel(settings=KernelSettings(sandbox=sandbox)) as kernel:
-        try:
-            assert kernel.execute(code, seconds=60).result == "('user', True)"
-        except SandboxError as error:
-            pytest.skip(str(error))
+    code += "getpass.getuser(), pwd.getpwuid(os.getuid()).pw_dir == os.path.expanduser('~'), os.umask(0)"
+    before = os.umask(umask)
+    try:
+        with LocalKernel(settings=KernelSettings(sandbox=sandbox, fork=False, warm=0)) as kernel:
+            ran = kernel.execute(code, seconds=60)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    finally:
+        os.umask(before)
+    assert ran.result == f"('user', True, {umask})", ran.error
 
 
 def test_processes_that_code_starts_import_what_the_user_has_installed(tmp_path, monkeypatch):

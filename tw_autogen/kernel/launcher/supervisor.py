@@ -75,6 +75,7 @@ class _Supervisor:
     def run(self) -> None:
         os.setsid()
         os.chdir("/")  # a folder of the old root would lead out of the new one
+        umask = os.umask(0o022)  # the kernel's user passes and reads what is made here
         given = [*self._sockets, *([] if self._log is None else [self._log])]
         _close_others([self._channel.fileno(), *given])
         tell(self._channel, kind="supervisor")
@@ -94,6 +95,7 @@ class _Supervisor:
         ours = os.getpid()
         self._child = os.fork()
         if self._child == 0:
+            os.umask(umask)
             _lead_streams(self._log)
             _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets, supervisor=ours)
         self._hide()
