@@ -245,7 +245,7 @@ def test_closing_interrupts_a_cell_of_ours_and_leaves(user):
         ran = running.result(0.1)
 
     assert not ran.state_lost
-    assert ran.error.startswith("Stopped interrupted, by an interrupt; variables are kept.")
+    assert ran.error.startswith("Stopped on request, by an interrupt; variables are kept.")
     assert user.run("print(begun)") == "1\n"
     assert "[]" in user.run(STATE)
 

@@ -153,7 +153,7 @@ def test_an_interrupt_stops_a_cell_that_waits_for_the_host(kernel):
     after = kernel.execute("kept", seconds=SECONDS)
     gate.set()
 
-    assert ran.error.startswith("Stopped interrupted")
+    assert ran.error.startswith("Stopped on request")
     assert after.result == "1"
     assert time.monotonic() - started < SECONDS
 
@@ -296,7 +296,7 @@ def test_a_cell_whose_threads_wait_for_the_host_can_be_stopped_without_a_kill(ke
     )
     ran = kernel.execute(code, seconds=SECONDS)
 
-    assert ran.error.startswith("Stopped interrupted, by an interrupt; variables are kept")
+    assert ran.error.startswith("Stopped on request, by an interrupt; variables are kept")
     assert not ran.state_lost
 
 

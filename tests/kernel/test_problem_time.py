@@ -91,6 +91,14 @@ def test_an_interrupt_from_another_thread_cancels_await_and_keeps_variables(kern
     works(kernel)
 
 
+def test_a_cell_that_is_cancelled_before_it_begins_is_not_run(kernel):
+    cancelled = threading.Event()
+    cancelled.set()
+    ran = kernel.execute("begun = True", seconds=60, cancelled=cancelled)
+    assert ran.error == "Stopped on request: this cell was not run."
+    assert kernel.execute("'begun' in globals()", seconds=60).result == "False"
+
+
 def test_a_task_left_behind_goes_on_beside_other_cells_and_one_that_never_awaits_is_told(kernel):
     keep(kernel)
     run(kernel, f"{_TICK}await asyncio.sleep(0.1)", seconds=30)

@@ -39,6 +39,9 @@ _READ_SECONDS = 0.1
 
 ANSWER_LOST = "the kernel's answer was lost: it was larger than one message may be"
 
+ON_REQUEST = "on request"
+"""Why a cell was stopped that was interrupted."""
+
 _UNREAD = "{}"
 """Answers a host call that could not be read: the code that waits for it is told that the answer was lost."""
 
@@ -152,7 +155,7 @@ class ExecuteRequest:
             self._ends = True
             if self.outcome.stopped and isinstance(error, KeyboardInterrupt):
                 self.kill()
-            self._stop("interrupted")
+            self._stop(ON_REQUEST)
             try:
                 self._wait()
             except BaseException:  # asked twice: no more patience
@@ -179,7 +182,7 @@ class ExecuteRequest:
         while not self._over():
             woken = self._waiting.wait(self._milliseconds())
             if woken.rung:
-                self._stop("interrupted", ends=self._ends)
+                self._stop(ON_REQUEST, ends=self._ends)
             if "iopub" in woken.channels and self._read_output():
                 self._give_up_at = min(max(self._give_up_at, time.monotonic() + _DRAIN_SECONDS), self._drained_by)
             if "shell" in woken.channels:

@@ -207,7 +207,7 @@ class Kernel(Protocol):
             code: The cell.
             seconds: How long it may run.
             on_output: Called with stream and text as they come; None: nobody listens.
-            cancelled: Interrupts the cell when it is set.
+            cancelled: Set before the cell begins, it keeps the cell from running.
             undo: Restore the variables as they were before it, however it ends; files that it made stay.
 
         Raises:

@@ -17,7 +17,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.code_folders import note_code_folders
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.client import KernelClient, KernelHandle, most_message_bytes
-from tw_autogen.kernel.execute_request import ExecuteRequest, RawResult
+from tw_autogen.kernel.execute_request import ON_REQUEST, ExecuteRequest, RawResult
 from tw_autogen.kernel.execution_results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.guest.object_snapshot import copies_on_write
@@ -119,7 +119,7 @@ class LiveKernel(Closing):
             code: The cell.
             seconds: How long it may run.
             on_output: Called with stream and text as they come; None: nobody listens.
-            cancelled: Interrupts the cell when it is set.
+            cancelled: As of `Kernel.execute`.
             undo: Restore the variables as they were before it, within the limits of `kernel.rollback_mb`.
         """
         with self._alone():
@@ -360,6 +360,8 @@ class LiveKernel(Closing):
         self._wakeup.drain()
         if self._closed:
             raise KernelStartError("the kernel is closed", folder=self.folder)
+        if cancelled is not None and cancelled.is_set():
+            return Execution(False, error=f"Stopped {ON_REQUEST}: this cell was not run.", logs=tuple(said))
         if undo:
             live.undo_next(code)
         running = live.start_cell(code, seconds=seconds, on_output=on_output)
@@ -381,8 +383,7 @@ class LiveKernel(Closing):
         elif not outcome.report:  # an interrupt came while it was made, or the code broke the kernel
             self._look_after(live, outcome)
         self._roll_back(live, outcome, wanted=undo or self._settings.rollback_on_error)
-        if outcome.report.get("reset"):
-            self._put_back(live)
+        self._put_back(live, outcome)
         said += self._taken_over(live, outcome)
         if not undo:
             self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
@@ -501,14 +502,14 @@ class LiveKernel(Closing):
             problem = answer.get("error") or "the kernel gave no answer"
             raise KernelError(f"the function {name!r} could not be served: {problem}", folder=self.folder)
 
-    def _put_back(self, live: KernelClient) -> None:
-        """Make the variables again that `%reset` has removed with the cell's own: the host has promised them.
+    def _put_back(self, live: KernelClient, outcome: RawResult) -> None:
+        """Make the variables again that `%reset` may have removed with the cell's own: the host has promised them.
 
         A process that takes more than `load_seconds` for all of them is ended; the next one gets them.
         """
         until = time.monotonic() + self._settings.load_seconds
         with contextlib.suppress(KernelError, TypeError):  # it died behind the cell, which the next one is told
-            for name, value in self._values.items():
+            for name, value in self._values.items() if outcome.report.get("reset") else ():
                 if time.monotonic() > until:
                     self._loss = "The kernel took too long to take back the variables that %reset had removed."
                     self._end()

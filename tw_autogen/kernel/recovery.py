@@ -15,7 +15,7 @@ from typing import Any
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient
-from tw_autogen.kernel.execute_request import RawResult
+from tw_autogen.kernel.execute_request import ON_REQUEST, RawResult
 from tw_autogen.kernel.execution_results import COMES_BACK, LOST, error_text, rows, went_well
 from tw_autogen.kernel.guest.codec import TAG as MARK
 from tw_autogen.kernel.guest.output_capture import clip
@@ -186,7 +186,7 @@ def _again(live: KernelClient, entry: Entry, left: float) -> str:
     if left <= 0:
         return "it was not run again, because bringing variables back took too long or was interrupted"
     outcome = live.run(code, seconds=min(left, max(_LEAST_SECONDS, _TIMES * _seconds(entry))))
-    if outcome.stopped == "interrupted":
+    if outcome.stopped == ON_REQUEST:
         return _INTERRUPTED
     return "" if went_well(outcome) else f"this cell failed when it was run again: {error_text(outcome)[-500:]}"
 
