@@ -678,6 +678,9 @@ def test_what_keeps_a_kernel_from_starting_is_told_with_a_remedy(url, tmp_path):
         ("nobody", nobody, TOKEN, "python3"): rf"gateway {nobody} does not answer .*Start it .*gateway_url",
         ("token", url, "wrong", "python3"): rf"gateway {url} refuses the token \(HTTP 401\)\. Pass the one",
         ("no token", url, "", "python3"): rf"gateway {url} refuses requests without a token",
+        ("line end", url, "wrong\n", "python3"): rf"gateway {url} refuses the token \(HTTP 401\)",
+        ("lines", url, "two\nlines", "python3"): "can't be sent this token: it holds line ends, or .* ASCII$",
+        ("no ASCII", url, "Schlüssel", "python3"): "can't be sent this token: it holds line ends, or .* ASCII$",
         ("spec", url, TOKEN, "python4"): r"knows no kernelspec 'python4'; it has: .*python3.*kernel_name",
         ("address", "127.0.0.1:8888", TOKEN, "python3"): r"is no address of a gateway; it begins with http://",
     }.items():

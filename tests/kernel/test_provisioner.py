@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from jupyter_client import AsyncKernelManager, KernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory
 
 from tests.kernel.test_limits import gone
+from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import default_pool
@@ -196,6 +198,23 @@ def test_a_kernel_that_dies_is_seen_with_its_exit_code(spec, folder):
         client.execute("import os\nos._exit(3)")
         assert asyncio.run(manager.provisioner.wait()) == 3
         assert not manager.is_alive()
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def test_a_killed_kernel_that_is_restarted_stays(spec, folder):
+    manager = KernelManager(kernel_name="walled")
+    manager.start_kernel(cwd=str(folder))
+    client = manager.client()
+    try:
+        client.start_channels()
+        for _ in range(4):
+            client.wait_for_ready(timeout=SECONDS)
+            os.kill(manager.provisioner.pid, signal.SIGKILL)
+            assert until(lambda: not manager.is_alive())
+            manager.restart_kernel()
+        client.wait_for_ready(timeout=SECONDS)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -1,6 +1,7 @@
 """Which wall will stand is known before a kernel is started, and is the one that then does."""
 
 import contextlib
+import errno
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kernel.test_host_children import environment_of_its_own
 from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import ConfigError, KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox_levels
@@ -390,3 +392,21 @@ def test_where_no_folder_is_short_enough_for_sockets_that_is_said(tmp_path, monk
 )
 def test_only_folders_that_installers_write_count_as_installed(entry, held):
     assert sitecustomize.installed(entry) is held
+
+
+def test_an_interpreter_that_lacks_ipykernel_and_a_full_disk_are_told_with_what_to_do(tmp_path, monkeypatch):
+    bare = environment_of_its_own(tmp_path / "bare")
+    with (
+        LocalKernel(tmp_path / "session", settings=KernelSettings(python=str(bare), fork=False, warm=0)) as kernel,
+        pytest.raises(KernelStartError, match=f"No module named .*\nTry: {bare} -m pip install ipykernel$"),
+    ):
+        kernel.execute("1", seconds=60)
+
+    def full(suffix=None, prefix=None, dir=None):  # noqa: A002 - the word of the library
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with LocalKernel(tmp_path / "session", settings=KernelSettings(fork=False, warm=0)) as kernel:
+        standing(KernelSettings())
+        monkeypatch.setattr("tempfile.mkdtemp", full)
+        with pytest.raises(KernelStartError, match=f"No space left on device in {tempfile.gettempdir()}, where a ker"):
+            kernel.execute("1", seconds=60)

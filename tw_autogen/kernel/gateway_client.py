@@ -153,8 +153,15 @@ class Gateway:
             return status, None
 
     def headers(self) -> dict[str, str]:
-        """Return what lets a request in."""
-        return {"Authorization": f"token {self.token}"} if self.token else {}
+        """Return what lets a request in.
+
+        Raises:
+            KernelStartError: the token can't be sent.
+        """
+        token = self.token.strip()  # a file's text ends with a line end
+        if not (token.isascii() and token.isprintable()):
+            raise self._error("can't be sent this token: it holds line ends, or characters that are not ASCII")
+        return {"Authorization": f"token {token}"} if token else {}
 
     def channels(self, kernel: str, session: str) -> str:
         """Return the address of a kernel's websocket.

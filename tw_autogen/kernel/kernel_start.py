@@ -7,7 +7,9 @@ session's folders, and then applies the same profile to itself. Tried on Linux w
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -203,8 +205,14 @@ def start(
             except SandboxFailed as error:
                 failed(level, str(error))
     except OSError as error:
-        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=folder) from error
+        raise _not_started(error, settings, folder) from error
     raise AssertionError("`levels_to_try` ends with an error")
+
+
+def _not_started(error: OSError, settings: KernelSettings, folder: Path) -> KernelStartError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    where = f" in {tempfile.gettempdir()}, where a kernel's files are made" if full else ""
+    return KernelStartError(f"{settings.python} does not start: {error.strerror}{where}", folder=folder)
 
 
 def _launched(settings: KernelSettings) -> _LaunchSupervised:
@@ -276,6 +284,7 @@ def _started(
             said = connection.said()
             started.discard()
             if way == "cold" and isinstance(error, KernelError) and not isinstance(error, SandboxFailed):
+                said += f"\nTry: {settings.python} -m pip install ipykernel" if "ModuleNotFoundError" in said else ""
                 text = f"{error}{chr(10) if said else ''}{said}"
                 raise KernelStartError(text, folder=place.folder) from error
             raise
@@ -319,7 +328,7 @@ def start_by(
         connection.join(process.alive, settings.start_seconds)
     except OSError as error:
         connection.close()
-        raise KernelStartError(f"{settings.python} does not start: {error.strerror}", folder=place.folder) from error
+        raise _not_started(error, settings, place.folder) from error
     except BaseException:
         connection.close()
         raise

@@ -27,6 +27,9 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import KERNEL_FOLDERS
 
 _LOOK_SECONDS = 0.05
+_LAST_REQUEST_SECONDS = 0.15
+"""How long jupyter_client's request to end, sent to a process that had ended, still goes to the next one; it says 0.1.
+"""
 
 
 class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyter_client has no types that mypy follows
@@ -140,7 +143,9 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
     async def cleanup(self, restart: bool = False) -> None:
         """End what is left; its sockets stay for the one that takes its place."""
         await self._discard()
-        if not restart and self._connection is not None:
+        if restart:
+            await asyncio.sleep(_LAST_REQUEST_SECONDS)
+        elif self._connection is not None:
             self._connection.close()
             self._connection = None
 
