@@ -58,7 +58,6 @@ READ = {
     "tw_autogen/hosts/conversable/plugin_tools.py": "reads tables of files that SafeFolder has opened",
     "tw_autogen/kernel/guest_bundle.py": "the package's own source",
     "tw_autogen/kernel/attached_connection.py": "the connection file that the user names",
-    "tw_autogen/kernel/gateway_client.py": "asks a gateway whether a kernel exists; no file",
     "tw_autogen/kernel/pinned_paths.py": "asks by lstat what a granted file is, once its folder was compared",
     "tw_autogen/kernel/path_policy.py": "folders that the user grants",
     "tw_autogen/kernel/provisioner.py": "a folder of the notebook's user",

@@ -363,7 +363,7 @@ def test_what_jupyter_drops_behind_a_failed_cell_is_sent_again(user, tmp_path):
         assert user.end(number) == "error"
         assert "ok" in answer
         number = user.begin("import time\ntime.sleep(1)\n1 / 0")
-        assert client.run("given += 1", seconds=SECONDS).reply["status"] == "ok"
+        assert client.start_cell("given += 1", seconds=SECONDS).wait().reply["status"] == "ok"
         assert user.end(number) == "error"
         assert user.run("print(given)") == "6\n"
         client.ask("leave")

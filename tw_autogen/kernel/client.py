@@ -130,16 +130,6 @@ class KernelClient:
             self.end()
             raise
 
-    def run(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> RawResult:
-        """Run a cell.
-
-        Args:
-            code: The cell.
-            seconds: How long it may run.
-            on_output: Called with stream and text as they come; None: nobody listens.
-        """
-        return self.start_cell(code, seconds=seconds, on_output=on_output).wait()
-
     def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> ExecuteRequest:
         """Send a cell; give what waits for it.
 

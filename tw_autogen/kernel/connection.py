@@ -408,9 +408,21 @@ class Connection:
             _reconnect(self._channels[one])
         return tuple(cut)
 
-    def await_reply(self) -> None:
-        """Wait a moment for a message on shell."""
-        self.shell.poll(_MOMENT_MS, zmq.POLLIN)
+    def await_reply(self, request: str, alive: Callable[[], bool], seconds: float) -> dict[str, Any] | None:
+        """Return the content of the reply to a request; None if the process ends, or none comes in time.
+
+        Args:
+            request: Its id.
+            alive: Return whether the process still runs.
+            seconds: How long to wait.
+        """
+        deadline = time.monotonic() + seconds
+        while alive() and time.monotonic() < deadline:
+            self.shell.poll(_MOMENT_MS, zmq.POLLIN)
+            while (message := self.receive("shell")) is not None:
+                if message["parent_header"].get("msg_id") == request:
+                    return dict(message["content"])
+        return None
 
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""

@@ -55,20 +55,6 @@ class FairLock:
         finally:
             self._leave(turn, mine)
 
-    @contextlib.contextmanager
-    def take_if_free(self) -> Iterator[bool]:
-        """Keep a turn if nobody has one; tell whether."""
-        turn, mine = object(), threading.Event()
-        with self._guard:
-            free = self._holder is None and not self._line
-            if free:
-                self._line.append((turn, mine))
-                self._next()
-        try:
-            yield free
-        finally:
-            self._leave(turn, mine)
-
     def _leave(self, turn: object, mine: threading.Event) -> None:
         with self._guard:
             if self._holder is turn:

@@ -234,18 +234,6 @@ class GatewayProcess:
         """Stop waiting for its death."""
         self._wakeup.close()
 
-    def exists(self, seconds: float = _PATIENCE_SECONDS) -> bool:
-        """Ask the gateway whether it still knows it.
-
-        Args:
-            seconds: How long the answer is waited for.
-
-        Raises:
-            OSError: the gateway doesn't answer.
-        """
-        status, _ = self._gateway.call("GET", self._path, seconds=seconds)
-        return status != 404
-
     def dead(self) -> bool:
         """Ask the gateway whether its process has ended for good; False where no answer says so."""
         with contextlib.suppress(OSError):
@@ -275,7 +263,8 @@ class GatewayProcess:
         pause = threading.Event()
         while time.monotonic() < deadline:
             self._gateway.call("DELETE", self._path, seconds=max(deadline - time.monotonic(), 1.0))
-            if not self.exists(min(_PATIENCE_SECONDS, max(deadline - time.monotonic(), 1.0))):
+            patience = min(_PATIENCE_SECONDS, max(deadline - time.monotonic(), 1.0))
+            if self._gateway.call("GET", self._path, seconds=patience)[0] == 404:
                 return
             pause.wait(0.1)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -372,12 +371,9 @@ def _profile(settings: KernelSettings, connection: Connection, assignment: Mappi
 
 def _evaluated(kernel: StartedKernel, expression: str, seconds: float) -> str:
     """Evaluate an expression in the kernel; return the text of the result."""
-    wire, deadline = kernel.connection, time.monotonic() + seconds
-    request = wire.request("", expressions={"a": expression}, silent=True)
-    while kernel.process.alive() and time.monotonic() < deadline:
-        wire.await_reply()
-        while (message := wire.receive("shell")) is not None:
-            if message["parent_header"].get("msg_id") == request:
-                said = message["content"].get("user_expressions", {}).get("a", {})
-                return str(said.get("data", {}).get("text/plain") or said.get("evalue", "no answer"))
-    raise KernelError("a kernel that was kept ready did not answer")
+    request = kernel.connection.request("", expressions={"a": expression}, silent=True)
+    reply = kernel.connection.await_reply(request, kernel.process.alive, seconds)
+    if reply is None:
+        raise KernelError("a kernel that was kept ready did not answer")
+    said = reply.get("user_expressions", {}).get("a", {})
+    return str(said.get("data", {}).get("text/plain") or said.get("evalue", "no answer"))

@@ -271,12 +271,11 @@ class LiveKernel(Closing):
         live = self._live
         if live is not None and self._executing:
             self._stop_at_close(live)  # the thread that waits for the cell sees it and cleans up
-        with self._turns.take_if_free() as free:
-            if free:
-                if self._live is not None and self._live.process.alive():
-                    self._recovery.finish(self._live)
-                self._end()
-                self._pinned.close()
+        with contextlib.suppress(LockTimeout), self._turns.take(0.0):  # else whoever has the turn does it
+            if self._live is not None and self._live.process.alive():
+                self._recovery.finish(self._live)
+            self._end()
+            self._pinned.close()
         if self._owns_folder:
             remove_same(self.folder, self._made, self._made_by)
 

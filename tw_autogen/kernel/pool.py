@@ -69,19 +69,10 @@ def warm_up(started: StartedKernel, seconds: float, *, modules: Sequence[str] = 
     if not await_kernel_info(wire, started.process.alive, seconds):
         raise KernelError("a kernel to be kept ready did not start")
     request = wire.request(_CELL, counted=False)
-    while not _replied(wire, request):
-        if not started.process.alive() or time.monotonic() > deadline:
-            raise KernelError("a kernel to be kept ready did not answer")
-        wire.await_reply()
+    if wire.await_reply(request, started.process.alive, deadline - time.monotonic()) is None:
+        raise KernelError("a kernel to be kept ready did not answer")
     while wire.receive("iopub") is not None:
         pass
-
-
-def _replied(wire: Connection, request: str) -> bool:
-    while (message := wire.receive("shell")) is not None:
-        if message["parent_header"].get("msg_id") == request:
-            return True
-    return False
 
 
 @dataclass

@@ -185,7 +185,7 @@ def _again(live: KernelClient, entry: Entry, left: float) -> str:
         return "this cell called functions of the host, which would have their effect twice; it was not run again"
     if left <= 0:
         return "it was not run again, because bringing variables back took too long or was interrupted"
-    outcome = live.run(code, seconds=min(left, max(_LEAST_SECONDS, _TIMES * _seconds(entry))))
+    outcome = live.start_cell(code, seconds=min(left, max(_LEAST_SECONDS, _TIMES * _seconds(entry)))).wait()
     if outcome.stopped == ON_REQUEST:
         return _INTERRUPTED
     return "" if went_well(outcome) else f"this cell failed when it was run again: {error_text(outcome)[-500:]}"
