@@ -66,11 +66,6 @@ class StartedKernel:
         """Whether our end of the bridge is there already; it then goes to the session's folder itself."""
         return self.way == "warm"
 
-    @property
-    def ended(self) -> str:
-        """How it ended; empty as long as that was not seen."""
-        return "" if self.process.alive() else self.process.end()
-
     def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
         """Bind the session's folders to a kernel that was kept ready, and sandbox it.
 
@@ -138,11 +133,6 @@ class SupervisedKernel(StartedKernel):
     def bundled(self) -> bool:
         """Whether our end of the bridge is there already: the launcher imports it."""
         return True
-
-    @property
-    def ended(self) -> str:
-        """How it ended; empty as long as that was not seen."""
-        return self.process.ended
 
     def bind(self, place: KernelFolders, settings: KernelSettings) -> None:
         """Bind the session's folders to a kernel that was kept ready; raises as `StartedKernel.bind` does.

@@ -106,11 +106,6 @@ class SupervisedProcess:
         self._ended = self._ended or "its supervisor said more than it ever does"
         return False
 
-    @property
-    def ended(self) -> str:
-        """Return how it ended; empty as long as nobody has seen that it did."""
-        return self._ended
-
     def watch(self) -> None:
         """Watch it closely: a cell begins."""
         self._send(op="cell")

@@ -26,7 +26,6 @@ from tw_autogen.kernel.package_installer import Installer
 from tw_autogen.kernel.path_policy import (
     check_granted,
     closed_reason,
-    impassable_reason,
     refuse_folder,
     shut_off_reason,
     too_broad_reason,
@@ -180,7 +179,7 @@ class LocalKernel(LiveKernel):
         inside = [one for one in granted if path.is_relative_to(one)]
         if inside:
             below = [one for one in above if one.is_relative_to(inside[0])]
-            return not any(impassable_reason(one, self._settings) for one in below)
+            return not any(closed_reason(one, self._settings, "x") for one in below)
         if str(path) in self._read:
             return True
         if self._live is not None and not self._fresh:
@@ -310,7 +309,7 @@ class LocalKernel(LiveKernel):
         beside, settings = path.parent, self._settings
         alone = (
             too_broad_reason(beside)
-            or impassable_reason(beside, settings)
+            or closed_reason(beside, settings, "x")
             or shut_off_reason(self.folder, beside, settings)
         )
         granted = () if alone else readable_pieces(str(beside), package=True, session=str(self.folder))

@@ -203,34 +203,19 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
     return folder
 
 
-def closed_reason(path: Path, settings: KernelSettings, *, write: bool = False) -> str:
-    """Return the reason why the user that a kernel becomes can't read a path, and what to do; empty if it can.
+def closed_reason(path: Path, settings: KernelSettings, wanted: str = "rx") -> str:
+    """Return the reason why the user that a kernel becomes can't use a path, and what to do; empty if it can.
 
     A kernel becomes another user only where the host is root, and a wall stands that keeps root's rights from it.
 
     Args:
-        path: What code was to read.
+        path: What code was to use.
         settings: `sandbox` says which wall.
-        write: Whether it was to write there too.
+        wanted: The rights, of `rwx`; `x`, to pass, counts for folders alone.
 
     Raises:
         SandboxError: no wall can stand here.
     """
-    return _missing_rights(path, settings, "rwx" if write else "rx")
-
-
-def impassable_reason(path: Path, settings: KernelSettings) -> str:
-    """Return the reason why the user that a kernel becomes can't reach what lies in a folder; as `closed_reason`.
-
-    Args:
-        path: The folder.
-        settings: Say which user the kernel becomes.
-    """
-    return _missing_rights(path, settings, "x")
-
-
-def _missing_rights(path: Path, settings: KernelSettings, wanted: str) -> str:
-    """Return which of the rights `rwx` others lack; that to pass is for folders alone."""
     if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
         return ""
     try:
@@ -261,7 +246,7 @@ def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> st
     """
     folder, granted = folder.resolve(), granted.resolve()
     between = [one for one in folder.parents if one.is_relative_to(granted)]
-    return next((f"{one} is {why}" for one in reversed(between) if (why := impassable_reason(one, settings))), "")
+    return next((f"{one} is {why}" for one in reversed(between) if (why := closed_reason(one, settings, "x"))), "")
 
 
 def check_granted(
@@ -305,7 +290,7 @@ def check_granted(
             used = _used_reason(real, names) if held_off else ""
             if settings.sandbox != OFF and (why := _trusted_place_reason(real, names) or used):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
-            if why := closed_reason(real, settings, write=key == "write"):
+            if why := closed_reason(real, settings, "rwx" if key == "write" else "rx"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
             if settings.sandbox != OFF and _holds_temporary_files(real, names):

@@ -110,7 +110,8 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         """Return None while it runs, else its exit code."""
         if self._kernel is None:
             return 0
-        return None if self._kernel.process.alive() else _exit_code(self._kernel.ended)
+        process = self._kernel.process
+        return None if process.alive() else _exit_code(await asyncio.to_thread(process.end))
 
     async def wait(self) -> int | None:
         """Wait until it has ended, and end what it left behind."""
