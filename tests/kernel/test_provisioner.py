@@ -227,6 +227,8 @@ def test_a_killed_kernel_that_is_restarted_stays(spec, folder):
         ({"memory_mb": "2g"}, "kernel.memory_mb: input should be a valid integer.*got '2g'"),
         ({"memory_mb": -1}, "kernel.memory_mb: -1 is less than 0"),
         ({"open_files": 10}, "kernel.open_files: 10 is less than a kernel needs itself; allow 64"),
+        ({"processes": 3}, "kernel.processes: 3 is less than a kernel needs itself; allow 8"),
+        ({"memory_mb": 20}, "kernel.memory_mb: 20 is less than a kernel needs itself; allow 64"),
         ({"sandbox": "landlok"}, "kernel.sandbox: input should be 'auto'.*got 'landlok'"),
     ],
 )

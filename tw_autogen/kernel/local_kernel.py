@@ -202,7 +202,7 @@ class LocalKernel(LiveKernel):
         """Refuse settings with which no kernel starts, before one is needed.
 
         Args:
-            settings: `sandbox`, `read`, `write` and `open_files` are looked at.
+            settings: `sandbox`, `read`, `write` and the limits are looked at.
             folder: Where the kernel is to work; None: not known yet.
 
         Raises:
