@@ -6,7 +6,7 @@ from tw_autogen.owner_marks import LineSeals
 from tw_autogen.safe_folder import SafeFolder
 
 
-@pytest.mark.parametrize("lines", [b"", b"a\n", b"a\nb\n", b"\n\n\n", b'{"a": 1}\n{"b": 2}\n'])
+@pytest.mark.parametrize("lines", [b"", b'{"a": 1}\n', b'{"a": 1}\n{"b": 2}\n', b'{"a": 1}\n{}\n{"b": "\\n"}\n'])
 def test_lines_that_are_taken_together_are_sealed_as_those_taken_one_by_one(tmp_path, lines):
     with SafeFolder(tmp_path) as folder:
         single, together = LineSeals(folder, "test"), LineSeals(folder, "test")

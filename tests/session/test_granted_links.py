@@ -136,7 +136,7 @@ def test_a_settings_file_that_is_a_link_counts_with_each_session(linked, tmp_pat
 
     for number in range(2):
         model = ScriptedModel([plans("one", to="User")])
-        with open_session(model, kernel=FakeKernel(), folder=tmp_path / f"s{number}") as session:
+        with open_session(model, kernel=FakeKernel(), folder=tmp_path / f"s{number}", trust=True) as session:
             assert session._settings.max_posts == 12
 
 

@@ -16,7 +16,7 @@ _SHOWN_CHARS = 80
 _MOST_NEAR = 3
 _BEGINS = r"""(?<![^\s("'\[“‘«「『（])@"""
 _AT_NAME = re.compile(_BEGINS + r'(?:"(?P<quoted>[^"]+)"|(?P<plain>\S+))')
-_BEGUN_NAME = re.compile(_BEGINS + r'(?:"(?P<quoted>[^"]*)|(?P<plain>\S*))\Z')
+_BEGUN_NAME = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]*)|(?P<plain>\S*))\Z')
 _ENDS = ",;:.?!)\"']”’»」』）、。，；：？！…"
 """What stands before and after a name in a sentence."""
 _ESCAPED_BLANK, _ONE_CHAR = "\\ ", "\0"

@@ -27,7 +27,7 @@ _PIECE_BYTES = 1 << 20
 _MOST_CSV_CHARS = 256 << 20
 _MOST_LINK_CHARS = 4096
 """A longer link is no path that a system would open; to resolve one takes quadratic time."""
-_PLACE = r"[^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*"  # brackets in pairs, as in `data(1).csv`
+_PLACE = r"[^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*){0,3}"  # brackets in pairs, as in `data(1).csv`
 _LINK = re.compile(rf"""\]\((?:<([^<>\n]+)>|({_PLACE}))(?:[ \t]{{1,9}}(?:"[^"\n]*"|'[^'\n]*'))?\)""")
 _ADDRESS = re.compile(r"[a-z][a-z\d+.-]+:", re.IGNORECASE)
 
