@@ -18,8 +18,8 @@ import pandas as pd
 
 from tw_autogen import SafeFolder
 from tw_autogen.plugin import Plugin, named_file, private_folder, read_sqlite, register_plugin
+from tw_autogen.sqlite_reader import UNSAFE_FUNCTIONS
 
-UNSAFE_FUNCTIONS = ("load_extension", "fts3_tokenizer", "icu_load_collation")
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
 _NO_SELECT = re.compile(

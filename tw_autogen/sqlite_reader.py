@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, cast
 
-_UNSAFE_FUNCTIONS = ("load_extension", "fts3_tokenizer", "icu_load_collation")
+UNSAFE_FUNCTIONS = ("load_extension", "fts3_tokenizer", "icu_load_collation")
 """They load code, or take the address of it."""
 _PORTION_ROWS = 100
 _PORTION_BYTES = 1 << 20
@@ -262,7 +262,7 @@ def _portions(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
 def _reading_only(action: int, first: str | None, second: str | None, *_: str | None) -> int:
     """Allow what reading needs, for SQLite's authorizer; a function's name comes second."""
     if action == sqlite3.SQLITE_FUNCTION:
-        return sqlite3.SQLITE_DENY if (second or "").casefold() in _UNSAFE_FUNCTIONS else sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY if (second or "").casefold() in UNSAFE_FUNCTIONS else sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_PRAGMA and first == "data_version":  # the engine's own, when it reads a full-text table
         return sqlite3.SQLITE_OK
     reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)

@@ -55,9 +55,7 @@ class TerminalPictures:
             folder: The session's, which they lie in; a link of code's making is not followed.
         """
         paths = [one.path for one in artifacts if one.path.suffix.lower() == ".png"]
-        if not paths or not self._console.is_terminal or self._console.is_dumb_terminal:
-            return
-        if self._kind is None:
+        if not paths or not self._console.is_terminal or self._console.is_dumb_terminal or self._kind is None:
             return
         for path in paths:
             with contextlib.suppress(Exception):  # no picture, or gone: the answer names the file anyway

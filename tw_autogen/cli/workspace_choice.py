@@ -31,9 +31,9 @@ def fallback_workspace(settings: Settings) -> tuple[Path | None, str]:
     if settings.origin("session.workspace") != Settings.DEFAULT:
         return None, ""
     wanted = Path(settings.read("session", SessionSettings).workspace).absolute()
-    real = Path(walk_links(wanted / "session").target)
-    refuse_link(settings, real.parent)
-    if not (why := _refused(real.parent)):
+    real = Path(walk_links(wanted / "session").target).parent
+    refuse_link(settings, real)
+    if not (why := _refused(real)):
         return None, ""
     instead = _in_cache()
     if also := _refused(instead):

@@ -502,13 +502,15 @@ class LiveKernel(Closing):
             raise KernelError(f"the function {name!r} could not be served: {problem}", folder=self.folder)
 
     def _put_back(self, live: KernelClient, outcome: RawResult) -> None:
-        """Make the variables again that `%reset` may have removed with the cell's own: the host has promised them.
+        """Make the variables again that a `%reset` has removed with the cell's own: the host has promised them.
 
         A process that takes more than `load_seconds` for all of them is ended; the next one gets them.
         """
+        if not outcome.report.get("reset"):
+            return
         until = time.monotonic() + self._settings.load_seconds
         with contextlib.suppress(KernelError, TypeError):  # it died behind the cell, which the next one is told
-            for name, value in self._values.items() if outcome.report.get("reset") else ():
+            for name, value in self._values.items():
                 if time.monotonic() > until:
                     self._loss = "The kernel took too long to take back the variables that %reset had removed."
                     self._end()

@@ -210,6 +210,7 @@ class LocalKernel(LiveKernel):
             ConfigError: a folder can't be granted, or a limit is too low; names the setting, and what to do.
         """
         standing(settings)
+        settings.check_limits()
         check_granted(settings, folder)
 
     @staticmethod
@@ -277,6 +278,7 @@ class LocalKernel(LiveKernel):
     def _open(self) -> KernelHandle:
         kept: Mapping[str, Kept] = {}
         if self._start is None:
+            self._settings.check_limits()
             kept = check_granted(self._settings, self.folder, pinned=self._pinned)
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))

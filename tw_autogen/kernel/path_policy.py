@@ -28,8 +28,6 @@ if sys.platform != "win32":
     import pwd
 
 _MOST_SETTINGS_FILES = 100
-_LEAST = {"memory_mb": 64, "processes": 8, "open_files": 64}
-"""What a kernel that does nothing comes close to."""
 _SYSTEM = (
     "/bin",
     "/boot",
@@ -260,7 +258,7 @@ def check_granted(
     Each link on the way to a path is read once, when it is pinned; everything is asked of where it led then.
 
     Args:
-        settings: `read` and `write` say what is granted; a limit that is too low is refused too.
+        settings: `read` and `write` say what is granted.
         folder: Where the kernel is to work; None: not known yet.
         pinned: What is going to be granted; None: nothing yet.
 
@@ -272,10 +270,6 @@ def check_granted(
         ConfigError: names the setting, the path, and what to do.
         SandboxError: no wall can stand here.
     """
-    limits = {name: getattr(settings, name) for name in _LEAST}
-    low = next((one for one, most in limits.items() if most < _LEAST[one] and (most or one == "open_files")), "")
-    if low:  # 0 is no limit
-        raise ConfigError(f"kernel.{low}: {limits[low]} is less than a kernel needs itself; allow {_LEAST[low]}")
     kept: dict[str, Kept] = {}
     known = pinned.known() if pinned is not None else {}
     for key, paths in (("read", settings.read), ("write", settings.write)):

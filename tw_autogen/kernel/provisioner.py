@@ -84,6 +84,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             self._cwd = refuse_folder(self._cwd, settings)
             pinned = self._pinned or PinnedPaths(self._cwd, settings)
             pinned.check()
+            settings.check_limits()
             kept = check_granted(settings, self._cwd, pinned=pinned)
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error

@@ -12,6 +12,8 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings_trust import LIMIT, LOWER, OFF
 
+_LEAST = {"memory_mb": 64, "processes": 8, "open_files": 64}
+"""What a kernel that does nothing comes close to."""
 _hints = functools.cache(get_type_hints)
 
 
@@ -124,6 +126,17 @@ class KernelSettings:
             object.__setattr__(self, name, value)
         if os.sep in self.python:
             object.__setattr__(self, "python", os.path.abspath(os.path.expanduser(self.python)))
+
+    def check_limits(self) -> None:
+        """Refuse limits that are too low for any kernel.
+
+        Raises:
+            ConfigError: names the setting, and the least value.
+        """
+        limits = {name: getattr(self, name) for name in _LEAST}
+        low = next((one for one, most in limits.items() if most < _LEAST[one] and (most or one == "open_files")), "")
+        if low:  # 0 is no limit
+            raise ConfigError(f"kernel.{low}: {limits[low]} is less than a kernel needs itself; allow {_LEAST[low]}")
 
 
 def _plain(value: Any) -> Any:

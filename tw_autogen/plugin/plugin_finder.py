@@ -239,9 +239,9 @@ def _check_signature(
     if not problem and in_yaml != [name for name in positional if name in in_yaml]:
         problem = "has its parameters in another order"
     if problem:
+        where = spec.path.name if spec.path else "its spec"
         raise PluginLoadError(
-            f"`{function.name}({', '.join(taken)})` {problem}; {spec.path and spec.path.name} lists: "
-            f"{', '.join(listed) or 'none'}",
+            f"`{function.name}({', '.join(taken)})` {problem}; {where} lists: {', '.join(listed) or 'none'}",
             path=spec.source(),
             line=function.lineno,
         )

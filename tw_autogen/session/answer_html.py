@@ -157,7 +157,7 @@ def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:
             try:
                 mime, content = reader.read(one.path)
             except (OSError, UnsafeSvgError) as error:
-                problem = f"not shown: {getattr(error, 'strerror', error)}"
+                problem = f"not shown: {getattr(error, 'strerror', None) or error}"
             else:
                 pictures[one.path.as_posix()] = _picture(one.path, mime, content)
                 continue

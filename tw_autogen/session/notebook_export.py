@@ -267,7 +267,7 @@ class _Notebook:
         except FileNotFoundError:
             return {"text/plain": name}
         except (OSError, UnsafeSvgError) as error:
-            return {"text/plain": f"{name} (not shown: {getattr(error, 'strerror', error)})"}
+            return {"text/plain": f"{name} (not shown: {getattr(error, 'strerror', None) or error})"}
         return {"text/plain": name, mime: data}
 
 
