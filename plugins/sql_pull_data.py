@@ -17,8 +17,14 @@ from typing import Any, Protocol
 import pandas as pd
 
 from tw_autogen import SafeFolder
-from tw_autogen.plugin import Plugin, named_file, private_folder, read_sqlite, register_plugin
-from tw_autogen.sqlite_reader import UNSAFE_FUNCTIONS
+from tw_autogen.plugin import (
+    Plugin,
+    named_file,
+    private_folder,
+    read_sqlite,
+    refuse_unsafe_functions,
+    register_plugin,
+)
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _SELECT = re.compile(r"(select|with)\b", re.IGNORECASE)
@@ -200,7 +206,7 @@ class UrlDatabase:
             raise QueryFailed(f"the database URL cannot be used: it is not of the form {form}") from None
         self.dialect = self._engine.dialect.name
         if self.dialect == "sqlite":
-            sqlalchemy.event.listen(self._engine, "connect", lambda opened, _: opened.set_authorizer(_without_code))
+            sqlalchemy.event.listen(self._engine, "connect", lambda opened, _: refuse_unsafe_functions(opened))
 
     def tables(self) -> dict[str, list[str]]:
         with self._asking():
@@ -234,12 +240,6 @@ class UrlDatabase:
 
     def _without_password(self, error: object) -> str:
         return str(error).replace(self._password, "***") if self._password else str(error)
-
-
-def _without_code(action: int, _: str | None, function: str | None, *more: str | None) -> int:
-    """Refuse functions that load code or take the address of it, for SQLite's authorizer."""
-    unsafe = action == sqlite3.SQLITE_FUNCTION and (function or "").casefold() in UNSAFE_FUNCTIONS
-    return sqlite3.SQLITE_DENY if unsafe else sqlite3.SQLITE_OK
 
 
 def _fetched(fetch: Callable[[int], Sequence[Sequence[Any]]], most: int, max_bytes: int) -> list[tuple[Any, ...]]:

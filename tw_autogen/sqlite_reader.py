@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, cast
 
-UNSAFE_FUNCTIONS = ("load_extension", "fts3_tokenizer", "icu_load_collation")
+_UNSAFE_FUNCTIONS = ("load_extension", "fts3_tokenizer", "icu_load_collation")
 """They load code, or take the address of it."""
 _PORTION_ROWS = 100
 _PORTION_BYTES = 1 << 20
@@ -259,10 +259,24 @@ def _portions(rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     yield {"rows": []}
 
 
+def refuse_unsafe_functions(connection: sqlite3.Connection) -> None:
+    """Forbid a connection the functions that load code or take the address of it.
+
+    Args:
+        connection: Gets an authorizer, in place of one that it may have.
+    """
+    connection.set_authorizer(_without_code)
+
+
+def _without_code(action: int, _: str | None, function: str | None, *__: str | None) -> int:
+    unsafe = action == sqlite3.SQLITE_FUNCTION and (function or "").casefold() in _UNSAFE_FUNCTIONS
+    return sqlite3.SQLITE_DENY if unsafe else sqlite3.SQLITE_OK
+
+
 def _reading_only(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    """Allow what reading needs, for SQLite's authorizer; a function's name comes second."""
+    """Allow what reading needs, for SQLite's authorizer."""
     if action == sqlite3.SQLITE_FUNCTION:
-        return sqlite3.SQLITE_DENY if (second or "").casefold() in UNSAFE_FUNCTIONS else sqlite3.SQLITE_OK
+        return _without_code(action, first, second)
     if action == sqlite3.SQLITE_PRAGMA and first == "data_version":  # the engine's own, when it reads a full-text table
         return sqlite3.SQLITE_OK
     reading = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)

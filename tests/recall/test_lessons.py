@@ -7,9 +7,9 @@ import pytest
 from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
-from tw_autogen.recall import Experience, read_experiences, write_experience
+from tw_autogen.recall import Experience, read_experiences
 from tw_autogen.recall.lesson_writer import distill
-from tw_autogen.recall.lessons import collect_experience, select_experiences
+from tw_autogen.recall.lessons import collect_experience, select_experiences, write_experience
 from tw_autogen.testing import ScriptedModel
 
 K = AttachmentType

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tw_autogen.recall.documents import DocumentIndex, Passage
     from tw_autogen.recall.examples import example_paths, keep_example, read_examples
     from tw_autogen.recall.lesson_writer import Learner
-    from tw_autogen.recall.lessons import Experience, read_experiences, write_experience
+    from tw_autogen.recall.lessons import Experience, read_experiences
     from tw_autogen.recall.recall import Recall, add_examples
     from tw_autogen.recall.settings import RecallSettings
 
@@ -31,7 +31,6 @@ __all__ = [
     "read_conversation",
     "read_examples",
     "read_experiences",
-    "write_experience",
 ]
 
 if not TYPE_CHECKING:  # a type checker names an unknown attribute
@@ -44,7 +43,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "documents": ("DocumentIndex", "Passage"),
             "examples": ("example_paths", "keep_example", "read_examples"),
             "lesson_writer": ("Learner",),
-            "lessons": ("Experience", "read_experiences", "write_experience"),
+            "lessons": ("Experience", "read_experiences"),
             "recall": ("Recall", "add_examples"),
             "settings": ("RecallSettings",),
         },
