@@ -20,7 +20,7 @@
     │   └── NoObject                it has no JSON object                               .words
     ├── KernelError                 the kernel itself (never the code in it) failed     .folder
     │   ├── KernelStartError        it did not start
-    │   │   └── SandboxError        no sandbox can stand here, so no code is run
+    │   │   └── SandboxError        no sandbox can be set up here, so no code is run
     │   │       └── SandboxFailed   one level of the sandbox could not be set up; the next is tried
     │   └── KernelBusyError         it is already running a cell
     ├── HostCallError               a function called from the kernel failed            .name
@@ -228,9 +228,9 @@ class KernelStartError(KernelError):
 
 
 class SandboxError(KernelStartError):
-    """No sandbox, or not the one that was asked for, can stand on this system; no code is run."""
+    """No sandbox, or not the one that was asked for, can be set up on this system; no code is run."""
 
-    REMEDY = "What would raise one:"
+    REMEDY = "What would allow one:"
     """The words before what to do, in a message that knows it."""
 
 

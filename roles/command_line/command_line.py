@@ -1,4 +1,4 @@
-"""CommandLine: one shell command for a task, approved by a person, run behind the wall that stands around code."""
+"""CommandLine: one shell command for a task, approved by a person, run in the sandbox of generated code."""
 
 import re
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ from tw_autogen.cli import main
 from tw_autogen.cli.doctor_checks import check_model
 from tw_autogen.cli.options import Options
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.kernel.sandbox_levels import words as sandbox_words
+from tw_autogen.kernel.sandbox_levels import describe_sandbox
 from tw_autogen.testing import plans, replay_server
 
 FITS = plans("count the rows of sales.csv")
@@ -167,7 +167,7 @@ def test_without_a_sandbox_it_warns(doctor):
     assert "code may do what this user may do" in found["found"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 def test_where_no_sandbox_can_stand_it_fails_and_says_what_would_raise_one(environ, tmp_path):
     settings = {**environ, "PATH": str(tmp_path)}
     command = [sys.executable, "-m", "tw_autogen.cli", "doctor", "--json", "--set", "kernel.sandbox=bubblewrap"]
@@ -177,7 +177,9 @@ def test_where_no_sandbox_can_stand_it_fails_and_says_what_would_raise_one(envir
     assert done.returncode == 1, done.stderr
     found = checks(done)
     assert found["sandbox"]["state"] == "fail"
-    assert found["sandbox"]["found"] == "no sandbox can stand here (bubblewrap: no program bwrap), so no code is run."
+    assert (
+        found["sandbox"]["found"] == "no sandbox can be set up here (bubblewrap: no program bwrap), so no code is run."
+    )
     assert found["sandbox"]["remedy"].startswith("the package bubblewrap, whose program bwrap may make namesp")
     assert "kernel" not in found
 
@@ -199,7 +201,7 @@ def test_where_no_user_namespace_can_be_made_bubblewrap_fails_with_its_own_words
     assert done.returncode == 1, done.stderr
     found = checks(done)
     assert found["sandbox"]["state"] == "fail"
-    assert "no sandbox can stand here (bubblewrap: bwrap: " in found["sandbox"]["found"]
+    assert "no sandbox can be set up here (bubblewrap: bwrap: " in found["sandbox"]["found"]
     assert "kernel" not in found
 
 
@@ -207,4 +209,4 @@ def test_where_no_user_namespace_can_be_made_bubblewrap_fails_with_its_own_words
     ("allowed", "words"), [(True, "network allowed, with the host's own loopback"), (False, "no network")]
 )
 def test_the_sandbox_s_line_says_what_an_open_network_reaches(allowed, words):
-    assert f"; {words}" in sandbox_words("namespaces", KernelSettings(allow_network=allowed))
+    assert f"; {words}" in describe_sandbox("namespaces", KernelSettings(allow_network=allowed))

@@ -216,7 +216,9 @@ def test_a_sandbox_that_can_not_stand_is_told_before_a_model_is_asked(ask_outsid
     args = ("-p", "q", "--output-format", "json", "--set", "kernel.sandbox=bubblewrap")
     ran = ask_outside([answers()], *args, more=failing)
 
-    why = "no sandbox can stand here (bubblewrap: bwrap: No permissions to create a new namespace), so no code is run"
+    why = (
+        "no sandbox can be set up here (bubblewrap: bwrap: No permissions to create a new namespace), so no code is run"
+    )
     assert (ran.returncode, ran.requests) == (2, []), ran.stderr
     said = json.loads(ran.stdout)
     assert (said["status"], said["error"]["type"], said["usage"]["calls"]) == ("usage", "SandboxError", 0)

@@ -1,7 +1,8 @@
 """A stand-in for docker where there is none: reads its command line strictly, runs the command as a child process.
 
-What it doesn't do: walls. It refuses what docker would refuse (unknown options, an image that is not there, mounts of
-nothing), gives the command only the environment that docker would, and passes on signals and exit codes as docker does.
+What it doesn't do: to confine. It refuses what docker would refuse (unknown options, an image that is not there, mounts
+of nothing), gives the command only the environment that docker would, and passes on signals and exit codes
+as docker does.
 """
 
 import argparse

@@ -173,7 +173,7 @@ def test_names_are_made_safe_and_never_lead_elsewhere(kernel):
         assert one.path.read_text(encoding="utf-8") == "text"
 
 
-@pytest.mark.skipif(not linux, reason="links are made behind a wall only")
+@pytest.mark.skipif(not linux, reason="links are made in a sandbox only")
 def test_links_lead_nothing_out_of_the_folder_and_nothing_in(kernel, tmp_path):
     outside = tmp_path / "outside.txt"
     outside.write_text("secret", encoding="utf-8")

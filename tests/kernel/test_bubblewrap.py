@@ -1,4 +1,4 @@
-"""Kernels behind bubblewrap: what is particular to them; what every wall must hold off is tried by the probes."""
+"""Kernels behind bubblewrap: what is particular to them; what every sandbox must hold off is tried by the probes."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel, sandbox_levels
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 SETTINGS = KernelSettings(sandbox="bubblewrap")
@@ -20,7 +20,7 @@ SECONDS = 60
 def forgotten(monkeypatch):
     """Which levels have failed or stood is remembered in a process; here it is forgotten, before and behind."""
     monkeypatch.setattr(sandbox_levels, "_failed", {})
-    monkeypatch.setattr(sandbox_levels, "_known", set())
+    monkeypatch.setattr(sandbox_levels, "_working", set())
 
 
 @pytest.fixture
@@ -75,11 +75,11 @@ def test_it_stands_around_the_interpreter_of_an_environment_elsewhere(forgotten,
         shutil.which("bwrap") is None
         or subprocess.run(["bwrap", "--ro-bind", "/", "/", "true"], check=False).returncode
     ):
-        pytest.skip("bubblewrap can't stand here")
+        pytest.skip("bubblewrap can't be set up here")
     base, python = os.path.realpath(sys.executable), tmp_path / "venv" / "bin" / "python"
     subprocess.run([base, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True, timeout=60)
 
-    assert standing(KernelSettings(sandbox="bubblewrap", python=str(python))) == "bubblewrap"
+    assert available_level(KernelSettings(sandbox="bubblewrap", python=str(python))) == "bubblewrap"
 
 
 REFUSES = """#!/bin/sh

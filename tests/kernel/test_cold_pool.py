@@ -11,16 +11,16 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import wait_readable
 from tw_autogen.kernel.launcher.sandbox import NAMESPACES
 from tw_autogen.kernel.pool import KernelPool
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere `test_elsewhere` is the test of it")
 COLD = KernelSettings(fork=False, preload=("wave", "there_is_no_such_package"), warm=2)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _late_wall():
-    if standing(COLD) != NAMESPACES:
-        pytest.skip("the wall that stands here must know a session's folders at once")
+def _late_sandbox():
+    if available_level(COLD) != NAMESPACES:
+        pytest.skip("the sandbox of this system must know a session's folders at once")
 
 
 def ready_in(pool):

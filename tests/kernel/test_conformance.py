@@ -1,4 +1,4 @@
-"""Every kernel of ours passes what every kernel must do, and keeps the walls that it claims; broken ones are found."""
+"""Every kernel of ours does what every kernel must, and keeps the isolation that it claims; broken ones are found."""
 
 import contextlib
 import os
@@ -21,14 +21,14 @@ CLAIMED = {
     "cold": set(KERNEL_CLAIMS),
     **{level: set(KERNEL_CLAIMS) for level in LEVELS},
     "off": {"nothing_outlives"},
-    "container": set(),  # the engine is a stand-in, without walls
+    "container": set(),  # the engine is a stand-in, without isolation
     "gateway": set(),
 }
 
 
 @contextlib.contextmanager
 def local(folders, **settings):
-    """Give what makes kernels on this machine, each in a folder of its own; skip where their wall can't stand."""
+    """Give what makes kernels here, each in a folder of its own; skip where their sandbox can't be set up."""
     chosen = KernelSettings(**QUICK, **settings)
     try:
         with LocalKernel(next(folders), settings=chosen) as kernel:
@@ -66,7 +66,7 @@ def folders(tmp_path_factory):
 def made(kind, folders):
     """Give a kernel's factory as a context."""
     if kind == "off" and os.geteuid() == 0:
-        pytest.skip("without a wall nothing is tried as root")
+        pytest.skip("without a sandbox nothing is tried as root")
     if kind == "namespaces":
         with LocalKernel(next(folders), settings=KernelSettings(**QUICK)) as kernel:
             if "sandbox: namespaces" in kernel.where:
@@ -104,7 +104,7 @@ def test_it_holds_that(factory, name):
 
 
 @pytest.mark.parametrize("claim", KERNEL_CLAIMS)
-def test_a_wall_that_is_claimed_stands(kind, factory, claim):
+def test_a_sandbox_that_is_claimed_stands(kind, factory, claim):
     if claim not in CLAIMED[kind]:
         pytest.skip("not claimed")
     KERNEL_CLAIMS[claim](factory)
@@ -183,9 +183,9 @@ LOWERED = {  # with Landlock, where a folder may be opened that holds the kernel
 }
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="there the walls of ours stand")
+@pytest.mark.skipif(sys.platform != "linux", reason="there the isolation of ours stand")
 @pytest.mark.parametrize("claim", LOWERED)
-def test_a_wall_that_does_not_stand_is_found_out(folders, monkeypatch, claim):
+def test_a_sandbox_that_does_not_stand_is_found_out(folders, monkeypatch, claim):
     with tempfile.TemporaryDirectory() as own:
         os.chmod(own, 0o777)
         monkeypatch.setattr(tempfile, "tempdir", own)  # where a check lays what must not be reached

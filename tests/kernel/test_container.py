@@ -1,7 +1,7 @@
 """A kernel in a container, as far as that can be tried without one: the engine here is a stand-in, the kernel is real.
 
 `container_engine.py` reads the command line as docker would and runs the command as a child process; no test says
-anything about the walls of a real container, but that they are asked for.
+anything about the sandboxes of a real container, but that they are asked for.
 """
 
 import json
@@ -80,7 +80,7 @@ def test_tables_and_files_cross_through_the_mounted_folder(kernel):
     assert [one.path.parent for one in ran.artifacts] == [kernel.folder]
 
 
-def test_the_engine_is_asked_for_every_wall(kernel, engine):
+def test_the_engine_is_asked_for_every_sandbox(kernel, engine):
     kernel.execute("1", seconds=SECONDS)
     ((name, found),) = containers(engine).items()
     words = found["words"][: found["words"].index("tw-kernel")]

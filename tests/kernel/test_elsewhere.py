@@ -1,7 +1,8 @@
 """macOS and Windows, shown as far as Linux can: what is imported, said and written; how they behave was not tried.
 
 Our modules run in a process that has lost what only Linux, or only POSIX, has (`tests.kernel.elsewhere`). Stand-ins
-take the places of `sandbox-exec` and macOS' sandbox library; they take down what they are asked for, and are no walls.
+take the places of `sandbox-exec` and macOS' sandbox library; they take down what they are asked for, and confine
+nothing.
 """
 
 import os
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what only Linux
 
 _PROGRAM = """\
 #!/bin/sh
-# A stand-in for macOS' sandbox-exec: takes down the profile, checks that it has one, becomes the command. No wall.
+# A stand-in for macOS' sandbox-exec: takes down the profile, checks that it has one, becomes the command. No sandbox.
 [ "$1" = -p ] || exit 64
 notes=$(dirname "$0")
 if [ -e "$notes/refuses" ]; then echo "sandbox-exec: profile refused" >&2; exit 65; fi
@@ -99,9 +100,9 @@ def test_on_windows_no_code_runs_until_somebody_says_so(tmp_path):
     done = run("win32", _RUN.format(warm=0, folder=str(tmp_path / "s")), tmp_path)
 
     said = (
-        "no sandbox can stand here (none of ours on win32), so no code is run. What would raise one: Linux, for one in "
-        "WSL or in a container (`ContainerKernel`). To run code with all that this user may do, set kernel.sandbox to "
-        "'off'"
+        "no sandbox can be set up here (none of ours on win32), so no code is run. What would allow one: Linux, for "
+        "one in WSL or in a container (`ContainerKernel`). To run code with all that this user may do, set "
+        "kernel.sandbox to 'off'"
     )
     first, where = done.stdout.splitlines()
     assert first == f"SandboxError {said}"
@@ -111,17 +112,17 @@ def test_on_windows_no_code_runs_until_somebody_says_so(tmp_path):
 def test_on_macos_without_its_program_no_code_runs(tmp_path):
     done = run("darwin", _RUN.format(warm=0, folder=str(tmp_path / "s")), tmp_path)
 
-    said = "SandboxError no sandbox can stand here (seatbelt: no program sandbox-exec), so no code is run."
-    assert done.stdout.startswith(f"{said} What would raise one: macOS with its program sandbox-exec."), done.stderr
+    said = "SandboxError no sandbox can be set up here (seatbelt: no program sandbox-exec), so no code is run."
+    assert done.stdout.startswith(f"{said} What would allow one: macOS with its program sandbox-exec."), done.stderr
 
 
-def test_on_macos_a_profile_that_is_refused_is_no_wall_and_no_code_runs(mac, tmp_path):
+def test_on_macos_a_profile_that_is_refused_is_no_sandbox_and_no_code_runs(mac, tmp_path):
     (mac / "refuses").touch()
 
     done = run("darwin", _RUN.format(warm=0, folder=str(tmp_path / "s")), mac)
 
     assert done.stdout.startswith(
-        "SandboxError no sandbox can stand here (seatbelt: sandbox-exec: profile refused), so no code is run."
+        "SandboxError no sandbox can be set up here (seatbelt: sandbox-exec: profile refused), so no code is run."
     ), done.stderr
 
 

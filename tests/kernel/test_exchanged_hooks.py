@@ -15,7 +15,7 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import start
 from tw_autogen.kernel.launcher import landlock, sandbox_probe
 from tw_autogen.kernel.launcher_client import SandboxFailed, launch_one
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="levels of Linux")
 LEVELS = ("namespaces", "landlock", "bubblewrap")
@@ -97,7 +97,7 @@ def state(folder):
 
 def stands(level):
     try:
-        return standing(KernelSettings(sandbox=level)) == level
+        return available_level(KernelSettings(sandbox=level)) == level
     except SandboxError:
         return False
 

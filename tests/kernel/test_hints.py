@@ -1,4 +1,4 @@
-"""What a wall refuses says so, and names the setting; what would have failed without a wall says nothing of one."""
+"""What a sandbox refuses says so, and names the setting; what would have failed without it says nothing of one."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import pytest
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 LIMITS = {"memory_mb": 400, "file_mb": 8, "processes": 60, "open_files": 300, "disk_mb": 200}
 
 
@@ -150,7 +150,7 @@ def test_a_file_that_lies_deeper_in_a_granted_folder_is_named_with_its_path(kern
     assert last_line(kernel, code) == said.format(kernel.given)
 
 
-def test_without_a_wall_a_file_of_a_granted_folder_is_named_too(tmp_path):
+def test_without_a_sandbox_a_file_of_a_granted_folder_is_named_too(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "given.csv").write_text("a\n1\n")
     settings = KernelSettings(sandbox="off", read=(str(tmp_path / "mine"),))
@@ -271,8 +271,8 @@ def test_an_ordinary_error_says_nothing_of_a_sandbox(kernel, code):
     assert "sandbox" not in execution.error
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="without a wall root may open what it likes")
-def test_without_a_wall_nothing_is_said_of_one():
+@pytest.mark.skipif(os.geteuid() == 0, reason="without a sandbox root may open what it likes")
+def test_without_a_sandbox_nothing_is_said_of_one():
     with LocalKernel(settings=KernelSettings(sandbox="off")) as kernel:
         assert "sandbox" not in kernel.execute("open('/not/there.csv')", seconds=60).error
 

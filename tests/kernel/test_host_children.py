@@ -34,7 +34,7 @@ from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.package_installer import Installer
 from tw_autogen.kernel.pool import KernelPool
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 from tw_autogen.kernel.seatbelt import interpreter_folders
 from tw_autogen.sqlite_reader import read_sqlite
 
@@ -66,7 +66,7 @@ children = {
     "interpreter": lambda: str(sys.prefix in str(interpreter_folders(sys.executable))),
 }
 for level in ("namespaces", "landlock", "bubblewrap"):  # of the last none is forked
-    children[f"{level}, trial"] = lambda level=level: standing(KernelSettings(sandbox=level))
+    children[f"{level}, trial"] = lambda level=level: available_level(KernelSettings(sandbox=level))
     children[f"{level}, alone"] = lambda level=level: cell(level, False)
     if level != "bubblewrap":
         children[f"{level}, forked"] = lambda level=level: cell(level, True)

@@ -16,7 +16,7 @@ from tw_autogen.kernel.guest.exchange_folder import FOLDER as EXCHANGE
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_known
 from tw_autogen.kernel.pool import default_pool
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 from tw_autogen.safe_folder import KeptFolder, SafeFolder
 from tw_autogen.safe_folder.kept_folder import kept_path
 from tw_autogen.safe_folder.safe_folder import open_unlinked
@@ -174,7 +174,7 @@ def _missing():
     found = []
     for level in LINUX_LEVELS:
         try:
-            standing(KernelSettings(sandbox=level))
+            available_level(KernelSettings(sandbox=level))
         except SandboxError:
             found.append(level)
     return found

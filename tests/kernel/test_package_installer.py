@@ -249,7 +249,7 @@ class _Locked(BaseHTTPRequestHandler):
         self.wfile.write(said)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 @pytest.mark.usefixtures("index")
 @pytest.mark.parametrize("sandbox", ["namespaces", "landlock"])
 def test_code_can_not_write_where_the_host_installs(sandbox):

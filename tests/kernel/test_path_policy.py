@@ -11,7 +11,7 @@ from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.path_policy import refuse_folder, too_broad_reason
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 PLUGIN = (
     "from taskweaver.plugin import register_plugin\n{more}\n@register_plugin\ndef thrice(x):\n    return x * {by}\n"
 )
@@ -37,7 +37,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture(params=["namespaces", "landlock"])
 def kernel(request, tmp_path_factory):
-    """Give what makes a kernel behind one wall; skips where it can't stand."""
+    """Give what makes a kernel in one sandbox; skips where it can't be set up."""
     made = []
 
     def make(**settings):

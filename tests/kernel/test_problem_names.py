@@ -174,14 +174,14 @@ def test_what_code_overwrites_in_its_own_namespace_it_gets_back_by_deleting_it(k
 
 @pytest.fixture
 def session(tmp_path):
-    """Give a kernel whose folder a cell may empty, behind the wall, and that folder."""
+    """Give a kernel whose folder a cell may empty, in the sandbox, and that folder."""
     folder = tmp_path / "session"
     with filled(folder, allow_symlinks=True) as kernel:
         assert "a root of its own" in kernel.where
         yield kernel, folder
 
 
-@pytest.mark.skipif(not linux, reason="a cell that deletes is run behind a wall only")
+@pytest.mark.skipif(not linux, reason="a cell that deletes is run in a sandbox only")
 def test_the_folder_emptied_left_or_replaced(session):
     kernel, folder = session
     empty = (
@@ -208,7 +208,7 @@ LAID = {
 }
 
 
-@pytest.mark.skipif(not linux, reason="a cell that deletes is run behind a wall only")
+@pytest.mark.skipif(not linux, reason="a cell that deletes is run in a sandbox only")
 @pytest.mark.parametrize("laid", LAID.values(), ids=LAID.keys())
 def test_what_code_lays_in_the_place_of_the_folder_for_tables_is_removed(session, laid):
     kernel, _ = session
@@ -222,7 +222,7 @@ def test_what_code_lays_in_the_place_of_the_folder_for_tables_is_removed(session
     works(kernel)
 
 
-@pytest.mark.skipif(not linux, reason="behind another wall the folder is seen itself, and made again")
+@pytest.mark.skipif(not linux, reason="in another sandbox the folder is seen itself, and made again")
 def test_a_folder_removed_by_somebody_else_is_there_again_after_a_restart(session):
     kernel, folder = session
     shutil.rmtree(folder)

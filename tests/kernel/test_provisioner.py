@@ -21,7 +21,7 @@ from tests.kernel.test_problem_deaths import until
 from tw_autogen.errors import KernelStartError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.pool import default_pool
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the provisioner works on Linux")
 SECONDS = 60
@@ -30,13 +30,13 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def spec(monkeypatch, tmp_path):
-    """Give what writes a kernelspec; its name is `walled`."""
+    """Give what writes a kernelspec; its name is `sandboxed`."""
     (line,) = re.findall(r'^tw-autogen = "(.*Provisioner)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     known = KernelProvisionerFactory.instance().provisioners
     monkeypatch.setitem(known, "tw-autogen", EntryPoint("tw-autogen", line, KernelProvisionerFactory.GROUP_NAME))
     for name in ("JUPYTER_PATH", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
-    place = tmp_path / "JUPYTER_PATH" / "kernels" / "walled"
+    place = tmp_path / "JUPYTER_PATH" / "kernels" / "sandboxed"
     place.mkdir(parents=True)
 
     def write(*, env=None, **settings):
@@ -70,7 +70,7 @@ class Asked:
 
 
 def test_a_kernel_manager_starts_interrupts_restarts_and_ends_it(spec, folder):
-    manager = KernelManager(kernel_name="walled")
+    manager = KernelManager(kernel_name="sandboxed")
     manager.start_kernel(cwd=str(folder))
     client = manager.client()
     try:
@@ -110,7 +110,7 @@ def test_a_kernel_manager_starts_interrupts_restarts_and_ends_it(spec, folder):
 
 
 async def use_several(folders):
-    managers = [AsyncKernelManager(kernel_name="walled") for _ in folders]
+    managers = [AsyncKernelManager(kernel_name="sandboxed") for _ in folders]
     await asyncio.gather(*(one.start_kernel(cwd=str(folder)) for one, folder in zip(managers, folders, strict=True)))
     pids, results = [], []
     for number, manager in enumerate(managers):
@@ -143,7 +143,7 @@ def test_several_run_beside_each_other_and_are_killed(spec, tmp_path):
 @contextlib.contextmanager
 def client_of_a_kernel(folder):
     """Start a kernel in a folder; give what speaks with it."""
-    manager = KernelManager(kernel_name="walled")
+    manager = KernelManager(kernel_name="sandboxed")
     manager.start_kernel(cwd=str(folder))
     client = manager.client()
     try:
@@ -189,7 +189,7 @@ def test_commands_of_a_notebook_are_run_and_heard(spec, folder, sandbox):
 
 
 def test_a_kernel_that_dies_is_seen_with_its_exit_code(spec, folder):
-    manager = KernelManager(kernel_name="walled")
+    manager = KernelManager(kernel_name="sandboxed")
     manager.start_kernel(cwd=str(folder))
     client = manager.client()
     try:
@@ -204,7 +204,7 @@ def test_a_kernel_that_dies_is_seen_with_its_exit_code(spec, folder):
 
 
 def test_a_killed_kernel_that_is_restarted_stays(spec, folder):
-    manager = KernelManager(kernel_name="walled")
+    manager = KernelManager(kernel_name="sandboxed")
     manager.start_kernel(cwd=str(folder))
     client = manager.client()
     try:
@@ -235,7 +235,7 @@ def test_a_killed_kernel_that_is_restarted_stays(spec, folder):
 def test_a_setting_that_is_none_is_told(spec, folder, settings, said):
     spec(**settings)
     with pytest.raises(KernelStartError, match=said):
-        KernelManager(kernel_name="walled").start_kernel(cwd=str(folder))
+        KernelManager(kernel_name="sandboxed").start_kernel(cwd=str(folder))
 
 
 def test_values_written_as_text_grant_what_they_say(tmp_path):
@@ -247,7 +247,7 @@ def test_values_written_as_text_grant_what_they_say(tmp_path):
 @pytest.mark.parametrize("folder", [Path.home(), Path.home() / ".ssh", Path("/etc")])
 def test_no_kernel_works_in_the_home_folder_among_keys_or_in_a_systems_folder(spec, folder):
     with pytest.raises(KernelStartError, match=f"{folder}: no kernel works here, because it is .*give it one of its"):
-        KernelManager(kernel_name="walled").start_kernel(cwd=str(folder))
+        KernelManager(kernel_name="sandboxed").start_kernel(cwd=str(folder))
 
 
 @pytest.mark.parametrize("written", ["granted", "another kernel's"])
@@ -260,7 +260,7 @@ def test_no_kernel_works_behind_a_link_that_code_could_have_made(spec, folder, t
         LocalKernel(folder).close()
 
     with pytest.raises(KernelStartError, match=f"over the link {folder}/part to {tmp_path}/private, and code could"):
-        KernelManager(kernel_name="walled").start_kernel(cwd=str(folder / "part"))
+        KernelManager(kernel_name="sandboxed").start_kernel(cwd=str(folder / "part"))
 
 
 _PLANT = """
@@ -336,11 +336,11 @@ class Canaries:
 
 
 def needs(level):
-    """Skip where a wall can't stand."""
+    """Skip where a sandbox can't be set up."""
     try:
-        standing(KernelSettings(sandbox=level))
+        available_level(KernelSettings(sandbox=level))
     except SandboxError as error:
-        if os.environ.get("TW_WALLS") == "all":
+        if os.environ.get("TW_SANDBOXES") == "all":
             raise
         pytest.skip(str(error))
 
@@ -349,7 +349,7 @@ def test_a_folder_that_another_notebook_has_exchanged_is_not_granted_at_a_restar
     nested, other = folder / "nested", folder / "other"
     nested.mkdir()
     other.mkdir()
-    manager = KernelManager(kernel_name="walled")
+    manager = KernelManager(kernel_name="sandboxed")
     manager.start_kernel(cwd=str(nested))
     try:
         nested.rename(folder / "moved")

@@ -268,7 +268,7 @@ def test_packages_behind_a_finder_of_an_editable_install_are_granted(tmp_path):
     assert readable(tmp_path, granted) == ["src/mod.py", "src/pkg/__init__.py"]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 @pytest.mark.parametrize("level", ["namespaces", "landlock", "bubblewrap"])
 def test_code_imports_from_a_project_on_the_path_and_reads_no_secret_beside(tmp_path, monkeypatch, level):
     project = make(tmp_path / "project", "helper.py", "pkg/__init__.py", "space/mod.py")

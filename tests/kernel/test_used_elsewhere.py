@@ -93,7 +93,7 @@ def run(kernel, code="1"):
         pytest.skip(str(error))
 
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 
 
 @linux

@@ -135,7 +135,7 @@ def test_long_output_is_shown_by_its_beginning_and_its_end(stage, kernel):
 
 def test_a_command_sees_neither_the_hosts_files_nor_its_secrets(stage, role, kernel, tmp_path, monkeypatch):
     if "no sandbox" in kernel.where:
-        pytest.skip(f"no wall stands here: {kernel.where}")
+        pytest.skip(f"no sandbox can be set up here: {kernel.where}")
     (tmp_path / "secret.txt").write_text("AB12")
 
     said = stage.ask(role, f"$ cat {tmp_path}/secret.txt; env").message

@@ -7,10 +7,10 @@ import pytest
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 from tw_autogen.testing import ScriptedModel
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_workspace_that_stays_read_only_or_lies_elsewhere_is_fine(data, tmp_pa
 @pytest.mark.parametrize("sandbox", ["namespaces", "bubblewrap"])
 def test_code_of_a_kernel_in_a_folder_with_sessions_writes_none_of_them(data, sandbox):
     try:
-        standing(KernelSettings(sandbox=sandbox))
+        available_level(KernelSettings(sandbox=sandbox))
     except SandboxError as error:
         pytest.skip(str(error))
     journal = data / ".tw" / "sessions" / "session-x" / "events.jsonl"

@@ -8,7 +8,7 @@ from tw_autogen import open_session
 from tw_autogen.session.request_inputs import LARGE_BYTES
 from tw_autogen.testing import ScriptedModel, codes, plans
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 
 
 @pytest.fixture

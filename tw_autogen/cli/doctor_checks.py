@@ -89,7 +89,7 @@ def check_folder(options: Options) -> Iterator[Check]:
 
 
 def check_kernel(options: Options) -> Iterator[Check]:
-    """See which sandbox stands, start a kernel behind it, and let it add."""
+    """See which sandbox can be set up, start a kernel in it, and let it add."""
     try:
         settings = _read(options).read("kernel", KernelSettings)
     except ConfigError as error:

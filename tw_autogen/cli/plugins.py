@@ -91,7 +91,7 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
 @click.argument("plugins", nargs=-1)
 @_PROJECT
 @_TRUST
-@click.option("--host", is_flag=True, help="Run host-run plugins' tests too, in this process, which nothing walls.")
+@click.option("--host", is_flag=True, help="Run host-run plugins' tests too, in this process, without a sandbox.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the kernel, such as kernel.read.")
 @_JSON
 @click.pass_context

@@ -62,7 +62,7 @@ def open_session_for(
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins.
-        SandboxError: no sandbox can stand around the code here.
+        SandboxError: no sandbox can be set up here.
         ModelError: the server that should say which model it has does not answer.
     """
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)

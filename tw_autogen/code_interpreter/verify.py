@@ -1,6 +1,6 @@
 """`verify`: check a cell by what IPython would run of it, without running any of it.
 
-The sandbox is the wall. The check catches mistakes and tells the model what to do instead. Known limits, all of them
+The sandbox holds code off; the check catches mistakes and tells the model what to do instead. Known limits, all of them
 open to whoever means harm:
 
 - The type of an object is not known: `f().os`, a module taken from a list, a dict or a return value, `getattr` with a

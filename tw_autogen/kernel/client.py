@@ -56,7 +56,7 @@ class KernelHandle:
         options: What its bridge is told, besides limits.
         files: Answers code there that asks for files of the host's folder; None where both see the same folder.
         uid: The user that it is, where the host is root; 0: the host's own.
-        walls: Says in one line what stands around it; empty where that is said elsewhere.
+        sandbox: Describes its sandbox in one line; empty where that is said elsewhere.
         bundled: Our end of the bridge is there already.
         listens: It has answered before.
         watch: Called when a cell begins, so that memory and disk are looked at more often.
@@ -72,7 +72,7 @@ class KernelHandle:
     options: Mapping[str, Any] = field(default_factory=dict)
     files: FileTransfer | None = None
     uid: int = 0
-    walls: str = ""
+    sandbox: str = ""
     bundled: bool = False
     listens: bool = False
     watch: Callable[[], object] = str
@@ -118,7 +118,7 @@ class KernelClient:
         self._handle = handle
         self._connection = handle.wire
         self.process = handle.process
-        self.walls = handle.walls
+        self.sandbox = handle.sandbox
         self._waiting = Poller(handle.wire, handle.process, wakeup)
         try:
             self._make_ready()

@@ -224,7 +224,7 @@ class ContainerKernel(LiveKernel):
         with SafeFolder(self.folder) as folder:  # which stays the same one; the engine mounts what its path means then
             folder.write_file(mark, b"")
             try:
-                handle = start_by(lambda launch: self._process(launch, mark), self._settings, folders, walls="")
+                handle = start_by(lambda launch: self._process(launch, mark), self._settings, folders, sandbox="")
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     folder.remove(mark)

@@ -86,7 +86,7 @@ def kernel_environment(
         allowed: Further names, `*` for any ending.
         own: The folder of the kernel's process; IPython keeps its profile there, so that no start-up file of the user
             runs, nor one that code wrote in an earlier process.
-        home: The home folder of code behind a wall; None: the user's.
+        home: The home folder of code in a sandbox; None: the user's.
     """
     passed = clean_environment(host, allowed=allowed)
     passed["IPYTHONDIR"] = str(own / "ipython")

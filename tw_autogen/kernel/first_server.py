@@ -15,7 +15,7 @@ from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.environment_variables import clean_environment, matcher, variables
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP
 from tw_autogen.kernel.launcher_client import ForkServer
-from tw_autogen.kernel.sandbox_levels import levels_to_try, standing
+from tw_autogen.kernel.sandbox_levels import available_level, levels_to_try
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 
@@ -120,7 +120,7 @@ def begin_fork_server(settings: KernelSettings) -> None:
 
 def _try_sandbox(settings: KernelSettings) -> None:
     with contextlib.suppress(SandboxError):  # whoever asks for the sandbox gets it again
-        standing(settings)
+        available_level(settings)
 
 
 def take_first_server(key: object) -> StartingServer | None:

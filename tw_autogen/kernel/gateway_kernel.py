@@ -32,8 +32,8 @@ class GatewayKernel(LiveKernel):
     It works in a temporary folder of that machine. Before each cell the files of `folder` that are new or changed are
     copied there, behind it those that the cell made are copied back, and around each host call too; hidden files stay,
     and so does what is deleted on one side only. Before a cell, and after it, copying takes `load_seconds` at most, and
-    an interrupt ends it; a log line names files that are left, and the next cell tries them again. What walls the code
-    in is the gateway's business. A kernel whose owner is killed before `close` lives on there until the gateway ends
+    an interrupt ends it; a log line names files that are left, and the next cell tries them again. What confines the
+    code is the gateway's business. A kernel whose owner is killed before `close` lives on there until the gateway ends
     idle ones (`MappingKernelManager.cull_idle_timeout`).
 
     Args:

@@ -22,7 +22,7 @@ from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.namespaces import HOME
 from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 from tw_autogen.kernel.seatbelt import SEATBELT
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.private_files import cache_folder
@@ -60,7 +60,7 @@ def environment_of(place: KernelFolders | None, settings: KernelSettings, level:
     Args:
         place: Its session's; None: they come later.
         settings: What passes.
-        level: Its wall: most have a home of their own behind it.
+        level: Its sandbox's; in most code has a home of its own.
         own: The folder of the kernel's process.
     """
     beside = level in (LANDLOCK, SEATBELT)  # it sees the same folders as the host
@@ -107,7 +107,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
             text = f"{said}; settings files and hooks can't be kept read-only there, so no code is run"
             raise KernelStartError(text, folder=place.folder) from error
     if settings.sandbox != OFF:
-        if standing(settings) != LANDLOCK:  # which can keep no part of a folder read-only
+        if available_level(settings) != LANDLOCK:  # which can keep no part of a folder read-only
             kept |= _sessions_in(place.folder)
         real_by_name = {one: os.path.realpath(one) for one in used_by_name()}
         used = _used_outside((str(place.folder), *write), set(real_by_name.values()))
@@ -259,7 +259,7 @@ def _check_exchanged(error: OSError | OverflowError, folder: Path) -> None:
 
 
 def make_stand_in_folders(own: Path) -> None:
-    """Make the folders that code behind a wall has instead of the user's, with matplotlib's list of fonts.
+    """Make the folders that code in a sandbox has instead of the user's, with matplotlib's list of fonts.
 
     Args:
         own: The folder of a kernel's process; new, because links that code left there would be followed.

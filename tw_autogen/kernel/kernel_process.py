@@ -76,7 +76,7 @@ class Launch:
         environment: All of its variables.
         connection_file: Tells ipykernel which sockets to bind.
         log: Takes what the process writes before its streams are led to the host.
-        before: Stands before the interpreter in the command: a program that puts a wall up and becomes it.
+        before: Stands before the interpreter in the command: a program that sets a sandbox up and becomes it.
         sockets: Descriptors of listening sockets, by the numbers in the connection file, which the process takes over;
             those that are missing it binds itself.
     """

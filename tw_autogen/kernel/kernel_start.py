@@ -27,7 +27,16 @@ from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, envir
 from tw_autogen.kernel.kernel_process import Launch, LocalProcess, Process, StartProcess
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed, SupervisedProcess, launch_one
-from tw_autogen.kernel.sandbox_levels import failed, levels_to_try, plan, standing, stood, told, user_for, words
+from tw_autogen.kernel.sandbox_levels import (
+    available_level,
+    describe_sandbox,
+    hint_options,
+    levels_to_try,
+    record_failure,
+    record_success,
+    sandbox_plan,
+    user_for,
+)
 from tw_autogen.kernel.seatbelt import SEATBELT, command, interpreter_folders, profile
 from tw_autogen.kernel.settings import KernelSettings
 
@@ -90,15 +99,15 @@ class StartedKernel:
 
     def handle(self, settings: KernelSettings) -> KernelHandle:
         """Return what a client is made from, once the kernel has its session's folders."""
-        stood(self.level, settings)
+        record_success(self.level, settings)
         folder = {"folder": self.assignment["folder"], "environment": self.environment}
         return KernelHandle(
             self.connection,
             self.process,
             self.connection.said,
             self.give_folder_back,
-            {"wall": told(self.level, settings, self.assignment), **(folder if self.bundled else {})},
-            walls=words(self.level, settings),
+            {"sandbox": hint_options(self.level, settings, self.assignment), **(folder if self.bundled else {})},
+            sandbox=describe_sandbox(self.level, settings),
             bundled=self.bundled,
             listens=self.way == "warm",
         )
@@ -187,12 +196,12 @@ def start(
     folder = place.folder if place else Path()
     try:
         if not SUPERVISED:
-            return _start_plain(standing(settings), settings, place)
+            return _start_plain(available_level(settings), settings, place)
         for level in levels_to_try(settings):
             try:
                 return _started(level, settings, place, _launched(settings), lent=lent)
             except SandboxFailed as error:
-                failed(level, str(error))
+                record_failure(level, str(error))
     except OSError as error:
         raise _not_started(error, settings, folder) from error
     raise AssertionError("`levels_to_try` ends with an error")
@@ -207,7 +216,7 @@ def _not_started(error: OSError, settings: KernelSettings, folder: Path) -> Kern
 def _launched(settings: KernelSettings) -> _LaunchSupervised:
     def start(request: dict[str, Any], log: int, sockets: Sequence[int]) -> SupervisedProcess:
         environment = clean_environment(os.environ, allowed=settings.environment)
-        level = request["wall"]["level"]
+        level = request["sandbox"]["level"]
         return launch_one(settings.python, environment, level=level, request=request, log=log, sockets=sockets)
 
     return start
@@ -243,7 +252,7 @@ def _started(
             stage = connection.runtime / "root"
             stage.mkdir(exist_ok=True)
             request = {
-                "wall": plan(level, settings, uid, stage=stage, own=new.folder),
+                "sandbox": sandbox_plan(level, settings, uid, stage=stage, own=new.folder),
                 "environment": environment,
                 "connection_file": str(new.connection_file),
                 "ports": list(new.sockets),
@@ -253,7 +262,7 @@ def _started(
             if level != OFF:
                 make_stand_in_folders(new.folder)
             if uid and level == LANDLOCK:
-                connection.runtime.chmod(0o711)  # its user must pass it; behind other walls it is not seen
+                connection.runtime.chmod(0o711)  # its user must pass it; in other sandboxes it is not seen
             hand_over(new.folder, uid)
             if place is not None:
                 OWNERSHIP.enter(place.folder, uid)
@@ -296,7 +305,7 @@ def _check_apart(connection: Connection, assignment: Mapping[str, Any], level: s
 
 
 def start_by(
-    start: StartProcess, settings: KernelSettings, place: KernelFolders, *, walls: str | None = None
+    start: StartProcess, settings: KernelSettings, place: KernelFolders, *, sandbox: str | None = None
 ) -> KernelHandle:
     """Start a kernel by a function of the user's, or in a container.
 
@@ -304,7 +313,7 @@ def start_by(
         start: Starts the process.
         settings: Interpreter and environment.
         place: Where its code runs.
-        walls: Describes in one line what separates it from the machine; None: nothing of ours.
+        sandbox: Describes in one line what separates it from the machine; None: nothing of ours.
 
     Raises:
         KernelStartError: it does not start.
@@ -321,7 +330,9 @@ def start_by(
     except BaseException:
         connection.close()
         raise
-    return KernelHandle(connection, process, connection.said, walls=words(OFF, settings) if walls is None else walls)
+    return KernelHandle(
+        connection, process, connection.said, sandbox=describe_sandbox(OFF, settings) if sandbox is None else sandbox
+    )
 
 
 def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | None) -> StartedKernel:

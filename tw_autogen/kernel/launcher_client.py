@@ -29,7 +29,7 @@ _END_SECONDS = 2.0
 
 
 class SandboxFailed(SandboxError):
-    """The wall of one level can't stand here."""
+    """The sandbox of one level can't be set up here."""
 
 
 def channel_pair() -> tuple[socket.socket, socket.socket]:
@@ -165,7 +165,7 @@ class SupervisedProcess:
             self._assigned = True
         elif kind == "failed":
             self._ended = str(message.get("why"))
-            self._down = self._ended if message.get("wall") else ""
+            self._down = self._ended if message.get("sandbox") else ""
         elif kind == "ended":
             self._ended = str(message.get("how"))
 
@@ -191,7 +191,7 @@ class ForkServer:
     Args:
         python: The interpreter.
         environment: Its environment variables.
-        level: The wall that its kernels will have.
+        level: That of its kernels' sandbox.
         modules: What it imports when no kernel is asked for.
         at_once: What it imports before it forks the first one.
         log: Takes what it writes; it is not there yet.

@@ -33,7 +33,7 @@ from tw_autogen.kernel.path_policy import (
 from tw_autogen.kernel.pool import KernelPool, default_pool
 from tw_autogen.kernel.python_process import warn_of_importable
 from tw_autogen.kernel.recovery import Recovery, Rerun
-from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, standing, words
+from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, available_level, describe_sandbox
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import link_of_code
 from tw_autogen.python_source import expression_of
@@ -49,7 +49,7 @@ class LocalKernel(LiveKernel):
     """An IPython kernel on this machine, started when it is first needed.
 
     It runs this process's interpreter, in the folder, with an environment that holds no secrets, behind the strongest
-    sandbox that stands on this system (`KernelSettings.sandbox`). On Linux it is forked from a process that has
+    sandbox that can be set up on this system (`KernelSettings.sandbox`). On Linux it is forked from a process that has
     imported pandas already; elsewhere, or with `fork=False`, kernels that were started for themselves are kept ready.
 
     Args:
@@ -92,7 +92,7 @@ class LocalKernel(LiveKernel):
     that it is given: what code of other kernels writes there has no seal, and counts as missing. What this kernel's own
     code has put into its checkpoint is read in the kernel only, so it can do what a cell there can do and no more; for
     this reason there is no resuming with `sandbox="off"`, and a folder whose code was not trusted must not be resumed
-    behind a weaker wall than it had.
+    in a weaker sandbox than it had.
 
     A session whose code ran in `folder` is resumed by giving `open_session` the argument
     `kernel=lambda _: LocalKernel(folder, resume=True)`; its rounds, by `Session.remember`.
@@ -195,7 +195,7 @@ class LocalKernel(LiveKernel):
     def _place(self, process: str) -> str:
         if self._live is None:
             return f"local kernel, {self._settings.python}, {process}, {self._sandbox_line()}"
-        return f"local kernel, {process}, {self._live.walls}"
+        return f"local kernel, {process}, {self._live.sandbox}"
 
     @staticmethod
     def check_settings(settings: KernelSettings, folder: Path | None = None) -> None:
@@ -206,10 +206,10 @@ class LocalKernel(LiveKernel):
             folder: Where the kernel is to work; None: not known yet.
 
         Raises:
-            SandboxError: no sandbox can stand here.
+            SandboxError: no sandbox can be set up here.
             ConfigError: a folder can't be granted, or a limit is too low; names the setting, and what to do.
         """
-        standing(settings)
+        available_level(settings)
         settings.check_limits()
         check_granted(settings, folder)
 
@@ -236,7 +236,7 @@ class LocalKernel(LiveKernel):
             folder: Where the kernel is to work.
 
         Raises:
-            SandboxError: no sandbox can stand here.
+            SandboxError: no sandbox can be set up here.
         """
         hidden = shut_off_reason(folder, granted, settings)
         why = too_broad_reason(granted) or closed_reason(granted, settings)
@@ -247,9 +247,9 @@ class LocalKernel(LiveKernel):
         """Describe in one line the sandbox that a kernel would get, and what would raise a stronger one.
 
         Raises:
-            SandboxError: none can stand here.
+            SandboxError: none can be set up here.
         """
-        return words(standing(settings), settings)
+        return describe_sandbox(available_level(settings), settings)
 
     @staticmethod
     def forget(folder: Path) -> None:
@@ -267,11 +267,11 @@ class LocalKernel(LiveKernel):
         CellJournal(folder).adopt(source)
 
     def _sandbox_line(self) -> str:
-        """Describe in one line what will stand around the process."""
+        """Describe the sandbox of the process in one line."""
         if self._start is not None:
             return STARTED_OTHERWISE
         try:
-            return words(standing(self._settings), self._settings)
+            return describe_sandbox(available_level(self._settings), self._settings)
         except SandboxError as error:
             return str(error)
 
@@ -284,7 +284,7 @@ class LocalKernel(LiveKernel):
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
         place = KernelFolders(self.folder, read, known=self._pinned.known(), kept=kept)
         if self._start is not None:
-            handle = start_by(self._start, self._settings, place, walls=STARTED_OTHERWISE)
+            handle = start_by(self._start, self._settings, place, sandbox=STARTED_OTHERWISE)
         else:
             granted = self._pinned.granted()
             handle = self._pool.take(granted, place).handle(granted)

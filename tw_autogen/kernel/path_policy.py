@@ -17,7 +17,7 @@ from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.mounted_names import mounted_names
 from tw_autogen.kernel.pinned_paths import PinnedPaths, resolved_grant
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import named_folder
 from tw_autogen.private_files import cache_folder
@@ -204,15 +204,15 @@ def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
 def closed_reason(path: Path, settings: KernelSettings, wanted: str = "rx") -> str:
     """Return the reason why the user that a kernel becomes can't use a path, and what to do; empty if it can.
 
-    A kernel becomes another user only where the host is root, and a wall stands that keeps root's rights from it.
+    A kernel becomes another user only where the host is root, and its sandbox keeps root's rights from it.
 
     Args:
         path: What code was to use.
-        settings: `sandbox` says which wall.
+        settings: `sandbox` says which levels may be used.
         wanted: The rights, of `rwx`; `x`, to pass, counts for folders alone.
 
     Raises:
-        SandboxError: no wall can stand here.
+        SandboxError: no sandbox can be set up here.
     """
     if settings.sandbox == OFF or not sys.platform.startswith("linux") or os.geteuid() != 0:
         return ""
@@ -223,7 +223,7 @@ def closed_reason(path: Path, settings: KernelSettings, wanted: str = "rx") -> s
         return ""
     word = wanted if stat.S_ISDIR(found.st_mode) else wanted.replace("x", "")
     needed = sum({"r": stat.S_IROTH, "w": stat.S_IWOTH, "x": stat.S_IXOTH}[one] for one in word)
-    if listed or found.st_mode & needed == needed or standing(settings) == LANDLOCK:
+    if listed or found.st_mode & needed == needed or available_level(settings) == LANDLOCK:
         return ""
     mode = f"{stat.S_IMODE(found.st_mode):04o}"
     return f"closed to others (mode {mode}), and root's code runs as another user: chmod o+{word} {path}"
@@ -232,15 +232,15 @@ def closed_reason(path: Path, settings: KernelSettings, wanted: str = "rx") -> s
 def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> str:
     """Return the reason why a kernel could not reach its folder if it were granted one above; empty if it could.
 
-    Behind a wall, folders above a kernel's own are passable whatever their mode, but a granted one is as it is.
+    In a sandbox, folders above a kernel's own are passable whatever their mode, but a granted one is as it is.
 
     Args:
         folder: Where it is to work.
         granted: What it was to read.
-        settings: `sandbox` says which wall.
+        settings: `sandbox` says which levels may be used.
 
     Raises:
-        SandboxError: no wall can stand here.
+        SandboxError: no sandbox can be set up here.
     """
     folder, granted = folder.resolve(), granted.resolve()
     between = [one for one in folder.parents if one.is_relative_to(granted)]
@@ -268,7 +268,7 @@ def check_granted(
     Raises:
         KernelStartError: a folder was exchanged since it was checked.
         ConfigError: names the setting, the path, and what to do.
-        SandboxError: no wall can stand here.
+        SandboxError: no sandbox can be set up here.
     """
     kept: dict[str, Kept] = {}
     known = pinned.known() if pinned is not None else {}
@@ -307,13 +307,13 @@ def _protected(
 
     Args:
         real: The folder, without links.
-        settings: `sandbox` says which wall.
+        settings: `sandbox` says which levels may be used.
         own: The kernel's folder.
         known: As of `protected_in`.
         others: As of `protected_in`.
 
     Raises:
-        SandboxError: no wall can stand here.
+        SandboxError: no sandbox can be set up here.
     """
     if is_protected(real.name) or ".git" in real.parts:
         return "settings files and hooks stay read-only", {}
@@ -333,7 +333,7 @@ def _protected(
     linked = next((one for one in found if os.path.islink(one)), "")
     if linked:
         return f"{linked} is a link, which can't be kept read-only; grant a folder without it", {}
-    if found and standing(settings) == LANDLOCK:
+    if found and available_level(settings) == LANDLOCK:
         why = f"can't keep {next(iter(found))} read-only there"
         files = "settings files, hooks, Python environments and files with another name elsewhere"
         return f"the sandbox's level landlock {why}, as {files} have to be; grant a folder without such", {}

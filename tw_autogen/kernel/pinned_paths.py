@@ -182,7 +182,7 @@ def resolved_grant(path: str, settings: KernelSettings) -> Path:
         settings: `sandbox` and `write` say whether, and where, code could have made a link.
 
     Raises:
-        ConfigError: over a link that code could have made, where there is a wall.
+        ConfigError: over a link that code could have made, where there is a sandbox.
     """
     if settings.sandbox == OFF:
         return Path(path).expanduser().resolve()

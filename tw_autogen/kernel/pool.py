@@ -27,7 +27,7 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import StartedKernel, start
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed
-from tw_autogen.kernel.sandbox_levels import failed, levels_to_try, standing
+from tw_autogen.kernel.sandbox_levels import available_level, levels_to_try, record_failure
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import await_kernel_info
 from tw_autogen.safe_folder import remove_folder, temporary_folder
@@ -127,7 +127,7 @@ class WarmPool:
         return found[1]
 
     def lacks(self, settings: KernelSettings) -> bool:
-        """Return whether kernels are to be made; never behind a wall that must know a session's folders at once."""
+        """Return whether kernels are to be made; never in a sandbox that must know a session's folders at once."""
         if self.level in (LANDLOCK, BUBBLEWRAP):
             return False
         key = kernel_key(settings)
@@ -171,7 +171,7 @@ def begin_warm_pool(settings: KernelSettings) -> WarmPool:
     """
     if SUPERVISED and settings.fork:
         return _warm_pool(settings, start_server(settings))
-    level = next(levels_to_try(settings)) if SUPERVISED else standing(settings)
+    level = next(levels_to_try(settings)) if SUPERVISED else available_level(settings)
     return WarmPool(settings, level, None, temporary_folder("tw-server-"))
 
 
@@ -238,7 +238,7 @@ class KernelPool(Closing):
 
         Raises:
             KernelStartError: none starts.
-            SandboxError: no wall can stand.
+            SandboxError: no sandbox can be set up.
         """
         self._taken = time.monotonic()
         try:
@@ -311,7 +311,7 @@ class KernelPool(Closing):
                 started = warm.take(key)
             if started is None:
                 return None
-            with contextlib.suppress(KernelError):  # it has ended while it waited, or its wall: the next one
+            with contextlib.suppress(KernelError):  # it has ended while it waited, or its sandbox: the next one
                 started.bind(place, settings)
                 started.way = "warm"
                 return started
@@ -389,7 +389,7 @@ class KernelPool(Closing):
                 self._back_off()
                 self._fill(warm, settings)
         except SandboxFailed as error:
-            if warm is not None and not failed(warm.level, str(error)):
+            if warm is not None and not record_failure(warm.level, str(error)):
                 self._failed[key] = time.monotonic()  # `prepare` waits before it tries again
             self._drop(key)
             self.prepare(settings)

@@ -1,4 +1,4 @@
-"""`SandboxedProvisioner`: our forked, walled kernels for everybody who speaks Jupyter."""
+"""`SandboxedProvisioner`: our forked, sandboxed kernels for everybody who speaks Jupyter."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
             KernelStartError: it does not start; it would work in the home folder, among keys, in a system's folder,
                 or over a link that code could have made; it is granted what is not there, or closed to it; or a setting
                 is of a wrong type.
-            SandboxError: no wall can stand.
+            SandboxError: no sandbox can be set up.
         """
         self._cwd = self._pinned.folder if self._pinned else Path(kwargs.get("cwd") or Path.cwd())
         try:

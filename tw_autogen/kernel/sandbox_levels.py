@@ -27,7 +27,7 @@ from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import KERNEL_USERS
 
 LEVELS = {"linux": (NAMESPACES, LANDLOCK, BUBBLEWRAP), "darwin": (SEATBELT,)}
-"""By system, from the strongest down; `auto` takes the first that stands."""
+"""By system, from the strongest down; `auto` takes the first that can be set up."""
 
 _SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store",
@@ -63,8 +63,8 @@ _PAUSES_SECONDS = (0.1, 0.4, 1.0)
 """How long is waited before a level that failed so is tried again."""
 
 _failed: dict[str, str] = {}
-_known: set[tuple[str, str]] = set()
-"""Levels that have stood in this process, and whose interpreter put them up."""
+_working: set[tuple[str, str]] = set()
+"""Levels that could be set up in this process, and by which interpreter."""
 _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
 
@@ -78,8 +78,8 @@ def levels_to_try(settings: KernelSettings) -> Iterator[str]:
         settings: `sandbox` says which.
 
     Raises:
-        SandboxError: no wall can stand here, and nobody has said that code may run without one; or the strongest that
-            may stand can't at the moment.
+        SandboxError: none can be set up here, and nobody has said that code may run without one; or the strongest that
+            could be can't at the moment.
     """
     if settings.sandbox == OFF:
         yield OFF
@@ -89,16 +89,16 @@ def levels_to_try(settings: KernelSettings) -> Iterator[str]:
     wanted = here if settings.sandbox == "auto" else (settings.sandbox,)
     reasons = {}
     for level in wanted:
-        reasons[level] = f"not on {system}" if level not in here else _hindrance(level)
+        reasons[level] = f"not on {system}" if level not in here else _reason_unavailable(level)
         pauses = iter(_PAUSES_SECONDS)
         while not reasons[level]:
             yield level
-            reasons[level] = _hindrance(level)
+            reasons[level] = _reason_unavailable(level)
             if not reasons[level]:
                 _pause(level, pauses)
     said = "; ".join(f"{level}: {why}" for level, why in reasons.items()) or f"none of ours on {system}"
     raise SandboxError(
-        f"no sandbox can stand here ({said}), so no code is run. {SandboxError.REMEDY} "
+        f"no sandbox can be set up here ({said}), so no code is run. {SandboxError.REMEDY} "
         f"{' or '.join(_REMEDIES[level] for level in wanted) or _ELSEWHERE}. "
         "To run code with all that this user may do, set kernel.sandbox to 'off'"
     )
@@ -124,8 +124,8 @@ def _pause(level: str, pauses: Iterator[float]) -> None:
     time.sleep(seconds)
 
 
-def _hindrance(level: str) -> str:
-    """Return why a level of this system can't stand; empty: it can, or it has not been tried.
+def _reason_unavailable(level: str) -> str:
+    """Return why a level of this system can't be set up; empty: it can, or it has not been tried.
 
     That a program is missing is not remembered: it may be installed meanwhile. Nor is what passes.
     """
@@ -136,12 +136,12 @@ def _hindrance(level: str) -> str:
 
 
 def _passes(level: str, why: str) -> bool:
-    """Return whether a level may stand later: it has stood before, or something is lacking for the moment."""
-    return any(one == level for one, _ in _known) or any(one in why for one in _PASSING)
+    """Return whether a level may work later: it has worked before, or something is lacking for the moment."""
+    return any(one == level for one, _ in _working) or any(one in why for one in _PASSING)
 
 
-def failed(level: str, why: str) -> bool:
-    """Remember that a level can't stand on this machine; return whether that is so for good.
+def record_failure(level: str, why: str) -> bool:
+    """Remember that a level can't be set up on this machine; return whether that is so for good.
 
     Args:
         level: The sandbox level.
@@ -155,8 +155,8 @@ STARTED_OTHERWISE = "no sandbox of ours: the process was started by the `start` 
 """Says the same where somebody else makes the process."""
 
 
-def words(level: str, settings: KernelSettings) -> str:
-    """Describe in one line which wall stands and what would raise a stronger one.
+def describe_sandbox(level: str, settings: KernelSettings) -> str:
+    """Describe a sandbox in one line, and what a stronger one would need.
 
     Args:
         level: The sandbox level.
@@ -166,13 +166,13 @@ def words(level: str, settings: KernelSettings) -> str:
         return "no sandbox (kernel.sandbox='off'): code may do what this user may do"
     network = "network allowed, with the host's own loopback" if settings.allow_network else "no network"
     order = next(known for known in LEVELS.values() if level in known)
-    weaker = [one for one in order[: order.index(level)] if _hindrance(one) and settings.sandbox == "auto"]
+    weaker = [one for one in order[: order.index(level)] if _reason_unavailable(one) and settings.sandbox == "auto"]
     stronger = f"; stronger: {_REMEDIES[weaker[0]]}" if weaker else ""
     return f"sandbox: {_WORDS[level]}; {network}{stronger}"
 
 
-def plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Path) -> dict[str, Any]:
-    """Return what the launcher needs to put a wall up.
+def sandbox_plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Path) -> dict[str, Any]:
+    """Return what the launcher needs to set a sandbox up.
 
     Args:
         level: One of `LEVELS`, or `off`.
@@ -200,8 +200,8 @@ def plan(level: str, settings: KernelSettings, uid: int, *, stage: Path, own: Pa
     }
 
 
-def told(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the kernel's end of the bridge is told of its wall, to explain errors by; the folders without one.
+def hint_options(level: str, settings: KernelSettings, assignment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what hints of errors in a kernel need to know of its sandbox; the folders alone without one.
 
     Args:
         level: One of `LEVELS`, or `off`.
@@ -229,7 +229,7 @@ def user_for(level: str, folder: Path | None = None) -> int:
     """Return the user that a kernel's process becomes where the host is root; 0 elsewhere.
 
     Args:
-        level: Its wall.
+        level: That of its sandbox.
         folder: Where it will work; None: not known yet.
     """
     if level == OFF or os.geteuid() != 0:
@@ -264,35 +264,35 @@ _HERE = Path(sandbox_probe.__file__).parent
 _trying = threading.Lock()
 
 
-def standing(settings: KernelSettings) -> str:
-    """Return the level that stands: one that a kernel had before, else the first that a process can put up.
+def available_level(settings: KernelSettings) -> str:
+    """Return the level that kernels get: one that a kernel had before, else the first that a process can set up.
 
     Args:
-        settings: `sandbox` says which are wanted, `python` who puts it up.
+        settings: `sandbox` says which are wanted, `python` who sets it up.
 
     Raises:
-        SandboxError: none can stand here.
+        SandboxError: none can be set up here.
     """
     for level in levels_to_try(settings):
-        if level == OFF or (level, settings.python) in _known:
+        if level == OFF or (level, settings.python) in _working:
             return level
         with _trying:  # a second thread waits for what the first one finds
-            why = "" if (level, settings.python) in _known else _try(level, settings)
+            why = "" if (level, settings.python) in _working else _try(level, settings)
         if not why:
-            stood(level, settings)
+            record_success(level, settings)
             return level
-        failed(level, why)
+        record_failure(level, why)
     raise AssertionError("`levels_to_try` ends with an error")
 
 
-def stood(level: str, settings: KernelSettings) -> None:
-    """Remember that a wall has stood.
+def record_success(level: str, settings: KernelSettings) -> None:
+    """Remember that a sandbox could be set up.
 
     Args:
         level: The sandbox level.
         settings: With which it has worked.
     """
-    _known.add((level, settings.python))
+    _working.add((level, settings.python))
 
 
 def _try(level: str, settings: KernelSettings) -> str:
@@ -301,7 +301,7 @@ def _try(level: str, settings: KernelSettings) -> str:
         uid = user_for(level)
         stage = Path(folder, "root")
         stage.mkdir()
-        wanted = plan(level, settings, uid, stage=stage, own=Path(folder))
+        wanted = sandbox_plan(level, settings, uid, stage=stage, own=Path(folder))
         hand_over(Path(folder), uid)
         command = [settings.python, "-I", "-S", "-c", sandbox_probe.STUB, str(_HERE), json.dumps(wanted)]
         if level == SEATBELT:

@@ -1,10 +1,10 @@
-"""The wall on macOS: a Seatbelt profile, made from what a Linux wall is given, around a kernel of its own.
+"""The sandbox on macOS: a Seatbelt profile, made from what a Linux sandbox is given, around a kernel of its own.
 
 It is meant to hold off: reading and writing files that were not granted (that one exists is said only of the folders
 above granted ones), the network, signalling and looking into processes other than the kernel's own. It sets no limits:
 memory, processes and the disk are not bounded, and it does not hold off services of the system that its own profile
 `system.sb` lets every program ask. NOT TRIED: it was written without a Mac; tests read the text and the command line
-and start kernels with a stand-in for `sandbox-exec`, which is no wall.
+and start kernels with a stand-in for `sandbox-exec`, which is no sandbox.
 
 Source: the operations that Chromium's and Codex CLI's profiles name; `sandbox-exec(1)`, `sandbox_init(3)`.
 """

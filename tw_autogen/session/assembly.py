@@ -127,7 +127,7 @@ def open_session(
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request. Also: there is no
             session to go on with, it is open elsewhere, damaged, or not this user's.
-        SandboxError: no sandbox can stand around the code here.
+        SandboxError: no sandbox can be set up here.
     """
     place = project.folder if isinstance(project, Project) else project
     read = settings if isinstance(settings, Settings) else read_logged(settings, project=place, trust=trust)
@@ -297,7 +297,7 @@ def open_kernel(
 
     Raises:
         ConfigError: a file or name is wrong, or no kernel works in such a folder; as of `chosen_folder`.
-        SandboxError: no sandbox can stand around the code here.
+        SandboxError: no sandbox can be set up here.
     """
     distrusted = distrusted_folder(read, opening=True)
     _compare_named(read)

@@ -19,13 +19,13 @@ from pathlib import Path
 from compare import Comparison, rows
 from host import REPOSITORY, Worker, WorkerFailed
 from many import many_sessions
+from sandboxes import sandboxes
 from session import OURS
 from statistic import number, shown, table
-from walls import walls
 
 RESULTS = Path(__file__).parents[1] / "results"
 PACKAGES = ("autogen", "autogen-ext", "smolagents", "jupyter_client", "ipykernel", "pandas", "numpy")
-PARTS = ("peers", "walls", "many", "tables", "cell")
+PARTS = ("peers", "sandboxes", "many", "tables", "cell")
 LEVELS = "off,landlock,namespaces,bubblewrap"
 
 
@@ -120,7 +120,10 @@ def options() -> argparse.Namespace:
     parser.add_argument("--idle", type=int, default=200, help="sessions that do nothing, of these (%(default)s)")
     parser.add_argument("--at-once", type=int, default=16, help="on as many threads (%(default)s)")
     parser.add_argument(
-        "--levels", type=lambda text: text.split(","), default=LEVELS.split(","), help=f"walls to compare ({LEVELS})"
+        "--levels",
+        type=lambda text: text.split(","),
+        default=LEVELS.split(","),
+        help=f"sandboxes to compare ({LEVELS})",
     )
     parser.add_argument("--patience", type=float, default=90, help="seconds until those at once count as hung")
     parser.add_argument("--arrow", type=Path, help="another Python, which has pyarrow")
@@ -143,8 +146,8 @@ def main() -> None:
         comparison.run()
         many = f"rounds: {wanted.rounds}; in each: {wanted.sessions} sessions timed, {2 * wanted.at_once} used at once"
         said.append(f"{many}\n{comparison.text()}")
-    if "walls" in wanted.parts:
-        said.append(walls(wanted.levels, rounds=wanted.rounds, times=wanted.sessions, say=say))
+    if "sandboxes" in wanted.parts:
+        said.append(sandboxes(wanted.levels, rounds=wanted.rounds, times=wanted.sessions, say=say))
     if "many" in wanted.parts:
         said.append(many_sessions(wanted.many_rows, idle=wanted.idle, say=say))
     if "tables" in wanted.parts:

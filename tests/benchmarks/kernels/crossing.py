@@ -77,7 +77,7 @@ def _content_bytes(column):
 
 
 def start(sandbox, fork, times):
-    """Time first results behind one wall, of kernels that are forked or started cold; the first one isn't counted."""
+    """Time first results in one sandbox, of kernels that are forked or started cold; the first one isn't counted."""
     settings = KernelSettings(sandbox=sandbox, fork=fork, warm=0)
     if fork:
         assert default_pool().wait(settings, 60), "no fork server"

@@ -197,7 +197,7 @@ def text(
         [
             f"{wanted.sessions} sessions at once, seed {wanted.seed}, {worked / 60:.1f} minutes, {done['cells']} cells "
             f"({done['cells'] / worked:.1f} a second); {done['opened']} sessions opened, {done['deaths']} deaths of "
-            f"kernels, all told; {told['began']['wall']}",
+            f"kernels, all told; {told['began']['sandbox']}",
             f"cells with output of others: {mixed}; a cell's bound: its time limit + 2 s for an interrupt + "
             f"{wanted.margin:g} s for a busy machine",
             table(

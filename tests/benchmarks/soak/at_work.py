@@ -35,7 +35,7 @@ def main():
 
     with LocalKernel(settings=SETTINGS) as kernel:
         kernel.execute("1", seconds=60)
-        tell("began", wall=kernel.where.partition("pid ")[2].partition(", ")[2])
+        tell("began", sandbox=kernel.where.partition("pid ")[2].partition(", ")[2])
     work(wanted, Tally(), lambda *_, **__: None, sessions=min(8, wanted.sessions), minutes=5.0, cells=40 * 8)
     before = settled({})
     tell("warm", **before)

@@ -28,7 +28,7 @@ class KernelCheck:
     """One thing that a kernel must do.
 
     Args:
-        part: What it belongs to, such as `faults`; for a wall, `walls`.
+        part: What it belongs to, such as `faults`; for a sandbox, `isolation`.
         run: Tries it with kernels of its own.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tests.support.kernel_checks import calls, cells, contract, faults, pieces, walls
+from tests.support.kernel_checks import calls, cells, contract, faults, isolation, pieces
 from tests.support.kernel_checks.bench import KernelCheck, KernelFactory
 
 _PARTS: Mapping[str, tuple[Callable[[KernelFactory], None], ...]] = {
@@ -25,14 +25,14 @@ KERNEL_CHECKS: Mapping[str, KernelCheck] = {
 }
 """Every check of what each kernel must do, by what holds; each may be run by itself."""
 
-KERNEL_CLAIMS: Mapping[str, KernelCheck] = {run.__name__: KernelCheck("walls", run) for run in walls.WALLS}
-"""Every wall that a kernel may claim, by the claim."""
+KERNEL_CLAIMS: Mapping[str, KernelCheck] = {run.__name__: KernelCheck("isolation", run) for run in isolation.ISOLATION}
+"""Every sandbox that a kernel may claim, by the claim."""
 
 
 def check_kernel(
     factory: KernelFactory, *, claims: Iterable[str] = (), parts: Iterable[str] | None = None
 ) -> list[str]:
-    """Run every check of `KERNEL_CHECKS` against a kernel, and those of the walls that it claims.
+    """Run every check of `KERNEL_CHECKS` against a kernel, and those of the isolation that it claims.
 
     Args:
         factory: Makes a fresh kernel, in a folder of its own that outlives a restart; asked several times.

@@ -96,7 +96,7 @@ class Bridge:
             options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
                 `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (options, see
                 `Checkpoint`), where variables are to come back; `folder` and `environment`, where this process was made
-                before its session was known; `wall`, what stands around it, see `Hints`; `packages`: `pip install` asks
+                before its session was known; `sandbox`, see `Hints`; `packages`: `pip install` asks
                 the host, who puts them there; empty: it never does; `remote`, where the host's folder is not seen from
                 here: `environment`, `most_bytes`, and names of folders, see `set_up_remote_session`.
         """
@@ -115,7 +115,7 @@ class Bridge:
             suppress_status(shell.kernel, self._was_quiet)
         self.session = Session(shell, self._ask, options)
         self._cells = Cells(self._forget)
-        self._hints = Hints(str(self.session.folder), options.get("wall") or {})
+        self._hints = Hints(str(self.session.folder), options.get("sandbox") or {})
         self._guard = Guard(self.session.folder)
         self._display.begin_session(self.session.ctx, options["result_chars"])
         for stream in self._streams:

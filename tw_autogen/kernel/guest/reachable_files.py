@@ -17,15 +17,15 @@ class ReachableFiles:
 
     Args:
         folder: Where cells run.
-        wall: As of `Hints`, with a `level`.
+        sandbox: As of `Hints`, with a `level`.
     """
 
-    def __init__(self, folder: str, wall: Mapping[str, Any]) -> None:
-        self._wall = wall
-        self.granted = (folder, *wall.get("read", ()), *wall.get("write", ()))
-        self.beside = wall.get("level") in _BESIDE
+    def __init__(self, folder: str, sandbox: Mapping[str, Any]) -> None:
+        self._sandbox = sandbox
+        self.granted = (folder, *sandbox.get("read", ()), *sandbox.get("write", ()))
+        self.beside = sandbox.get("level") in _BESIDE
         self._home = os.path.expanduser("~")
-        self._written = (folder, *wall.get("write", ()))
+        self._written = (folder, *sandbox.get("write", ()))
 
     def is_shown(self, path: str) -> bool:
         """Return whether code can read a path, or could if it were there.
@@ -34,7 +34,7 @@ class ReachableFiles:
             path: Absolute.
         """
         found = os.path.realpath(path)
-        if is_below(found, (*self.granted, *self._wall["system"], "/dev", "/proc")):
+        if is_below(found, (*self.granted, *self._sandbox["system"], "/dev", "/proc")):
             return True
         near = _nearest(found)
         if self.beside:
@@ -53,7 +53,7 @@ class ReachableFiles:
         if is_below(path, self._written):
             return True
         places = ("/dev", "/proc") if self.beside else ("/tmp", "/dev", "/proc")
-        return is_below(path, (*places, *_private())) and not is_below(path, self._wall["read"])
+        return is_below(path, (*places, *_private())) and not is_below(path, self._sandbox["read"])
 
     def link_out(self, path: str) -> tuple[str, str] | None:
         """Return the first link on the way to a path that leads to what code can't read, and where it leads.

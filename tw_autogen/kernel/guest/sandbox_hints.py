@@ -1,4 +1,4 @@
-"""Says which wall has caused an error, and which setting lets the code through; where a file is, how it is read."""
+"""Says which sandbox has caused an error, and which setting lets the code through; where a file is, how it is read."""
 
 from __future__ import annotations
 
@@ -55,31 +55,31 @@ _SOURCES = ("", "src")
 
 
 class Hints:
-    """What stands around this kernel, as the host has told it.
+    """What this kernel may do, as the host has told it.
 
     Args:
         folder: Where cells run.
-        wall: `level`, `network`, `links`, `read` and `write` (paths), `kept` (paths that stay read-only), `system`
-            (paths that all may read), and the limits `memory_mb`, `file_mb`, `processes`, `open_files`; where no wall
-            of ours stands, `read` and `write` only, or nothing.
+        sandbox: `level`, `network`, `links`, `read` and `write` (paths), `kept` (paths that stay read-only), `system`
+            (paths that all may read), and the limits `memory_mb`, `file_mb`, `processes`, `open_files`; where there
+            is no sandbox of ours, `read` and `write` only, or nothing.
     """
 
-    def __init__(self, folder: str, wall: Mapping[str, Any]) -> None:
+    def __init__(self, folder: str, sandbox: Mapping[str, Any]) -> None:
         self._folder = folder
-        self._wall = wall
-        self._files = ReachableFiles(folder, wall)
+        self._sandbox = sandbox
+        self._files = ReachableFiles(folder, sandbox)
 
     def hint_for(self, error: BaseException) -> str:
-        """Return one line about an error; empty if neither a wall nor a file's place or encoding has caused it."""
-        walled = "level" in self._wall
+        """Return one line about an error; empty if neither a sandbox nor a file's place or encoding has caused it."""
+        sandboxed = "level" in self._sandbox
         looks = (
-            *((self._leads_out,) if walled else ()),
+            *((self._leads_out,) if sandboxed else ()),
             _encoding,
             self._given,
             self._module,
             self._elsewhere,
-            *((self._of_home, self._sharing, _browser, self._network) if walled else ()),
-            *((self._link, self._limit, self._path) if walled else ()),
+            *((self._of_home, self._sharing, _browser, self._network) if sandboxed else ()),
+            *((self._link, self._limit, self._path) if sandboxed else ()),
             self._similar,
         )
         try:
@@ -109,7 +109,7 @@ class Hints:
         return f"{link} is a link to {target}, which was not granted; {ways}."
 
     def _given(self, error: BaseException) -> str:
-        """Look for a file that was given to the session: it can be read only, with a wall and without."""
+        """Look for a file that was given to the session: it can be read only, with a sandbox and without."""
         if not (isinstance(error, PermissionError) and isinstance(error.filename, str)):
             return ""
         try:
@@ -156,7 +156,7 @@ class Hints:
         return f"{own}; kernel.read={[f'~/{folder}']!r} would show what the user has in {folder}, for `{use}`."
 
     def _sharing(self, error: BaseException) -> str:
-        if self._wall["level"] != _LANDLOCK or not is_refused(error):
+        if self._sandbox["level"] != _LANDLOCK or not is_refused(error):
             return ""
         if not _is_in(error, _SHARING_FILES) and "shared memory" not in error_text(error):
             return ""
@@ -166,7 +166,7 @@ class Hints:
         )
 
     def _network(self, error: BaseException) -> str:
-        if self._wall["network"] or not _is_network(error):
+        if self._sandbox["network"] or not _is_network(error):
             return ""
         if _is_in(error, _WORKERS):
             return (
@@ -182,7 +182,7 @@ class Hints:
     def _link(self, error: BaseException) -> str:
         one = getattr(error, "errno", None) == errno.EPERM and "symlink" in failed_line(error)
         several = isinstance(error, shutil.Error) and f"[Errno {errno.EPERM}]" in error_text(error)  # of `copytree`
-        if self._wall["links"] or not (one or several):
+        if self._sandbox["links"] or not (one or several):
             return ""
         return (
             "The sandbox lets code make no symbolic links: copy the file (`shutil.copy2`); "
@@ -190,25 +190,29 @@ class Hints:
         )
 
     def _limit(self, error: BaseException) -> str:
-        wall, number, text = self._wall, getattr(error, "errno", None), error_text(error)
+        sandbox, number, text = self._sandbox, getattr(error, "errno", None), error_text(error)
         short = isinstance(error, MemoryError) or number == errno.ENOMEM
-        short = short or (_is_thread(error) and _taken() + (threading.stack_size() or _STACK) > wall["memory_mb"] << 20)
-        if wall["memory_mb"] and short:
-            allowed = f"The sandbox allows {wall['memory_mb']} MB of memory; kernel.memory_mb sets how much."
+        short = short or (
+            _is_thread(error) and _taken() + (threading.stack_size() or _STACK) > sandbox["memory_mb"] << 20
+        )
+        if sandbox["memory_mb"] and short:
+            allowed = f"The sandbox allows {sandbox['memory_mb']} MB of memory; kernel.memory_mb sets how much."
             return f"{allowed} Of a large file read only columns that matter, or one part after the other."
-        if wall["processes"] and _is_fork(error):
-            return f"The sandbox allows {wall['processes']} processes and threads; kernel.processes sets how many."
-        if wall["file_mb"] and (number == errno.EFBIG or (isinstance(error, OSError) and _TOO_LARGE.search(text))):
-            return f"The sandbox allows files of {wall['file_mb']} MB at most; kernel.file_mb sets how large."
-        if number == errno.EMFILE and wall["open_files"]:
-            return f"The sandbox allows {wall['open_files']} open files; close some; kernel.open_files sets how many."
-        if wall["memory_mb"] and number == errno.ENOSPC and any(_full(place) for place in ("/tmp", "/dev/shm")):
+        if sandbox["processes"] and _is_fork(error):
+            return f"The sandbox allows {sandbox['processes']} processes and threads; kernel.processes sets how many."
+        if sandbox["file_mb"] and (number == errno.EFBIG or (isinstance(error, OSError) and _TOO_LARGE.search(text))):
+            return f"The sandbox allows files of {sandbox['file_mb']} MB at most; kernel.file_mb sets how large."
+        if number == errno.EMFILE and sandbox["open_files"]:
+            return (
+                f"The sandbox allows {sandbox['open_files']} open files; close some; kernel.open_files sets how many."
+            )
+        if sandbox["memory_mb"] and number == errno.ENOSPC and any(_full(place) for place in ("/tmp", "/dev/shm")):
             return "The sandbox keeps /tmp in memory, a quarter of kernel.memory_mb; the working folder holds more."
         return ""
 
     def _elsewhere(self, error: BaseException) -> str:
         """Look for a file that is missing in the folders that code may read besides: by its path, then by its name."""
-        places = (*self._wall.get("read", ()), *self._wall.get("write", ()))
+        places = (*self._sandbox.get("read", ()), *self._sandbox.get("write", ()))
         for given in named_files(error) if is_missing(error) else []:
             path = _absolute(given)
             here = is_below(path, (self._folder,))
@@ -253,7 +257,7 @@ class Hints:
         return ""
 
     def _link_of_grant(self, path: str, error: BaseException) -> str:
-        return self._link_out(os.path.normpath(path), error) if "level" in self._wall else ""
+        return self._link_out(os.path.normpath(path), error) if "level" in self._sandbox else ""
 
     def _path(self, error: BaseException) -> str:
         missing = is_missing(error)
@@ -282,7 +286,7 @@ class Hints:
                 named = named if place == path else os.path.dirname(named)
                 show = f"kernel.write={[named]!r} would let code write there"
             return f"The sandbox gives code an empty {what} of its own; {show}."
-        if is_below(path, self._wall.get("kept", ())) and not missing:
+        if is_below(path, self._sandbox.get("kept", ())) and not missing:
             name = os.path.basename(path)
             return f"{name} stays read-only, as settings files, hooks and what other programs use do here."
         if files.is_writable(path) or (missing and files.beside and not os.path.exists(path)):

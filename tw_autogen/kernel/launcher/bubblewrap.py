@@ -1,6 +1,6 @@
-"""The wall that the program `bwrap` builds, for systems that let it make namespaces and nobody else.
+"""The sandbox that the program `bwrap` builds, for systems that let it make namespaces and nobody else.
 
-The kernel sees what it would see behind a wall of namespaces: the system read-only, a small /etc, /tmp, /proc and /dev
+The kernel sees what it would see in a sandbox of namespaces: the system read-only, a small /etc, /tmp, /proc and /dev
 of its own, its session's folders. What they hold off is the same. Where the host is root the supervisor is root in
 there, and the kernel's process becomes another user, as in other sandboxes: a user namespace would have no other user.
 """
@@ -24,7 +24,7 @@ _SAID_CHARS = 10_000
 def run_wrapped(
     request: Mapping[str, Any], read: Iterable[str], kept: Iterable[str], command: Sequence[str], passed: Sequence[int]
 ) -> str:
-    """Run a command as the first process behind the wall, to its end.
+    """Run a command as the first process in the sandbox, to its end.
 
     Args:
         request: As `supervisor.supervise` takes it, with `assignment`.
@@ -34,18 +34,18 @@ def run_wrapped(
         passed: Descriptors that stay open for it.
 
     Returns:
-        Why the wall can't stand; empty if it stood.
+        Why the sandbox can't be set up; empty if it was.
 
     Raises:
         FolderRefusedError: the session's folders can't be shown, or are no longer what the host has checked.
     """
     log, folders = request["log"], _folders(request, kept)
     said_before = os.path.getsize(log)
-    pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts(request["wall"]["uid"]).items()}
+    pipes = {f"/etc/{name}": _pipe(text) for name, text in etc_texts(request["sandbox"]["uid"]).items()}
     wanted = os.memfd_create("wanted")
     try:
         written = request["assignment"]["write"]
-        paths = [one for one in outermost([*request["wall"]["read"], *read]) if resolve(one, written)]
+        paths = [one for one in outermost([*request["sandbox"]["read"], *read]) if resolve(one, written)]
         shows = _sources(request, [one for one in paths if not os.path.islink(one)])
         os.write(wanted, json.dumps({"shown": folders, **shows}).encode())
         words = ["bwrap", *_options(request, paths, folders, pipes), "--", *command, str(wanted)]
@@ -66,7 +66,7 @@ def run_wrapped(
 
 
 def wanted_mounts(descriptor: int) -> dict[str, Any]:
-    """Return, behind the wall, what has to be mounted there, as `check_mounts` takes it.
+    """Return what has to be mounted in the sandbox, as `check_mounts` takes it.
 
     Args:
         descriptor: The last argument of the command; closed.
@@ -78,8 +78,8 @@ def wanted_mounts(descriptor: int) -> dict[str, Any]:
 
 
 def _sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
-    """Return what mounts of the wall may show of this machine."""
-    plan, assignment = request["wall"], request["assignment"]
+    """Return what mounts of the sandbox may show of this machine."""
+    plan, assignment = request["sandbox"], request["assignment"]
     devices = [f"/dev/{name}" for name in DEVICES]
     asked = shown_folders(read=assignment["read"], write=assignment["write"], kept=())
     paths = {**dict.fromkeys(read, False), **asked, **dict.fromkeys([*devices, *plan["write"]], True)}
@@ -95,7 +95,7 @@ def _folders(request: Mapping[str, Any], kept: Iterable[str]) -> dict[str, bool]
 def _options(
     request: Mapping[str, Any], read: Iterable[str], folders: Mapping[str, bool], pipes: Mapping[str, int]
 ) -> list[str]:
-    plan = request["wall"]
+    plan = request["sandbox"]
     words = [
         "--die-with-parent",
         "--as-pid-1",

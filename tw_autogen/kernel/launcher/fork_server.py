@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
     """Serve until the other end of a socket closes.
 
     Args:
-        arguments: `many`, `one`, or `first` for one that is behind the wall already; the socket's number; the wall's
+        arguments: `many`, `one`, or `first` for one that is in the sandbox already; the socket's number; the sandbox's
             level; for `many` the names of modules to import at once, with commas between, and of those to import when
             no kernel is asked for; else the numbers of the kernel's listening sockets, with that of `wanted_mounts`
             behind them for `first`.
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
         if level == NAMESPACES and os.geteuid() != 0:
             namespaces.own_user()
     except OSError as error:
-        tell(channel, kind="failed", why=str(error.strerror or error), wall=True)
+        tell(channel, kind="failed", why=str(error.strerror or error), sandbox=True)
         return
     if how == "one" and level == BUBBLEWRAP:
         _serve_wrapped(channel, [int(one) for one in rest])
@@ -74,9 +74,9 @@ def main(arguments: Sequence[str]) -> None:
 def _serve_one(channel: socket.socket, sockets: Sequence[int]) -> None:
     request = _with_environment(unpack(channel.recv(_PACKET)))
     load()
-    down = _enter_processes(request["wall"]["level"])
+    down = _enter_processes(request["sandbox"]["level"])
     if down:
-        tell(channel, kind="failed", why=down, wall=True)
+        tell(channel, kind="failed", why=down, sandbox=True)
         return
     child = os.fork()
     if child == 0:
@@ -103,7 +103,7 @@ def _serve_wrapped(channel: socket.socket, sockets: Sequence[int]) -> None:
     if why:
         with contextlib.suppress(OSError):  # or the host would learn of an unread request, and nothing else
             channel.recv(_PACKET, socket.MSG_DONTWAIT)
-        tell(channel, kind="failed", why=why, wall=not refused)
+        tell(channel, kind="failed", why=why, sandbox=not refused)
 
 
 def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, at_once: Sequence[str]) -> None:
@@ -149,7 +149,7 @@ def _serve_many(control: socket.socket, level: str, modules: Sequence[str], *, a
         head = bytes(buffer[: buffer.index(b"\n", 0, size)])
         buffer[:size] = bytes(size)  # code could read in its memory what this process had in its own
         _known_folders()  # again if they have changed; the next supervisors know the filter of such kernels
-        Sandbox(unpack(head)["wall"]).prepare()
+        Sandbox(unpack(head)["sandbox"]).prepare()
         waiting = _stand_by(control, level, prepared=loaded)
     waiting.shutdown(socket.SHUT_WR)
     waiting.recv(1)  # until it has ended
@@ -175,7 +175,7 @@ def _stand_by(control: socket.socket, level: str, *, prepared: bool = False) -> 
 
     Args:
         control: The server's socket; closed in the child.
-        level: The wall that kernels will have.
+        level: That of the kernels' sandbox.
         prepared: Whether this process has done `prepare`; otherwise the child does it while it waits.
 
     Returns:
@@ -204,7 +204,7 @@ def _stand_by(control: socket.socket, level: str, *, prepared: bool = False) -> 
             head, _, environment = packet.partition(b"\n")
             request = {**unpack(head), "environment": json.loads(environment)}
             supervise(channel, _with_environment(request), found[2:], log=found[1])
-        tell(channel, kind="failed", why=down, wall=True)
+        tell(channel, kind="failed", why=down, sandbox=True)
     os._exit(0)
 
 
@@ -220,13 +220,13 @@ def _enter_processes(level: str) -> str:
 
 def _with_environment(request: Mapping[str, Any]) -> dict[str, Any]:
     """Add the folders of this interpreter to what a kernel may read, and not write where they lie in its folders."""
-    plan, assignment = request["wall"], request.get("assignment")
+    plan, assignment = request["sandbox"], request.get("assignment")
     written = [] if assignment is None else assignment["write"]
     ours, kept = _known_folders(written)
     found = {"read": [*plan["read"], *ours], "kept": kept, "written": written}
     if assignment is None:
         found["path"] = {one: resolve(os.path.abspath(one), ()) for one in whole_path() if one}
-    return {**request, "wall": {**plan, **found}}
+    return {**request, "sandbox": {**plan, **found}}
 
 
 def _known_folders(written: Sequence[str] = ()) -> tuple[list[str], list[str]]:

@@ -52,7 +52,7 @@ _MEMORY = ("/", "/tmp", "/dev/shm")
 _PER_FILE = 8192
 """How many bytes of the limit each file in memory takes of their number: also an empty one takes memory."""
 HOME = "/tmp/home"
-"""The home folder of code behind this wall: empty, gone with the kernel."""
+"""The home folder of code in this sandbox: empty, gone with the kernel."""
 
 
 def own_user() -> None:
@@ -137,7 +137,7 @@ def admit(
     kept: Collection[str] = (),
     known: Known = MappingProxyType({}),
 ) -> None:
-    """Show the session's folders to every process behind this wall, and take the old root away.
+    """Show the session's folders to every process in this sandbox, and take the old root away.
 
     Args:
         read: Its files and folders.

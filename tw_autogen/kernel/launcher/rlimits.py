@@ -26,7 +26,7 @@ def switch_user(uid: int, *, keep_reading: bool = False) -> None:
 
     Args:
         uid: Its number; also the group's.
-        keep_reading: Folders that are closed to it may be passed; for an interpreter below root's home, behind a wall
+        keep_reading: Folders that are closed to it may be passed; for an interpreter below root's home, in a sandbox
             that says itself which folders may be read.
     """
     if keep_reading:

@@ -30,11 +30,11 @@ _PROC = (
 
 
 class SandboxFailed(Exception):
-    """A part of the wall can't stand on this system; the host then tries another one."""
+    """A part of the sandbox can't be set up on this system; the host then tries another one."""
 
 
 class Sandbox:
-    """A wall of one level.
+    """A sandbox of one level.
 
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
@@ -83,7 +83,7 @@ class Sandbox:
         Raises:
             SandboxFailed: they can't be shown.
             FolderRefusedError: one was exchanged since the host has checked it, or can't be shown; or something lies in
-                one that code may write which this wall can't keep read-only.
+                one that code may write which this sandbox can't keep read-only.
         """
         kept = [*self._plan.get("kept", ()), *assignment.get("kept", ())]
         known = assignment.get("known", {})
@@ -110,7 +110,7 @@ class Sandbox:
         """Drop, in the kernel's process, all that code must not have. It can't be undone.
 
         Args:
-            assignment: `read` and `write`: the session's folders, and `kept`; known by now if the wall is not `late`.
+            assignment: `read` and `write`: the session's folders, and `kept`; known by now unless it is `late`.
 
         Raises:
             SandboxFailed: a part of the sandbox can't be set up.

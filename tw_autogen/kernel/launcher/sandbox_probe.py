@@ -1,4 +1,4 @@
-"""Puts a wall up in a process that ends at once: so it is known, without a kernel, whether that wall can stand."""
+"""Sets a sandbox up in a process that ends at once: whether it can be is then known without a kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SAID_CHARS = 2000
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Try a wall; print why it can't stand, or nothing.
+    """Try a sandbox; print why it can't be set up, or nothing.
 
     Args:
         arguments: The plan, as `Sandbox` takes it, JSON; for the process that bubblewrap starts, also `behind`, the
@@ -70,7 +70,7 @@ def _try_wrapped(plan: Mapping[str, Any]) -> str:
     said, theirs = os.pipe()
     python = os.path.realpath(sys.executable)  # behind the links of an environment, which need not be seen for this
     command = [python, "-I", "-S", "-c", STUB, here, json.dumps(plan), _BEHIND, str(theirs)]
-    request = {"wall": plan, "assignment": {"read": [], "write": []}, "log": log}
+    request = {"sandbox": plan, "assignment": {"read": [], "write": []}, "log": log}
     why = run_wrapped(
         request, [os.path.dirname(os.path.dirname(python)), sys.base_prefix, here], (), command, (theirs,)
     )
@@ -99,10 +99,10 @@ def _put_up(plan: Mapping[str, Any], said: int, *, reached: str = "", wanted: in
         assignment: dict[str, Any] = {"read": [], "write": []}
         if wanted >= 0:
             assignment["mounts"] = wanted_mounts(wanted)
-        wall = Sandbox(plan)
-        wall.around_supervisor()
-        wall.admit(assignment)
-        wall.around_kernel(assignment)
+        sandbox = Sandbox(plan)
+        sandbox.around_supervisor()
+        sandbox.admit(assignment)
+        sandbox.around_kernel(assignment)
     except BaseException as error:  # noqa: BLE001 - whatever it is, the host is told
         os.write(said, (str(error) or type(error).__name__).encode())
     finally:

@@ -1,6 +1,6 @@
 """The supervisor of one kernel: starts it, tells the host of its end, and ends all that it started.
 
-Behind a wall of namespaces, our own or bubblewrap's, it is the first process of the kernel's own process namespace, so
+In a sandbox of namespaces, our own or bubblewrap's, it is the first process of the kernel's own process namespace, so
 that nothing outlives it. Elsewhere it adopts what the kernel's children leave behind.
 
 It speaks with the host over a socket: `assign`, `signal`, `end` come in (`packets`); `kernel`, `assigned`, `failed`,
@@ -46,7 +46,7 @@ def supervise(
 
     Args:
         channel: To the host.
-        request: `wall`, `environment`, `connection_file`, `ports`, `heartbeat`, and `assignment`, unless it comes
+        request: `sandbox`, `environment`, `connection_file`, `ports`, `heartbeat`, and `assignment`, unless it comes
             later; `cwd` if nobody but us will send the kernel to its folder.
         sockets: Descriptors of the kernel's listening sockets, in the order of `ports`.
         log: A descriptor that takes what the kernel writes; None: this process's own streams do.
@@ -67,7 +67,7 @@ class _Supervisor:
         self._request = request
         self._sockets = sockets
         self._log = log
-        self._wall = Sandbox(request["wall"])
+        self._sandbox = Sandbox(request["sandbox"])
         self._bounds: resource_watch.ResourceWatch | None = None
         self._child = 0
         self._written = -1
@@ -81,30 +81,30 @@ class _Supervisor:
         tell(self._channel, kind="supervisor")
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if not self._wall.encloses:
+        if not self._sandbox.encloses:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
-        self._wall.around_supervisor()
+        self._sandbox.around_supervisor()
         assignment = self._request.get("assignment")
-        if assignment is None and not self._wall.late:
+        if assignment is None and not self._sandbox.late:
             assignment = self._receive()
             if assignment is None or assignment["op"] != "assign":
                 return
         goes_there = "cwd" in self._request
         if assignment is not None and goes_there:
-            self._wall.admit(assignment)
+            self._sandbox.admit(assignment)
         ours = os.getpid()
         self._child = os.fork()
         if self._child == 0:
             os.umask(umask)
             _lead_streams(self._log)
-            _become_kernel(self._channel, self._request, self._wall, assignment, self._sockets, supervisor=ours)
+            _become_kernel(self._channel, self._request, self._sandbox, assignment, self._sockets, supervisor=ours)
         self._hide()
         for one in given:
             os.close(one)
         if assignment is not None:
             self._assign(assignment, admitted=goes_there)
         else:  # not kept: the first run copies memory that is shared with the fork server, and a session would wait
-            self._watching({"folder": self._request["wall"]["write"][0], "read": [], "write": []})
+            self._watching({"folder": self._request["sandbox"]["write"][0], "read": [], "write": []})
         self._end(self._watch())
 
     def _hide(self) -> None:
@@ -129,7 +129,7 @@ class _Supervisor:
                 if message is None or message["op"] == "end":
                     return "killed"
                 self._obey(message)
-            if self._wall.encloses or not ready:
+            if self._sandbox.encloses or not ready:
                 self._reap()
             if not ready and self._bounds is not None and (why := self._bounds.look(self._child)):
                 return why
@@ -145,14 +145,14 @@ class _Supervisor:
 
     def _assign(self, assignment: Mapping[str, Any], *, admitted: bool = False) -> None:
         if not admitted:
-            self._wall.admit(assignment)
+            self._sandbox.admit(assignment)
         tell(self._channel, kind="assigned")
         self._bounds = self._watching(assignment)
 
     def _watching(self, assignment: Mapping[str, Any]) -> resource_watch.ResourceWatch:
-        plan, granted = self._request["wall"], {*assignment["read"], *assignment["write"]}
-        in_memory = [one for one in _IN_MEMORY if self._wall.encloses and one not in granted]
-        own_network = self._wall.encloses and not plan["network"]
+        plan, granted = self._request["sandbox"], {*assignment["read"], *assignment["write"]}
+        in_memory = [one for one in _IN_MEMORY if self._sandbox.encloses and one not in granted]
+        own_network = self._sandbox.encloses and not plan["network"]
         unseen = Unseen(in_memory, Sockets(own=own_network, network=plan["network"]))
         return resource_watch.ResourceWatch(
             [assignment["folder"], *plan["write"]], plan["limits"], unseen, self._written
@@ -172,7 +172,7 @@ class _Supervisor:
 
     def _end(self, how: str) -> None:
         tell(self._channel, kind="ended", how=how)
-        if self._wall.encloses:
+        if self._sandbox.encloses:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)  # all of this namespace but ourselves
         else:
@@ -183,7 +183,7 @@ class _Supervisor:
 def _become_kernel(
     channel: socket.socket,
     request: Mapping[str, Any],
-    wall: Sandbox,
+    sandbox: Sandbox,
     assignment: Mapping[str, Any] | None,
     sockets: Sequence[int],
     *,
@@ -195,7 +195,7 @@ def _become_kernel(
         os.environ.clear()
         os.environ.update(request["environment"])
         time.tzset()
-        wall.around_kernel(assignment)
+        sandbox.around_kernel(assignment)
         sys.path[:] = whole_path()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it
         if os.getppid() != supervisor:  # it has refused the session's folders meanwhile, and ended
@@ -241,7 +241,7 @@ def _lead_streams(log: int | None) -> None:
 
 
 def whole_path() -> list[str]:
-    """Return the path for imports as the user has set it, of which a part may be left out before a sandbox stands.
+    """Return the path for imports as the user has set it, of which a part may be left out before a sandbox is set up.
 
     See `first.sitecustomize`.
     """
@@ -258,7 +258,7 @@ def _reseed_random() -> None:
 
 def _tell_failure(channel: socket.socket, error: BaseException) -> None:
     why = str(error) if isinstance(error, SandboxFailed | FolderRefusedError) else f"{type(error).__name__}: {error}"
-    tell(channel, kind="failed", why=why, wall=isinstance(error, SandboxFailed))
+    tell(channel, kind="failed", why=why, sandbox=isinstance(error, SandboxFailed))
 
 
 def tell(channel: socket.socket, **message: Any) -> None:

@@ -1,7 +1,7 @@
-"""Runs first in the interpreters that make kernels: before a sandbox stands, they import installed packages only.
+"""Runs first in the interpreters that make kernels: before a sandbox is set up, they import installed packages only.
 
 A folder of PYTHONPATH, or of a package that is installed to be edited, may be one that code writes to: a `pandas.py` or
-`sitecustomize.py` there would run in the host. Kernels get the whole path back once their sandbox stands.
+`sitecustomize.py` there would run in the host. Kernels get the whole path back once their sandbox is set up.
 """
 
 import importlib

@@ -7,7 +7,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 
 SECONDS = 60.0
 WAYS = {
@@ -28,7 +28,7 @@ def granted(request, tmp_path_factory):
     (place / "file").write_text("text", encoding="utf-8")
     settings = KernelSettings(sandbox=request.param, read=(str(place),))
     try:
-        standing(settings)
+        available_level(settings)
     except SandboxError as error:  # it does not stand on this machine
         pytest.skip(str(error))
     with socket.socket(socket.AF_UNIX) as server, LocalKernel(settings=settings) as kernel:

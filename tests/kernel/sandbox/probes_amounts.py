@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 
-from tests.kernel.wall.inside import LIBC, call, remove_tree
+from tests.kernel.sandbox.inside import LIBC, call, remove_tree
 
 GB = 1 << 30
 
@@ -68,7 +68,7 @@ class MuchMemory:
         return os.fstat(fd).st_blocks * 512 >= 4 * GB
 
     def in_shared_memory(w):
-        path = f"/dev/shm/tw-wall-made-{w.nonce}"
+        path = f"/dev/shm/tw-sandbox-made-{w.nonce}"
         fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         os.unlink(path)
         os.posix_fallocate(fd, 0, 4 * GB)

@@ -1,4 +1,4 @@
-"""The levels of the wall, a kernel at each, beside another session's kernel; and what a probe comes to there."""
+"""The levels of the sandbox, a kernel at each, beside another session's kernel; and what a probe comes to there."""
 
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kernel.wall.world import SECRET, World
+from tests.kernel.sandbox.world import SECRET, World
 from tw_autogen.kernel import KernelSettings, LocalKernel
 
 LEVELS = ("off", "auto", "namespaces", "landlock", "bubblewrap")
@@ -72,7 +72,7 @@ class Outcome:
 
 
 class Level:
-    """A kernel at a level of the wall, started when first needed, and another session's beside it.
+    """A kernel at a level of the sandbox, started when first needed, and another session's beside it.
 
     Args:
         name: Of the level.
@@ -88,7 +88,7 @@ class Level:
 
     def __enter__(self):
         if self.name == "off" and os.geteuid() == 0:
-            raise PermissionError("without a wall nothing is tried as root: probes delete, kill and fill")
+            raise PermissionError("without a sandbox nothing is tried as root: probes delete, kill and fill")
         os.environ["OPENAI_API_KEY"] = SECRET  # as in a user's shell, whose kernels are started now
         try:
             self._other = self._stack.enter_context(self.kernel())
@@ -97,7 +97,7 @@ class Level:
             assert execution.ok, execution.error
             said = json.loads(execution.stdout)
             if self.name != "off":
-                self._look_for_a_wall()
+                self._look_for_a_sandbox()
             self.sibling = {**said, **self._channel(), "folder": str(self._other.folder)}
             self.sibling["file"] = str(self._other.folder / "other-session.txt")
         except BaseException:
@@ -139,13 +139,13 @@ class Level:
         known = NOT_CLAIMED.get(self.name, {}).get(probe.name, set())
         return [*outcome.seen, *sorted(set(outcome.how) - known)]
 
-    def _look_for_a_wall(self):
+    def _look_for_a_sandbox(self):
         """Fail if there is none: a planted file can be read. Harmless, before anything that is not."""
-        with tempfile.NamedTemporaryFile("w", prefix="tw-wall-") as file:
+        with tempfile.NamedTemporaryFile("w", prefix="tw-sandbox-") as file:
             file.write(SECRET)
             file.flush()
             execution = self._other.execute(f"print(open({file.name!r}).read())", seconds=30)
-        assert SECRET not in execution.stdout, f"{self.name} is no wall at all"
+        assert SECRET not in execution.stdout, f"{self.name} is no sandbox at all"
         assert not execution.ok, "the planted file is not there, so nothing is shown"
 
     def _channel(self):
@@ -166,7 +166,7 @@ class Level:
         }
 
 
-def ended_by_wall(probe, outcome):
+def ended_by_sandbox(probe, outcome):
     """Tell whether the limit that a probe attacks ended its kernel, or the cell, so that it never spoke."""
     return bool(probe.ends) and probe.ends in outcome.error
 

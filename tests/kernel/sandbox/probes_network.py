@@ -10,7 +10,7 @@ import subprocess
 import termios
 import urllib.request
 
-from tests.kernel.wall.inside import all_of, call, call32, low_text, mark
+from tests.kernel.sandbox.inside import all_of, call, call32, low_text, mark
 
 
 class TcpToHost:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from tests.kernel.wall.inside import LIBC, all_of
+from tests.kernel.sandbox.inside import LIBC, all_of
 
 
 class OtherChannel:

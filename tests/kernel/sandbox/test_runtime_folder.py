@@ -26,9 +26,9 @@ def state(folder):
     return sorted((name, one.st_ino, one.st_mode, one.st_uid) for name, one in found)
 
 
-# Behind some walls the calls seem to succeed: on a /tmp of the kernel's own, or where nothing is done without an error.
-def test_code_changes_nothing_in_the_runtime_folder_of_its_kernel(wall):
-    with wall.kernel() as kernel:
+# In some sandboxes the calls seem to succeed: on a /tmp of the kernel's own, or where nothing is done without an error.
+def test_code_changes_nothing_in_the_runtime_folder_of_its_kernel(sandbox):
+    with sandbox.kernel() as kernel:
         assert kernel.execute("import os", seconds=60).ok
         runtime = kernel._live._connection.runtime
         before = state(runtime)

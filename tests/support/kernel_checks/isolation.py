@@ -1,6 +1,6 @@
-"""Walls that a kernel may claim: what generated code must not reach. Each is tried with things planted for it.
+"""Isolation that a kernel may claim: what generated code must not reach. Each is tried with things planted for it.
 
-Nothing here harms a machine whose kernel has no wall: only what a check has made itself is read, written or signalled.
+Nothing here harms a machine whose kernel has no sandbox: only what a check has made is read, written or signalled.
 One or a few ways are tried for each; that they are closed doesn't show that all are.
 """
 
@@ -212,7 +212,7 @@ def nothing_outlives(factory: KernelFactory) -> None:
         expect(beat.stat().st_size - before, 0, "what it wrote in half a second behind the restart")
 
 
-WALLS = (no_network, no_home, no_host_files, no_host_writes, no_host_processes, no_secrets, nothing_outlives)
+ISOLATION = (no_network, no_home, no_host_files, no_host_writes, no_host_processes, no_secrets, nothing_outlives)
 
 
 def _try(kernel: Kernel, ways: str, **facts: Any) -> list[str]:

@@ -103,7 +103,7 @@ def writable(world, path):
     except OSError as error:
         if error.errno not in (95, 21):  # this file system makes no files without a name
             raise
-        name = f"{path}/.tw-wall-{world.nonce}"
+        name = f"{path}/.tw-sandbox-{world.nonce}"
         os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         os.unlink(name)
     return True
@@ -170,7 +170,7 @@ def remove_tree(path, *, below):
 
 
 def first(world):
-    """Give the number of the first process, where it is one of the wall's own and not the host's."""
+    """Give the number of the first process, where it is one of the sandbox's own and not the host's."""
     status = os.stat("/proc/self/ns/pid")
     return [] if [status.st_dev, status.st_ino] == world.namespaces["pid"] else [1]
 

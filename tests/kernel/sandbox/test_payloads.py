@@ -1,10 +1,10 @@
-"""Harmful cells, whatever they look like: all succeed without the wall, none behind it."""
+"""Harmful cells, whatever they look like: all succeed without the sandbox, none behind it."""
 
 import contextlib
 
 import pytest
 
-from tests.kernel.wall.payloads import MARKS, Prize, payloads
+from tests.kernel.sandbox.payloads import MARKS, Prize, payloads
 
 PAYLOADS = payloads()
 
@@ -19,7 +19,7 @@ def test_each_payload_has_a_name_of_its_own_and_a_mark_that_the_host_can_check()
 
 
 @pytest.mark.timeout(300)
-def test_payloads_succeed_without_the_wall_and_fail_behind_it(level):
+def test_payloads_succeed_without_the_sandbox_and_fail_behind_it(level):
     succeeded, failed = [], {}
     with Prize() as host, level.kernel() as kernel:
         for payload in PAYLOADS:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.kernel.wall.world import SECRET, World
+from tests.kernel.sandbox.world import SECRET, World
 
 MARKS = ("printed", "made", "heard", "gone", "changed")
 _GO_HOME = "import os\nhere = globals().get('here') or os.getcwd()\nos.chdir(here)"
@@ -102,7 +102,7 @@ class Prize(World):
 
     def _replant(self):
         for folder in (self.home, self.outside):
-            if "tw-wall-" not in folder.name or folder.is_symlink():
+            if "tw-sandbox-" not in folder.name or folder.is_symlink():
                 raise ValueError(f"not ours to empty: {folder}")
             for path in folder.iterdir():
                 if path.is_dir() and not path.is_symlink():

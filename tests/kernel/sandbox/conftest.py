@@ -1,11 +1,11 @@
-"""A kernel at each level of the wall that this system has, beside another session's, for what tries to get out."""
+"""A kernel at each level of the sandbox that this system has, beside another session's, for what tries to get out."""
 
 import os
 import sys
 
 import pytest
 
-from tests.kernel.wall.levels import LEVELS, Level
+from tests.kernel.sandbox.levels import LEVELS, Level
 from tw_autogen.errors import ConfigError, KernelError
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the probes speak to Linux")
@@ -13,7 +13,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the probes spea
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if "kernel/wall" in item.path.as_posix():
+        if "kernel/sandbox" in item.path.as_posix():
             item.add_marker(linux_only)
         if item.path.name in ("test_probes.py", "test_payloads.py"):
             item.add_marker(pytest.mark.slow)
@@ -25,12 +25,12 @@ def level(request):
     if "OPENAI_API_KEY" in os.environ:
         pytest.skip("a real key is set; a planted one must take its place")
     if request.param == "off" and os.geteuid() == 0:
-        pytest.skip("without a wall nothing is tried as root: probes delete, kill and fill")
+        pytest.skip("without a sandbox nothing is tried as root: probes delete, kill and fill")
     place = Level(request.param)
     try:
         place.__enter__()
     except (ConfigError, KernelError) as error:
-        if request.param in ("off", "auto") or os.environ.get("TW_WALLS") == "all":
+        if request.param in ("off", "auto") or os.environ.get("TW_SANDBOXES") == "all":
             raise
         pytest.skip(f"not on this system: {error}")
     yield place
@@ -38,8 +38,8 @@ def level(request):
 
 
 @pytest.fixture(scope="module")
-def wall(level):
-    """Give a level that is a wall."""
+def sandbox(level):
+    """Give a level that is a sandbox."""
     if level.name == "off":
-        pytest.skip("no wall")
+        pytest.skip("no sandbox")
     return level

@@ -203,7 +203,7 @@ def test_without_a_limit_memory_is_not_judged(machine):
 
 @pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize(("machine", "column"), COLUMNS.items())
-def test_the_filter_for_walls_of_others_refuses_what_leads_programs_outside_elsewhere(machine, column, allowed):
+def test_the_filter_for_sandboxes_of_others_refuses_what_leads_programs_outside_elsewhere(machine, column, allowed):
     code, audit = container_filter(machine, links=allowed), AUDIT[machine]
     links = set() if allowed else {ALLOWED[name][column] for name in ("symlink", "symlinkat")} - {-1}
     found = {number: answer(code, number, audit=audit) for number in range(1200)}

@@ -4,7 +4,7 @@ import pytest
 
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
-from tw_autogen.kernel.sandbox_levels import standing
+from tw_autogen.kernel.sandbox_levels import available_level
 
 SECONDS = 60.0
 WAYS = {
@@ -23,10 +23,10 @@ WAYS = {
 
 
 @pytest.fixture(scope="module", params=["namespaces", "bubblewrap", "landlock"])
-def walled(request):
+def sandboxed(request):
     settings = KernelSettings(sandbox=request.param)
     try:
-        standing(settings)
+        available_level(settings)
     except SandboxError as error:  # it does not stand on this machine
         pytest.skip(str(error))
     with LocalKernel(settings=settings) as kernel:
@@ -35,20 +35,20 @@ def walled(request):
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_a_way_to_the_supervisor_is_closed(walled, way):
-    ran = walled.execute(f"one = os.getppid()\n{way}", seconds=SECONDS)
+def test_a_way_to_the_supervisor_is_closed(sandboxed, way):
+    ran = sandboxed.execute(f"one = os.getppid()\n{way}", seconds=SECONDS)
 
     assert "PermissionError" in ran.error
 
 
-def test_a_schedule_is_not_changed(walled):
+def test_a_schedule_is_not_changed(sandboxed):
     code = "one = os.getppid()\ntry:\n    os.sched_setscheduler(one, os.SCHED_IDLE, os.sched_param(0))\n"
-    ran = walled.execute(f"{code}except PermissionError:\n    pass\nos.sched_getscheduler(one)", seconds=SECONDS)
+    ran = sandboxed.execute(f"{code}except PermissionError:\n    pass\nos.sched_getscheduler(one)", seconds=SECONDS)
 
     assert ran.result == "0"  # SCHED_OTHER
 
 
-def test_what_code_does_to_its_own_processes_still_works(walled):
+def test_what_code_does_to_its_own_processes_still_works(sandboxed):
     code = (
         "import subprocess\nchild = subprocess.Popen(['sleep', '9'])\n"
         "for one in (0, os.getpid()):\n    resource.prlimit(one, resource.RLIMIT_CORE, (0, 0))\n"
@@ -56,6 +56,6 @@ def test_what_code_does_to_its_own_processes_still_works(walled):
         "    os.setpriority(os.PRIO_PROCESS, one, os.getpriority(os.PRIO_PROCESS, one) + 1)\n"
         "child.kill()\nchild.wait()"
     )
-    ran = walled.execute(code, seconds=SECONDS)
+    ran = sandboxed.execute(code, seconds=SECONDS)
 
     assert ran.result == "-9", ran.error

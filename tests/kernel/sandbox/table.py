@@ -1,4 +1,4 @@
-"""Print what each probe comes to: `python -m tests.kernel.wall.table [--starts 20] [--probe name …] [level …]`.
+"""Print what each probe comes to: `python -m tests.kernel.sandbox.table [--starts 20] [--probe name …] [level …]`.
 
 With more than one start it prints for each level how many of all got through; 1 is its exit code if any did.
 """
@@ -7,8 +7,8 @@ import argparse
 import os
 import sys
 
-from tests.kernel.wall.levels import LEVELS, Level, ended_by_wall
-from tests.kernel.wall.probes import PROBES
+from tests.kernel.sandbox.levels import LEVELS, Level, ended_by_sandbox
+from tests.kernel.sandbox.probes import PROBES
 
 
 def main():
@@ -37,7 +37,7 @@ def at(place, probes, wanted):
         for start in range(wanted.starts):
             outcome = place.attempt(probe)
             through = place.through(probe, outcome)
-            spoke = outcome.tried or ended_by_wall(probe, outcome)
+            spoke = outcome.tried or ended_by_sandbox(probe, outcome)
             broken, silent = broken + bool(through), silent + (not spoke)
             if start == 0 or through or not spoke:
                 mark = "BREACH" if through else "holds " if spoke else "SILENT"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.kernel.wall import (
+from tests.kernel.sandbox import (
     inside,
     probes_amounts,
     probes_files,
@@ -19,7 +19,7 @@ from tests.kernel.wall import (
     probes_session,
     probes_system,
 )
-from tests.kernel.wall.world import SECRET
+from tests.kernel.sandbox.world import SECRET
 from tw_autogen.errors import KernelError
 
 
@@ -55,10 +55,10 @@ class Probe:
 
     Args:
         cell: A class whose public functions are the ways.
-        sure: Without a wall it gets through on any Linux, so a test that it does can't fail for the machine's sake.
-        root: Without a wall it needs a host that runs as root.
-        ends: The wall may hold by ending the kernel, so that the cell never speaks; then its error must say this: the
-            limit that the probe attacks, and no other reason.
+        sure: Without a sandbox it gets through on any Linux, so a test that it does can't fail for the machine's sake.
+        root: Without a sandbox it needs a host that runs as root.
+        ends: The sandbox may hold by ending the kernel, so that the cell never speaks; then its error must say this:
+            the limit that the probe attacks, and no other reason.
         after: What the host does behind the cell; gives in words what got through.
     """
 
@@ -92,7 +92,7 @@ class Probe:
 
 _CELL = """
 import sys, types
-for name in ("tests", "tests.kernel", "tests.kernel.wall", "tests.kernel.wall.inside"):
+for name in ("tests", "tests.kernel", "tests.kernel.sandbox", "tests.kernel.sandbox.inside"):
     sys.modules[name] = types.ModuleType(name)
     sys.modules[name].__path__ = []
 exec({inside!r}, vars(sys.modules[name]))

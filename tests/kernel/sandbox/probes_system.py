@@ -7,7 +7,7 @@ import signal
 import struct
 import subprocess
 
-from tests.kernel.wall.inside import (
+from tests.kernel.sandbox.inside import (
     LIBC,
     all_of,
     call,

@@ -1,4 +1,4 @@
-"""Which wall will stand is known before a kernel is started, and is the one that then does."""
+"""Which sandbox a kernel gets is known before a kernel is started, and is the one that it then has."""
 
 import contextlib
 import errno
@@ -20,9 +20,9 @@ from tw_autogen.kernel.kernel_process import LocalProcess
 from tw_autogen.kernel.launcher.first import sitecustomize
 from tw_autogen.kernel.pool import KernelPool
 from tw_autogen.kernel.python_process import isolated
-from tw_autogen.kernel.sandbox_levels import standing, words
+from tw_autogen.kernel.sandbox_levels import available_level, describe_sandbox
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no wall yet")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 
 
 @pytest.mark.parametrize("sandbox", ["auto", "namespaces", "landlock", "bubblewrap"])
@@ -37,7 +37,7 @@ def test_what_is_said_before_the_start_is_what_stands_then(sandbox):
             return
 
         assert "starts with the first cell" in before
-        assert words(standing(settings), settings) in before
+        assert describe_sandbox(available_level(settings), settings) in before
         assert before.partition("sandbox: ")[2] == kernel.where.partition("sandbox: ")[2]
 
 
@@ -115,7 +115,7 @@ def test_without_one_it_says_so():
         assert kernel.where.endswith("no sandbox (kernel.sandbox='off'): code may do what this user may do")
 
 
-def test_a_process_that_the_user_starts_is_said_to_have_no_wall_of_ours():
+def test_a_process_that_the_user_starts_is_said_to_have_no_sandbox_of_ours():
     with LocalKernel(start=LocalProcess) as kernel:
         before = kernel.where
         assert kernel.execute("1", seconds=60).ok
@@ -133,45 +133,45 @@ def test_a_sandbox_that_fails_for_the_moment_is_tried_again_and_no_weaker_one_is
     monkeypatch.setattr(sandbox_levels, "_failed", {})
     levels = sandbox_levels.levels_to_try(KernelSettings())
     strongest = next(levels)
-    sandbox_levels.failed(strongest, why)
+    sandbox_levels.record_failure(strongest, why)
 
     assert next(sandbox_levels.levels_to_try(KernelSettings())) == strongest
     said = rf"{strongest}: this sandbox can't be set up at the moment \({re.escape(why)}"
     for _ in range(3):
         assert next(levels) == strongest
-        sandbox_levels.failed(strongest, why)
+        sandbox_levels.record_failure(strongest, why)
     with pytest.raises(SandboxError, match=said):
         next(levels)
 
 
 def test_where_a_sandbox_has_stood_no_weaker_one_is_taken_whatever_fails_later(monkeypatch):
     monkeypatch.setattr(sandbox_levels, "_failed", {})
-    monkeypatch.setattr(sandbox_levels, "_known", set())
+    monkeypatch.setattr(sandbox_levels, "_working", set())
     strongest = next(sandbox_levels.levels_to_try(KernelSettings()))
-    sandbox_levels.stood(strongest, KernelSettings())
+    sandbox_levels.record_success(strongest, KernelSettings())
 
-    assert not sandbox_levels.failed(strongest, "unshare: No space left on device")
+    assert not sandbox_levels.record_failure(strongest, "unshare: No space left on device")
     assert next(sandbox_levels.levels_to_try(KernelSettings())) == strongest
 
 
 def test_a_sandbox_that_the_system_forbids_gives_way_to_the_next_one(monkeypatch):
     monkeypatch.setattr(sandbox_levels, "_failed", {})
-    monkeypatch.setattr(sandbox_levels, "_known", set())
+    monkeypatch.setattr(sandbox_levels, "_working", set())
     levels = sandbox_levels.levels_to_try(KernelSettings())
     strongest = next(levels)
-    sandbox_levels.failed(strongest, "unshare: Operation not permitted")
+    sandbox_levels.record_failure(strongest, "unshare: Operation not permitted")
 
     assert next(levels) != strongest
     assert next(sandbox_levels.levels_to_try(KernelSettings())) != strongest
 
 
 def test_it_is_tried_once():
-    standing(KernelSettings())
+    available_level(KernelSettings())
     took = []
 
     for _ in range(10):  # other load may delay some of them
         started = time.monotonic()
-        standing(KernelSettings())
+        available_level(KernelSettings())
         took.append(time.monotonic() - started)
 
     assert min(took) < 0.01
@@ -192,8 +192,8 @@ def test_where_none_can_stand_a_session_says_so_before_any_model_is_asked(tmp_pa
     done = subprocess.run([sys.executable, "-c", _NOBODY], env=environment, capture_output=True, text=True, timeout=60)
 
     last = done.stderr.strip().splitlines()[-1]
-    assert "SandboxError: no sandbox can stand here (bubblewrap: no program bwrap), so no code is run." in last
-    assert "What would raise one: the package bubblewrap" in last
+    assert "SandboxError: no sandbox can be set up here (bubblewrap: no program bwrap), so no code is run." in last
+    assert "What would allow one: the package bubblewrap" in last
     assert not list(tmp_path.glob("session-*/events.jsonl"))
 
 
@@ -231,11 +231,13 @@ def test_where_bubblewrap_can_not_stand_a_session_says_so_before_any_model_is_as
     done = subprocess.run([sys.executable, "-c", _NOBODY], env=environment, capture_output=True, text=True, timeout=60)
 
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"tw_autogen.errors.SandboxError: no sandbox can stand here (bubblewrap: {why}"), done.stderr
+    assert last.startswith(f"tw_autogen.errors.SandboxError: no sandbox can be set up here (bubblewrap: {why}"), (
+        done.stderr
+    )
     assert done.stdout == ""
 
 
-def test_a_deep_folder_for_temporary_files_hinders_no_kernel_behind_a_wall(tmp_path, monkeypatch):
+def test_a_deep_folder_for_temporary_files_hinders_no_kernel_behind_a_sandbox(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 80)
     deep.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(deep))
@@ -341,7 +343,7 @@ def test_landlock_refuses_a_folder_of_code_that_holds_the_interpreters_packages(
     packages.mkdir(parents=True)
     monkeypatch.setenv("PYTHONPATH", str(packages))
     try:
-        standing(settings)
+        available_level(settings)
     except SandboxError as error:
         pytest.skip(str(error))
     with KernelPool() as pool:
@@ -406,7 +408,7 @@ def test_an_interpreter_that_lacks_ipykernel_and_a_full_disk_are_told_with_what_
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with LocalKernel(tmp_path / "session", settings=KernelSettings(fork=False, warm=0)) as kernel:
-        standing(KernelSettings())
+        available_level(KernelSettings())
         monkeypatch.setattr("tempfile.mkdtemp", full)
         with pytest.raises(KernelStartError, match=f"No space left on device in {tempfile.gettempdir()}, where a ker"):
             kernel.execute("1", seconds=60)

@@ -1,4 +1,4 @@
-"""What each wall adds to a start."""
+"""What each sandbox adds to a start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from host import Worker, WorkerFailed
 from statistic import number, shown, table
 
 UNFORKED = "bubblewrap"
-"""Kernels behind this wall are never forked."""
+"""Kernels in this sandbox are never forked."""
 
 
-def walls(levels: Sequence[str], *, rounds: int, times: int, say: Callable[[str], None]) -> str:
+def sandboxes(levels: Sequence[str], *, rounds: int, times: int, say: Callable[[str], None]) -> str:
     """Measure; give a table.
 
     Args:
@@ -30,14 +30,14 @@ def walls(levels: Sequence[str], *, rounds: int, times: int, say: Callable[[str]
         jobs = [(one, fork) for one, fork in itertools.product(levels, (True, False)) if not (fork and one == UNFORKED)]
         random.shuffle(jobs)
         for level, fork in jobs:
-            say(f"walls, round {number_of_round} of {rounds}: {level}, {'forked' if fork else 'cold'}")
+            say(f"sandboxes, round {number_of_round} of {rounds}: {level}, {'forked' if fork else 'cold'}")
             try:
                 with Worker("") as worker:
                     taken[level, fork] += worker.ask("start", sandbox=level, fork=fork, times=times)["seconds"]
             except WorkerFailed as error:
                 said.append(f"{level}: {error}".replace("\n", " "))
     ways = ("forked", "cold")
-    head = [f"wall, compared with {levels[0]!r}", *(one for way in ways for one in (f"{way}: `1+1` ms", "adds ms"))]
+    head = [f"sandbox, compared with {levels[0]!r}", *(one for way in ways for one in (f"{way}: `1+1` ms", "adds ms"))]
     lines = []
     for level in levels:
         line = [level]

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 
-from tests.kernel.wall.inside import (
+from tests.kernel.sandbox.inside import (
     LIBC,
     all_of,
     call,
@@ -260,7 +260,7 @@ class WriteOutside:
         return open(f"/proc/{w.keeper['pid']}/fd/{w.keeper['fd']}", "r+").write("x") == 1
 
     def in_shared_memory(w):
-        open(f"/dev/shm/tw-wall-made-{w.nonce}", "w").write("x")
+        open(f"/dev/shm/tw-sandbox-made-{w.nonce}", "w").write("x")
 
 
 class ChangeAttributes:

@@ -20,7 +20,7 @@ import tempfile
 import tty
 from pathlib import Path
 
-from tests.kernel.wall.inside import call, libc
+from tests.kernel.sandbox.inside import call, libc
 
 SECRET = f"tw-secret-{secrets.token_hex(16)}"
 """The one thing that no cell may get at; cells are told its digest."""
@@ -81,7 +81,7 @@ class World:
             "udp": self._sockets["udp"].getsockname()[1],
             "unix": str(self.outside / "listener"),
             "log": str(self.outside / "log"),
-            "abstract": f"tw-wall-{self.nonce}",
+            "abstract": f"tw-sandbox-{self.nonce}",
             "inodes": self._inodes(),
             "namespaces": {one: _inode(f"/proc/self/ns/{one}") for one in ("user", "mnt", "pid", "net", "ipc", "uts")},
             "interfaces": sorted(name for _, name in socket.if_nameindex()),
@@ -107,8 +107,8 @@ class World:
         words += self._about_shared()
         shm = Path("/dev/shm")
         if shm.is_dir():
-            words += [f"made: {one}" for one in shm.iterdir() if one.name == f"tw-wall-made-{self.nonce}"]
-            Path(shm, f"tw-wall-made-{self.nonce}").unlink(missing_ok=True)
+            words += [f"made: {one}" for one in shm.iterdir() if one.name == f"tw-sandbox-made-{self.nonce}"]
+            Path(shm, f"tw-sandbox-made-{self.nonce}").unlink(missing_ok=True)
         marker = self.sibling.get("folder") and Path(self.sibling["folder"], f"reached-{self.nonce}")
         if marker and marker.exists():
             words.append("the other session did as told")
@@ -125,9 +125,9 @@ class World:
             file.write("5")  # the most memory that was used is counted from here
         self._memory_was = _memory("VmRSS")
         self._buffer = ctypes.create_string_buffer(SECRET.encode())
-        self.home = Path(tempfile.mkdtemp(prefix=".tw-wall-", dir=_home()))
+        self.home = Path(tempfile.mkdtemp(prefix=".tw-sandbox-", dir=_home()))
         self._stack.callback(shutil.rmtree, self.home, ignore_errors=True)
-        self.outside = Path(tempfile.mkdtemp(prefix="tw-wall-"))
+        self.outside = Path(tempfile.mkdtemp(prefix="tw-sandbox-"))
         self._stack.callback(shutil.rmtree, self.outside, ignore_errors=True)
         self._plant_files()
         self._listeners()
@@ -155,7 +155,7 @@ class World:
             ("udp", socket.SOCK_DGRAM, ("127.0.0.1", 0)),
             ("unix", socket.SOCK_STREAM, str(self.outside / "listener")),
             ("log", socket.SOCK_DGRAM, str(self.outside / "log")),
-            ("abstract", socket.SOCK_STREAM, f"\0tw-wall-{self.nonce}"),
+            ("abstract", socket.SOCK_STREAM, f"\0tw-sandbox-{self.nonce}"),
         ):
             family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
             one = self._stack.enter_context(socket.socket(family, kind))
@@ -185,7 +185,7 @@ class World:
         self.keeper.stdout.close()
 
     def _plant_ipc(self):
-        shared = {"shm_file": f"/dev/shm/tw-wall-{self.nonce}"}
+        shared = {"shm_file": f"/dev/shm/tw-sandbox-{self.nonce}"}
         if Path("/dev/shm").is_dir():
             Path(shared["shm_file"]).write_text(SECRET)
             self._stack.callback(Path(shared["shm_file"]).unlink, missing_ok=True)
@@ -204,7 +204,7 @@ class World:
             text = ctypes.create_string_buffer((1).to_bytes(8, sys.byteorder) + SECRET.encode())
             libc("msgsnd", shared["msg"], text, ctypes.c_size_t(len(SECRET)), 0)
         with contextlib.suppress(OSError, AttributeError):
-            name = f"/tw-wall-{self.nonce}"
+            name = f"/tw-sandbox-{self.nonce}"
             queue = libc("mq_open", name.encode(), os.O_CREAT | os.O_RDWR | os.O_NONBLOCK, 0o600, None)
             self._stack.callback(libc, "mq_unlink", name.encode())
             self._stack.callback(os.close, queue)
@@ -224,7 +224,7 @@ class World:
 
     def _plant_key(self):
         with contextlib.suppress(OSError):
-            name = f"tw-wall-{self.nonce}".encode()
+            name = f"tw-sandbox-{self.nonce}".encode()
             key = call("add_key", b"user", name, SECRET.encode(), len(SECRET), -4)  # the user's keyring
             self._stack.callback(_quietly, lambda: call("keyctl", 21, key))  # invalidate
             call("keyctl", 5, key, 0x3F3F0000)  # for this user, too

@@ -188,7 +188,7 @@ def test_what_no_list_of_files_or_pages_shows_counts_too(tmp_path, level, limit,
         try:
             kernel.execute("1", seconds=30)
         except (ConfigError, KernelError) as error:
-            if level == "auto" or os.environ.get("TW_WALLS") == "all":
+            if level == "auto" or os.environ.get("TW_SANDBOXES") == "all":
                 raise
             pytest.skip(f"not on this system: {error}")
         execution = kernel.execute(code, seconds=15)

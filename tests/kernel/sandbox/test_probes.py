@@ -1,11 +1,11 @@
-"""The wall holds against every probe; without it they get through, or a test of the wall would say nothing."""
+"""The sandbox holds against every probe; without it they get through, or a test of the sandbox would say nothing."""
 
 import os
 
 import pytest
 
-from tests.kernel.wall.levels import Level, Outcome, ended_by_wall
-from tests.kernel.wall.probes import PROBES
+from tests.kernel.sandbox.levels import Level, Outcome, ended_by_sandbox
+from tests.kernel.sandbox.probes import PROBES
 
 NAMED = {one.name: one for one in PROBES}
 BY_NAME = [pytest.param(one, id=one.name) for one in PROBES]
@@ -32,19 +32,19 @@ def test_each_probe_says_what_it_would_be_and_has_several_ways():
 def test_a_probe_that_never_spoke_was_held_only_by_the_limit_that_it_attacks(name, error, held):
     outcome = Outcome([], [], 0, {}, f"The kernel died while this cell ran: {error}.", 1.0)
 
-    assert ended_by_wall(NAMED[name], outcome) is held
+    assert ended_by_sandbox(NAMED[name], outcome) is held
 
 
 @pytest.mark.parametrize("probe", SURE)
-def test_without_a_wall_a_probe_gets_through(level, probe):
+def test_without_a_sandbox_a_probe_gets_through(level, probe):
     if level.name != "off":
-        pytest.skip("this level is a wall")
+        pytest.skip("this level is a sandbox")
     outcome = level.attempt(probe)
 
     assert outcome.breach, f"nothing got through: {outcome.errors} {outcome.error}"
 
 
-ordinary_user = pytest.mark.skipif(os.geteuid() == 0, reason="without a wall nothing is tried as root")
+ordinary_user = pytest.mark.skipif(os.geteuid() == 0, reason="without a sandbox nothing is tried as root")
 
 
 @ordinary_user
@@ -56,8 +56,8 @@ def test_a_key_that_the_kernel_is_given_is_found():
 
 
 @pytest.mark.parametrize("probe", BY_NAME)
-def test_behind_the_wall_no_way_of_a_probe_gets_through(wall, probe):
-    outcome = wall.attempt(probe)
+def test_behind_the_sandbox_no_way_of_a_probe_gets_through(sandbox, probe):
+    outcome = sandbox.attempt(probe)
 
-    assert not wall.through(probe, outcome), f"{probe.meaning} {outcome}"
-    assert outcome.tried or ended_by_wall(probe, outcome), f"nothing was tried: {outcome.error}"
+    assert not sandbox.through(probe, outcome), f"{probe.meaning} {outcome}"
+    assert outcome.tried or ended_by_sandbox(probe, outcome), f"nothing was tried: {outcome.error}"

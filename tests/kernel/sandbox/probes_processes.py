@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from tests.kernel.wall.inside import LIBC, all_of, call, call32, descendants, first, found, targets, vector
+from tests.kernel.sandbox.inside import LIBC, all_of, call, call32, descendants, first, found, targets, vector
 
 
 class Environment:
