@@ -16,6 +16,7 @@ from packaging.specifiers import SpecifierSet
 
 import tw_autogen
 from tests.metrics import dialect, undocumented
+from tw_autogen import events
 
 HEAVY = ("pandas", "numpy", "httpx", "openai", "autogen", "jupyter_client", "IPython", "pydantic", "rich")
 
@@ -98,6 +99,20 @@ def test_an_old_name_works_with_a_warning_that_has_the_new_one_or_its_place(pack
 
     assert found is pkgutil.resolve_name(new if "." in new else f"{module.__name__}.{new}")
     assert old not in module.__all__
+
+
+@pytest.mark.parametrize(
+    ("old", "event"),
+    [
+        ("TalkShortened", events.HistoryCompacted("Planner", 900, 300, "Barges were weighed.")),
+        ("TalkNotShortened", events.CompactionFailed("Planner", 900, "no server", 3)),
+    ],
+)
+def test_an_event_that_was_renamed_is_found_and_read_by_its_old_name(old, event):
+    with pytest.warns(DeprecationWarning, match=f"tw_autogen.events.{old} is called {type(event).__name__} now"):
+        assert getattr(events, old) is type(event)
+
+    assert events.event_from_dict({**event.to_dict(), "event": old}) == event
 
 
 @pytest.mark.parametrize("name", ["session.Journal", "plugin.Trial", "planner.Plan", "kernel.PluginContext"])

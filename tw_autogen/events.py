@@ -20,6 +20,7 @@ from typing import Any, Protocol, get_type_hints
 
 from tw_autogen import bounded_json
 from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round, RoundState
+from tw_autogen.deprecated import old_names
 from tw_autogen.errors import nearest
 from tw_autogen.secret_masking import redactor
 
@@ -184,7 +185,7 @@ class LessonsRecalled(Event):
 
 
 @dataclass(frozen=True)
-class TalkShortened(Event):
+class HistoryCompacted(Event):
     """The older part of a role's history became this summary; about so many tokens its prompt had, and has now.
 
     `pruned_chars` of results that a later one has superseded (failures that were mended, cut output that was looked at
@@ -199,7 +200,7 @@ class TalkShortened(Event):
 
 
 @dataclass(frozen=True)
-class TalkNotShortened(Event):
+class CompactionFailed(Event):
     """The older part of a role's history should have become a summary, and none came; its prompt stays that long.
 
     It is tried again in the `again_in`th round from now on.
@@ -459,6 +460,13 @@ class EventLines:
             self._seq += 1
 
 
+_RENAMED = {"TalkShortened": "HistoryCompacted", "TalkNotShortened": "CompactionFailed"}
+"""By their name in earlier journals."""
+
+
+__getattr__ = old_names(__name__, {}, renamed=_RENAMED)
+
+
 def event_from_dict(plain: Mapping[str, Any]) -> Event:
     """Read what `to_dict` gave; keys that the event does not have (a journal's `at`, `seq`) are passed over.
 
@@ -468,6 +476,7 @@ def event_from_dict(plain: Mapping[str, Any]) -> Event:
     """
     kinds = {kind.__name__: kind for kind in Event.__subclasses__()}
     name = str(plain.get("event"))
+    name = _RENAMED.get(name, name)
     if name not in kinds:
         raise ValueError(f"no event is called {name!r}{nearest(name, kinds)}")
     values = {}

@@ -20,6 +20,7 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     CodeChecked,
+    CompactionFailed,
     Event,
     FileUnreadable,
     HooksMade,
@@ -35,7 +36,6 @@ from tw_autogen.events import (
     RoundOpened,
     SessionClosed,
     SessionOpened,
-    TalkNotShortened,
 )
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
@@ -439,9 +439,9 @@ def test_a_file_that_could_not_be_read_is_named():
 
 
 def test_a_summary_that_did_not_come_is_told():
-    text = shown([TalkNotShortened("Planner", 30_000, "no server", 3)])
+    text = shown([CompactionFailed("Planner", 30_000, "no server", 3)])
 
-    assert text == "  ✗ no summary of Planner's talk (30000 tokens), it stays: no server\n"
+    assert text == "  ✗ no summary of Planner's history (30000 tokens), it stays as it is: no server\n"
 
 
 def test_new_hooks_where_code_can_write_are_named():

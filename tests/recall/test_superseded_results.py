@@ -3,7 +3,7 @@
 import pytest
 
 from tw_autogen.code_interpreter import CodeInterpreter
-from tw_autogen.events import TalkShortened
+from tw_autogen.events import HistoryCompacted
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion
 from tw_autogen.planner import Planner
@@ -126,7 +126,7 @@ def twenty_rounds(folder, *, compress_tokens):
     with Session(team, folder=folder, handlers=[events.append]) as session, coder, planner:
         for number in range(20):
             assert session.ask(f"request {number}").text == "row 7: 1"
-    return coder, [one for one in events if isinstance(one, TalkShortened)]
+    return coder, [one for one in events if isinstance(one, HistoryCompacted)]
 
 
 def spent(calls):

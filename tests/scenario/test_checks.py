@@ -12,12 +12,12 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     CodeChecked,
+    HistoryCompacted,
     LessonsRecalled,
     ModelCalled,
     PluginsSelected,
     RoundClosed,
     RoundOpened,
-    TalkShortened,
 )
 from tw_autogen.scenario import read_scenario
 from tw_autogen.scenario.check_answer import numbers_in
@@ -47,7 +47,7 @@ def evidence(tmp_path):
     events = [
         RoundOpened(here.id, "q", []),
         LessonsRecalled("Planner", ["weights"]),
-        TalkShortened("Planner", 900, 300, "The user weighs barges."),
+        HistoryCompacted("Planner", 900, 300, "The user weighs barges."),
         ModelCalled("Planner", "m", 1, 0, 1, "stop", 0.1),
         PluginsSelected("CodeInterpreter", "", ["sql_pull_data"], ["sql_pull_data", "tell_joke"], 40, False),
         CodeChecked("import os", ["line 1 (module): import of 'os' is not allowed"]),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tw_autogen.events import DefinitionsChanged, TalkShortened
+from tw_autogen.events import DefinitionsChanged, HistoryCompacted
 from tw_autogen.kernel import Execution
 from tw_autogen.model import Completion
 from tw_autogen.session import open_session, read_journal, rounds_of
@@ -52,7 +52,7 @@ def test_what_was_defined_is_in_both_prompts_after_twenty_turns_and_summaries(op
         for number in range(18):
             session.ask(f"request {number} {'x' * 900}")
 
-    shortened = [one.role for one in read_journal(session.journal) if isinstance(one, TalkShortened)]
+    shortened = [one.role for one in read_journal(session.journal) if isinstance(one, HistoryCompacted)]
     assert shortened.count("Planner") > 2
     assert "CodeInterpreter" in shortened
     for calls in (planner.calls, coder.calls):
@@ -174,7 +174,7 @@ def test_an_interpreter_without_a_planner_keeps_definitions_through_summaries_an
         assert [one.name for one in session.definitions.in_force] == ["core customers"]
     assert seen == [2] * 18
     assert "```definitions" not in first.text
-    shortened = [one for one in read_journal(session.journal) if isinstance(one, TalkShortened)]
+    shortened = [one for one in read_journal(session.journal) if isinstance(one, HistoryCompacted)]
     assert len(shortened) > 2
     last = "".join(str(one["content"]) for one in coder.calls[-1])
     assert "request 0" not in last

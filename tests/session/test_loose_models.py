@@ -5,7 +5,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import ModelError, PromptTooLong, RoundError
-from tw_autogen.events import ModelDelayed, TalkShortened
+from tw_autogen.events import HistoryCompacted, ModelDelayed
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.model import Completion
 from tw_autogen.planner import Planner
@@ -299,7 +299,7 @@ def test_a_prompt_that_is_too_long_is_shortened_and_the_session_goes_on(ask):
     assert answer.text == "three"
     assert summary in str(planner.calls[-1])
     assert long not in str(planner.calls[-1])
-    assert [type(one) for one in events if isinstance(one, TalkShortened)] == [TalkShortened]
+    assert [type(one) for one in events if isinstance(one, HistoryCompacted)] == [HistoryCompacted]
 
 
 def test_where_no_summary_can_be_made_the_end_of_what_was_said_stays(ask):

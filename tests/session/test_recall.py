@@ -15,7 +15,7 @@ from tw_autogen.errors import (
     RoundInterrupted,
     RoundTooCostly,
 )
-from tw_autogen.events import TalkNotShortened, TalkShortened
+from tw_autogen.events import CompactionFailed, HistoryCompacted
 from tw_autogen.kernel import Execution, LocalKernel
 from tw_autogen.model import Completion, LexicalRanker
 from tw_autogen.planner import Planner
@@ -255,7 +255,7 @@ def test_a_long_session_is_summarized_and_goes_on(kernel, tmp_path):
     assert "request 0" not in str(last)
     assert "request 7" in str(last)
     assert "v0: int, 0" in str(coder.calls[-1])
-    events = [event for event in read_journal(session.journal) if isinstance(event, TalkShortened)]
+    events = [event for event in read_journal(session.journal) if isinstance(event, HistoryCompacted)]
     assert {event.role for event in events} == {"Planner", "CodeInterpreter"}
     assert all(event.tokens_after < event.tokens_before for event in events)
     assert all(re.fullmatch(r"Summary \d+\.", event.summary) for event in events)
@@ -368,7 +368,7 @@ def test_a_summary_that_fails_is_told_once_and_tried_again_three_rounds_later(tm
     rounds = [asked // 2 for asked in planner.summarized]
     assert len(rounds) >= 2
     assert [later - earlier for earlier, later in zip(rounds, rounds[1:], strict=False)] == [3] * (len(rounds) - 1)
-    events = [event for event in read_journal(session.journal) if isinstance(event, TalkNotShortened)]
+    events = [event for event in read_journal(session.journal) if isinstance(event, CompactionFailed)]
     assert [(event.role, event.error, event.again_in) for event in events] == [
         ("Planner", "no summary today", 3)
     ] * len(rounds)
@@ -403,7 +403,7 @@ def test_a_summary_ends_at_once_when_the_round_is_interrupted(tmp_path):
             session.ask("the third")
         stopper.join(20)
 
-    assert not [event for event in read_journal(session.journal) if isinstance(event, TalkNotShortened)]
+    assert not [event for event in read_journal(session.journal) if isinstance(event, CompactionFailed)]
 
 
 def test_the_rounds_of_a_journal_are_those_that_were_lived(ask):
@@ -445,7 +445,7 @@ def test_a_summary_on_demand_counts_towards_the_limits_of_the_session(most):
         session.ask("first?")
         session.ask("second?")
         if most == 3:
-            assert isinstance(compact_session(session)[0], TalkShortened)
+            assert isinstance(compact_session(session)[0], HistoryCompacted)
             assert session.usage.calls == 3
         with pytest.raises(RoundTooCostly, match="`session.max_session_calls` is"):
             session.ask("third?") if most == 3 else compact_session(session)
@@ -462,6 +462,6 @@ def test_a_summary_that_fails_on_demand_leaves_all_as_it_is():
         (found,) = compact_session(session)
         session.ask("third?")
 
-    assert isinstance(found, TalkNotShortened)
+    assert isinstance(found, CompactionFailed)
     assert found.error == "no answer came"
     assert any("a tale. a tale." in str(one["content"]) for one in model.calls[-1])

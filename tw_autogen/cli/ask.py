@@ -118,8 +118,8 @@ def _chat(options: Options, paths: list[Path], output_format: str, quiet: bool) 
     hint = f"/help lists commands {marks(console).dot} Ctrl-C stops what is running"
     console.print(Text(hint, style="dim"), soft_wrap=True)  # the rest takes a moment to be imported
     with without_collector():
-        talk = chat.Chat
-    return talk(options, paths, console).run()
+        kind = chat.Chat
+    return kind(options, paths, console).run()
 
 
 def _existing(name: str, project: Path | None) -> Path:

@@ -35,7 +35,7 @@ from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
 from tw_autogen.conversation import RoundState
 from tw_autogen.errors import ConfigError, RoundError, RoundInterrupted, SessionClosedError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
-from tw_autogen.events import TalkShortened
+from tw_autogen.events import HistoryCompacted
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.lazy_module import import_soon
 from tw_autogen.picture_files import PictureReader
@@ -429,7 +429,7 @@ class Chat:
         self._say("the model is asked for summaries; Ctrl-C stops it")
         found = compact_session(self._session)
         for one in found:
-            if isinstance(one, TalkShortened):
+            if isinstance(one, HistoryCompacted):
                 less = 100 * (one.tokens_before - one.tokens_after) / max(1, one.tokens_before)
                 self._say(f"{one.role}: about {one.tokens_before} tokens, now {one.tokens_after} ({less:.0f} % less)")
             else:

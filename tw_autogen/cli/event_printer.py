@@ -25,6 +25,7 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     CodeChecked,
+    CompactionFailed,
     Event,
     HooksMade,
     ModelCalled,
@@ -37,7 +38,6 @@ from tw_autogen.events import (
     RoundClosed,
     RoundOpened,
     SessionOpened,
-    TalkNotShortened,
 )
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.session import Saved, answer_markdown
@@ -197,9 +197,9 @@ class EventPrinter:
         self._print(Text(f"Selected plugins: {event.selected}", style="dim"))
         self._print(Text(f"Selected plugin pool: {event.pool}", style="dim"))
 
-    @_take.register(TalkNotShortened)
-    def _talk_not_shortened(self, event: TalkNotShortened) -> None:
-        words = f"no summary of {event.role}'s talk ({event.tokens} tokens), it stays: {clean(event.error)}"
+    @_take.register(CompactionFailed)
+    def _compaction_failed(self, event: CompactionFailed) -> None:
+        words = f"no summary of {event.role}'s history ({event.tokens} tokens), it stays as it is: {clean(event.error)}"
         self._print(Text(f"{self._marks.failed} {words}", style="yellow"))
 
     @_take.register(CodeChecked)

@@ -79,7 +79,7 @@ def command() -> None:
 )
 @click.option("--strict", is_flag=True, help="With --replay: fail where a prompt has changed since it was recorded.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-@click.option("--html", type=_FILE, metavar="FILE", help="Write the whole talk of each run into an HTML file.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write the whole conversation of each run into an HTML file.")
 @click.option("--no-judge", is_flag=True, help="With --live: don't ask the model about the scenarios' `judge` lines.")
 @_WORKSPACE
 @_SECONDS
@@ -135,7 +135,7 @@ def run(
             console.print("stopped; what was run until then:", soft_wrap=True)
         if html:
             title = "Scenarios, replayed" if model is None else f"Scenarios, {model.name} at {model.base_url}"
-            console.print(f"the whole talk is in {write_report(done, html, title=title)}", soft_wrap=True)
+            console.print(f"the whole conversation is in {write_report(done, html, title=title)}", soft_wrap=True)
     if as_json:
         plain = {
             "schema_version": 1,

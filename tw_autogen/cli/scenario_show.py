@@ -106,15 +106,15 @@ def print_scenario(console: Console, scenario: Scenario) -> None:
 
 
 def print_prompts(console: Console, outcome: Outcome) -> None:
-    """Print every prompt; of a talk that goes on only what is new.
+    """Print every prompt; of a conversation that goes on only what is new.
 
     Args:
         console: Where to; control characters in prompts are made visible.
         outcome: A run whose calls of models were kept.
     """
-    talks: dict[str, tuple[Message, ...]] = {}
+    seen_messages: dict[str, tuple[Message, ...]] = {}
     for number, call in enumerate(outcome.calls, start=1):
-        seen = talks.get(call.role, ())
+        seen = seen_messages.get(call.role, ())
         known = len(seen) if call.messages[: len(seen)] == seen else 0
         chars = sum(len(str(one.get("content") or "")) for one in call.messages)
         who = visible_line(f", {call.role}" if call.role else "")
@@ -124,7 +124,7 @@ def print_prompts(console: Console, outcome: Outcome) -> None:
         for message in call.messages[known:]:
             console.print(Text(f"-- {message.get('role')}", style="cyan"))
             console.print(Text(visible(clean(str(message.get("content") or "")))), soft_wrap=True)
-        talks[call.role] = call.messages
+        seen_messages[call.role] = call.messages
 
 
 def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any]]:

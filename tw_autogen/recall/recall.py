@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tw_autogen.conversation import Round
 from tw_autogen.errors import REFUSED, ModelError, ModelUnreadable, Unreadable
-from tw_autogen.events import Event, LessonsRecalled, TalkNotShortened, TalkShortened
+from tw_autogen.events import CompactionFailed, Event, HistoryCompacted, LessonsRecalled
 from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, ask, is_too_long, read_code
 from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.examples import Example, select_examples
@@ -146,7 +146,7 @@ class Recall:
             prunable = history.prunable_tokens
             if before - prunable <= limit and prunable >= limit * _LEAST_SHARE:
                 pruned = history.prune()
-                emit(TalkShortened(role, before, history.tokens, pruned_chars=pruned))
+                emit(HistoryCompacted(role, before, history.tokens, pruned_chars=pruned))
                 return False
         try:
             summary = compress(
@@ -160,11 +160,11 @@ class Recall:
             if request.cancelled is not None and request.cancelled.is_set():
                 raise
             history.postpone(_ROUNDS_APART)
-            emit(TalkNotShortened(role, before, str(error), _ROUNDS_APART))
+            emit(CompactionFailed(role, before, str(error), _ROUNDS_APART))
             return False
         if summary:
             pruned = history.prune()
-            emit(TalkShortened(role, before, history.tokens, summary, pruned))
+            emit(HistoryCompacted(role, before, history.tokens, summary, pruned))
         return bool(summary)
 
     def ask_compressing(
@@ -212,7 +212,7 @@ class Recall:
         before = history.tokens
         history.most_tokens = min(filter(None, (history.most_tokens, round(before * _LESS))))
         if pruned := history.prune():
-            emit(TalkShortened(role, before, history.tokens, pruned_chars=pruned))
+            emit(HistoryCompacted(role, before, history.tokens, pruned_chars=pruned))
             return True
         old = history.older_messages(0)
         try:
@@ -224,7 +224,7 @@ class Recall:
         if not summary and history.cut_longest(_LEAST_CUT_CHARS):
             summary = _CUT
         if summary:
-            emit(TalkShortened(role, before, history.tokens, summary))
+            emit(HistoryCompacted(role, before, history.tokens, summary))
         return bool(summary)
 
     def _experiences(self) -> tuple[Experience, ...]:

@@ -80,7 +80,7 @@ def find_role(
     if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
     names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
-    for name in (wanted, _snake(wanted)):  # its alias, as in the talk, is understood too
+    for name in (wanted, _snake(wanted)):  # its alias, as in the conversation, is understood too
         if name in names:
             return read_role(shipped / name)
     brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}

@@ -33,7 +33,7 @@ class RoleSpec:
     """A role as it is found: what the Planner is told of it, and the class that makes one.
 
     Args:
-        alias: Its name in the talk.
+        alias: Its name in the conversation.
         intro: What it can do; for the Planner.
         path: The file that is named when something is wrong: the YAML, or the class's Python.
         name: What its settings are called by: `role.<name>.<key>`; the folder's, the entry point's or the class's name.

@@ -18,9 +18,7 @@ from pydantic import PositiveInt, TypeAdapter, ValidationError
 from tw_autogen.errors import nearest, unknown_key
 from tw_autogen.scenario.check_answer import answer, answer_lacks, asked_back, json, number, numbers, stop
 from tw_autogen.scenario.check_code import cells, executed, failed_cells, never_executed, plugins, refused, selected
-from tw_autogen.scenario.check_files import file, same_content, table
-from tw_autogen.scenario.check_parameters import Problems
-from tw_autogen.scenario.check_talk import (
+from tw_autogen.scenario.check_conversation import (
     calls,
     lesson,
     nowhere,
@@ -32,6 +30,8 @@ from tw_autogen.scenario.check_talk import (
     said,
     summaries,
 )
+from tw_autogen.scenario.check_files import file, same_content, table
+from tw_autogen.scenario.check_parameters import Problems
 from tw_autogen.scenario.evidence import Evidence
 
 _ROUNDS = "rounds"

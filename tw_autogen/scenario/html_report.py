@@ -1,4 +1,4 @@
-"""An HTML file about runs: one table, and below it the whole talk of each run, with code, output and pictures."""
+"""An HTML file about runs: one table, and below it each run's whole conversation with code, output and pictures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tw_autogen.events import (
     CellRan,
     CellStarted,
     CodeChecked,
+    HistoryCompacted,
     LessonsRecalled,
     ModelCalled,
     PostClosed,
-    TalkShortened,
 )
 from tw_autogen.picture_files import PictureReader, is_picture
 from tw_autogen.safe_folder import held_folder
@@ -112,7 +112,7 @@ def _things(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str, 
         elif isinstance(event, ArtifactSaved):
             picture = _picture(Path(event.path), pictures)
             yield {"kind": "file", "name": event.name, "preview": event.preview, "picture": picture}
-        elif isinstance(event, TalkShortened):
+        elif isinstance(event, HistoryCompacted):
             yield {"kind": "summary", "event": event}
         elif isinstance(event, LessonsRecalled):
             yield {"kind": "lessons", "event": event}

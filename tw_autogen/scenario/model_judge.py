@@ -10,8 +10,8 @@ from tw_autogen.scenario.scenario import Scenario
 from tw_autogen.scenario.scenario_run import Outcome
 
 _SYSTEM = (
-    "You judge the answers that an assistant has given to a user. You get the talk and one statement about it. Say "
-    "whether the statement holds, going by the talk alone. Reply with one JSON object and nothing else: "
+    "You judge the answers that an assistant has given to a user. You get the conversation and one statement about it. "
+    "Say whether the statement holds, going by the conversation alone. Reply with one JSON object and nothing else: "
     '{"reason": one short sentence, "holds": true or false}'
 )
 _SCHEMA = {
@@ -46,13 +46,13 @@ def judge(scenario: Scenario, outcome: Outcome, model: ChatModel, *, seconds: fl
         model: Who judges.
         seconds: How long the judge may take; None: the model's own limit.
     """
-    talk = "\n\n".join(
+    conversation = "\n\n".join(
         f"User: {seen.round.user_query}\n\nAssistant: {seen.answer or '(no answer)'}"
         for seen in outcome.evidence.rounds
     )
     messages = [
         {"role": "system", "content": _SYSTEM},
-        {"role": "user", "content": f"# Talk\n{talk}\n\n# Statement\n{scenario.judge}"},
+        {"role": "user", "content": f"# Conversation\n{conversation}\n\n# Statement\n{scenario.judge}"},
     ]
     try:
         said = model.complete(messages, schema=_SCHEMA, seconds=seconds)

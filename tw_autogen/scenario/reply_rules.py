@@ -51,7 +51,7 @@ def take_rule(left: list[ReplyRule], answer: Answer) -> str:
     """Return what the user says to an answer that asks back, and take that rule out of those left.
 
     Args:
-        left: The rules that were not used yet for this request; each is used once, so that a talk ends.
+        left: The rules that were not used yet for this request; each is used once, so that a conversation ends.
         answer: What the agent has said.
 
     Returns:

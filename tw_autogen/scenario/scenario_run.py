@@ -116,12 +116,12 @@ def run_scenario(
             settings=keyword_settings(keywords),
         ) as session,
     ):
-        talk = _Talk(session)
-        problems = talk.hold(scenario)
+        conversation = _Conversation(session)
+        problems = conversation.hold(scenario)
         lesson = None
         if scenario.learn and not problems:
             lesson, problems = _learn(session)
-    evidence = Evidence.of(session.rounds, events, session.folder, numbers=talk.numbers)
+    evidence = Evidence.of(session.rounds, events, session.folder, numbers=conversation.numbers)
     evidence = replace(evidence, lesson=lesson.lesson if lesson else "")
     for expectation in scenario.expect:
         try:
@@ -132,7 +132,7 @@ def run_scenario(
     return Outcome(
         scenario.name,
         tuple(problems),
-        tuple(talk.answers),
+        tuple(conversation.answers),
         session.folder,
         session.usage,
         seconds,
@@ -142,7 +142,7 @@ def run_scenario(
     )
 
 
-class _Talk:
+class _Conversation:
     """The user of a scenario: says what is to be asked, and answers questions by the rules."""
 
     def __init__(self, session: Session) -> None:

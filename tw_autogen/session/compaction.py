@@ -6,13 +6,13 @@ import functools
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Round
-from tw_autogen.events import Event, TalkNotShortened, TalkShortened
+from tw_autogen.events import CompactionFailed, Event, HistoryCompacted
 from tw_autogen.planner import Planner
 from tw_autogen.role import Turn
 from tw_autogen.session.session import Session
 
 
-def compact_session(session: Session) -> list[TalkShortened | TalkNotShortened]:
+def compact_session(session: Session) -> list[HistoryCompacted | CompactionFailed]:
     """Replace the messages before the last request by a summary, in each role's chat history; one call per history.
 
     Rounds and journal stay whole; a session that is resumed later reads them whole again.
@@ -26,10 +26,10 @@ def compact_session(session: Session) -> list[TalkShortened | TalkNotShortened]:
     Raises:
         RoundTooCostly: the session has reached a limit of calls, tokens or money.
     """
-    found: list[TalkShortened | TalkNotShortened] = []
+    found: list[HistoryCompacted | CompactionFailed] = []
 
     def emit(event: Event) -> None:
-        if isinstance(event, TalkShortened | TalkNotShortened):
+        if isinstance(event, HistoryCompacted | CompactionFailed):
             found.append(event)
         session.emit(event)
 

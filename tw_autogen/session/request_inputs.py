@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from tw_autogen.closing import Closing
 from tw_autogen.conversation import Definitions, Round
 from tw_autogen.errors import ConfigError, nearest_path, url_problem
-from tw_autogen.events import Event, TalkShortened
+from tw_autogen.events import Event, HistoryCompacted
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
 from tw_autogen.named_folders import current_folder, is_code_folder, leads_out_reason, private_reason
@@ -485,7 +485,7 @@ class SessionInputs(Closing):
 
     def hear(self, event: Event) -> None:
         """Take note that descriptions have left the prompt of the role that gets the requests; a handler of events."""
-        if isinstance(event, TalkShortened) and event.summary and event.role == self._team.entry:
+        if isinstance(event, HistoryCompacted) and event.summary and event.role == self._team.entry:
             self._descriptions.forget_files()
 
     def describe(self, text: str, brought: RequestFiles, variables: Mapping[str, Any]) -> str:

@@ -129,7 +129,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         self._plugins: tuple[PluginSpec, ...] = self._open.keywords["plugins"]
         self._approve: Approve | None = self._open.keywords["approve"]
         self._read, self._files = read, given
-        self._talks = self._new_talks()
+        self._conversations = self._new_conversations()
         self._register_functions()
 
     def hand_over(self, partner: Any, files: FilesWanted) -> None:
@@ -143,22 +143,22 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         Raises:
             ConfigError: there is no such file.
         """
-        self._talks.of(partner).hand_over(files)
+        self._conversations.of(partner).hand_over(files)
 
     def session(self, partner: Any) -> Session:
         """Return the Session with this conversation partner; opened if there is none."""
-        return self._talks.of(partner).open()
+        return self._conversations.of(partner).open()
 
     def interrupt(self, partner: Any) -> None:
         """Stop what is being done for this partner, from any thread; session, kernel and variables stay."""
-        conversation = self._talks.find(partner)
+        conversation = self._conversations.find(partner)
         if conversation is not None:
             conversation.interrupt()
 
     @property
     def open_sessions(self) -> int:
         """How many sessions are open now."""
-        return len(self._talks)
+        return len(self._conversations)
 
     def clear_history(self, recipient: Any = None, nr_messages_to_preserve: int | None = None) -> None:
         """Clear the host's history, and end the Session with this partner (with all partners if None).
@@ -171,23 +171,23 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         if nr_messages_to_preserve:
             return
         if recipient is None:
-            self._talks.close()
+            self._conversations.close()
         else:
-            self._talks.drop(recipient, wait=not on_loop())
+            self._conversations.drop(recipient, wait=not on_loop())
 
     def close(self) -> None:
         """End all Sessions, and their kernels; a second time nothing happens."""
-        self._talks.close()
+        self._conversations.close()
 
     _shared_with_copies = (
         *("_model", "_role_llm_config", "_settings", "_handlers", "_open", "_plugins", "_approve", "_read", "_files"),
-        "_talks",  # until it has its own
+        "_conversations",  # until it has its own
     )
 
     def _own_sessions(self, memo: dict[int, Any], copied: Any) -> None:
-        self._talks = self._new_talks()
+        self._conversations = self._new_conversations()
 
-    def _new_talks(self) -> Conversations[Conversation]:
+    def _new_conversations(self) -> Conversations[Conversation]:
         most_open = self._read.read("session", parts.SessionSettings).most_open
         return parts.Conversations(_starter(weakref.ref(self), self._read, self._files), most_open=most_open)
 
@@ -201,7 +201,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         return self._model is not None or self.client is not None
 
     def _conversations_of(self) -> Conversations[Conversation]:
-        return self._talks
+        return self._conversations
 
     def check_clients_apart(self) -> None:
         """Check that code of one client of a service can't read what another one has asked and made.
@@ -225,22 +225,22 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
     def _opened(self, partner: Any) -> Session:
         """Open a session whose parts hold this agent weakly: forgotten with open sessions it still ends."""
         me, seen_by = weakref.proxy(self), _weak(partner)
-        talk = parts.InnerTalk(lambda: me.is_silent(seen_by()))
+        inner = parts.InnerMessages(lambda: me.is_silent(seen_by()))
         model: ModelWanted = self._model
         if model is None:
             names = {parts.Planner.name, parts.CodeInterpreter.name, *self._role_llm_config}
             model = {
                 name: parts.HostModel(
-                    me, speaker=functools.partial(talk.speaker, name), llm_config=self._role_llm_config.get(name)
+                    me, speaker=functools.partial(inner.speaker, name), llm_config=self._role_llm_config.get(name)
                 )
                 for name in names
             }
-            model[""] = parts.HostModel(me, speaker=functools.partial(talk.speaker, self.name))
+            model[""] = parts.HostModel(me, speaker=functools.partial(inner.speaker, self.name))
         settings = {"planner.instructions": rules_of(self), **self._settings}
         return self._open(
             model=model,
             plugins=self._plugins,
-            handlers=(talk, *self._handlers),
+            handlers=(inner, *self._handlers),
             settings=settings,
             approve=self._approve or parts.approval_by([me]),
         )

@@ -115,7 +115,7 @@ class Asker:
         name: How the agent sees who asks.
         max_turns: How often the two may speak until the answer stands; each use of a tool takes one.
 
-    The talk is shown where the talk around it is shown. Close it, and the agent forgets it.
+    The conversation is shown where the one around it is shown. Close it, and the agent forgets it.
     """
 
     def __init__(self, agent: Any, name: str, *, max_turns: int = 10) -> None:
@@ -162,9 +162,9 @@ class Asker:
             try:
                 if _needs_loop(self._agent):
                     # on a thread of its own: this one may have a running loop
-                    threaded(lambda: asyncio.run(self._talk_async(words, link)), name="agent").result()
+                    threaded(lambda: asyncio.run(self._ask_async(words, link)), name="agent").result()
                 else:
-                    self._talk(words, link)
+                    self._ask(words, link)
             finally:
                 _count(before, _spent(self._agent))
             said = self._agent.chat_messages[self._partner][known:]
@@ -175,7 +175,7 @@ class Asker:
             raise HostCallError(f"{self._agent.name} gave no answer{used_up}", name=self._agent.name)
         return answers[-1]
 
-    def _talk(self, words: Any, link: Link) -> None:
+    def _ask(self, words: Any, link: Link) -> None:
         silent = SILENT.get()
         for _ in range(self._max_turns):
             self._partner.send(words, self._agent, request_reply=True, silent=silent)
@@ -186,7 +186,7 @@ class Asker:
             if words is None or link.refused is not None:
                 return
 
-    async def _talk_async(self, words: Any, link: Link) -> None:
+    async def _ask_async(self, words: Any, link: Link) -> None:
         silent = SILENT.get()
         for _ in range(self._max_turns):
             await self._partner.a_send(words, self._agent, request_reply=True, silent=silent)

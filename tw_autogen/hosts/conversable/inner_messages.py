@@ -1,4 +1,4 @@
-"""The inner talk of a session, as the host's own messages between agents that are nothing but names."""
+"""What a session says inside, as the host's own messages between agents that are nothing but names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tw_autogen.session import USER
 ConversableAgent: Any = import_autogen().ConversableAgent
 
 
-class InnerTalk:
+class InnerMessages:
     """A handler that shows each post between roles; those from and to the user are shown by the host itself.
 
     Args:

@@ -14,7 +14,7 @@ _CACHE = "cache_seed"
 """Names a database of pickles in the current folder, whoever made that, or whose code writes there."""
 
 _REFUSED = frozenset({"tools", "functions", "function_call", "tool_choice", "response_format", "stop", "n"})
-"""Settings of an agent's own talk, which would break what its roles say, or be without effect."""
+"""Settings of an agent's own conversation, which would break what its roles say, or be without effect."""
 
 
 def refuse_settings(name: str, llm_config: Any) -> None:

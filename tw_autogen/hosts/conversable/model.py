@@ -33,8 +33,8 @@ class HostModel(RequestModel):
         seconds: How long a call may take where the caller does not say.
 
     Where the client is the host's own `OpenAIWrapper`, calls go through one derived from it without the settings that
-    shape the user's own talk (`tools`, `response_format`, `stream`, …; `temperature` and its like stay), and what they
-    cost is added to the agent's. A client that a test has put in its place is asked itself.
+    shape the user's own conversation (`tools`, `response_format`, `stream`, …; `temperature` and its like stay), and
+    what they cost is added to the agent's. A client that a test has put in its place is asked itself.
     """
 
     def __init__(

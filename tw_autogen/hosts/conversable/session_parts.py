@@ -2,7 +2,7 @@
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.hosts.conversable.human_approval import approval_by
-from tw_autogen.hosts.conversable.inner_messages import InnerTalk
+from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
@@ -25,7 +25,7 @@ __all__ = [
     "Conversations",
     "GivenFiles",
     "HostModel",
-    "InnerTalk",
+    "InnerMessages",
     "KernelSettings",
     "Planner",
     "SessionSettings",

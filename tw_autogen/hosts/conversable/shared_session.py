@@ -15,7 +15,7 @@ from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.events import Handler
 from tw_autogen.hosts.conversable.human_approval import approval_by
-from tw_autogen.hosts.conversable.inner_messages import InnerTalk
+from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.messages import render_reply, without_end
 from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
@@ -55,7 +55,7 @@ class SessionMember(Protocol):
     system_message: str
 
     def is_silent(self, sender: Any) -> bool:
-        """Return whether inner talk is to be kept from the user's eyes."""
+        """Return whether inner messages are to be kept from the user's eyes."""
         ...
 
     def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
@@ -189,14 +189,14 @@ class SharedChat(Conversation):
                 if one.name != self.opener
             ]
             planner.workers = [*(role for role in roles.values() if role is not planner), *workers]
-        talk = InnerTalk(lambda: member.is_silent(sender))
+        inner = InnerMessages(lambda: member.is_silent(sender))
         try:
             post = session.step(roles[member.name])
             while post.send_to == member.name or (post.send_to in roles and post.send_to not in present):
-                talk.show(post)  # who can't be given the word by the host answers here
+                inner.show(post)  # who can't be given the word by the host answers here
                 post = session.step(roles[post.send_to])
                 if post.send_to == member.name:
-                    talk.show(post)
+                    inner.show(post)
                     post = session.step(roles[member.name])
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])

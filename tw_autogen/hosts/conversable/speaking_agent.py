@@ -32,7 +32,7 @@ ConversableAgent: Any = import_autogen().ConversableAgent
 Messages = list[dict[str, Any]]
 
 SILENT: ContextVar[bool] = ContextVar("silent", default=True)
-"""Whether talk behind the reply that is being made is to be kept from the user's eyes."""
+"""Whether messages behind the reply that is being made are to be kept from the user's eyes."""
 
 _HOSTS_DEFAULT = "You are a helpful AI Assistant."
 _REPLY_FUNCTIONS = ("generate_oai_reply", "a_generate_oai_reply")
@@ -56,7 +56,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
 
     Raises:
         ConfigError: an argument is misspelt, or would have no effect, as settings of an `llm_config` that shape an
-            agent's own talk, such as `tools` or `response_format`.
+            agent's own conversation, such as `tools` or `response_format`.
         HostError: the installed host doesn't know an argument.
     """
 
@@ -111,12 +111,14 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         handing_on = TARGETS.set(targets)
         try:
             with calling(self.name, self):
-                talks = self._conversations_of()  # a service's is found by a key, never by what was said
-                talk = talks.served(key or key_of(messages)) if sender is None else talks.of(sender)
+                conversations = self._conversations_of()  # a service's is found by a key, never by what was said
+                conversation = (
+                    conversations.served(key or key_of(messages)) if sender is None else conversations.of(sender)
+                )
                 try:
-                    text = self._answer(talk, messages, sender)
+                    text = self._answer(conversation, messages, sender)
                 finally:
-                    talks.limit(talk)
+                    conversations.limit(conversation)
         finally:
             TARGETS.reset(handing_on)
             SILENT.reset(token)
@@ -124,7 +126,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             hand_on(getattr(sender, "groupchat", None), targets)
         if sender is None and key is None and text is not None:
             text = answer = ServiceAnswer(text)
-            answer.key = talks.keep(talk)
+            answer.key = conversations.keep(conversation)
         return True, text
 
     async def a_generate_oai_reply(
@@ -292,7 +294,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         return await super().a_receive(message, sender, request_reply, silent)
 
     def is_silent(self, sender: Any) -> bool:
-        """Return whether inner talk is to be kept from the user's eyes: as the agent says, else as the chat was begun.
+        """Return whether inner messages are kept from the user's eyes: as the agent says, else as the chat was begun.
 
         A group's messages are always passed on in silence, so there its manager is asked. Without a partner, as with
         services, nobody looks.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import PositiveInt
 
-from tw_autogen.events import CellRan, LessonsRecalled, ModelCalled, TalkShortened
+from tw_autogen.events import CellRan, HistoryCompacted, LessonsRecalled, ModelCalled
 from tw_autogen.scenario.check_parameters import Names, Problems, Regex, Rounds, Words, count, short, span
 
 
@@ -59,7 +59,7 @@ def summaries(
         at_most: Most that are right; None: no limit.
         matches: A regular expression; None: any summary.
     """
-    found = [event for seen in rounds for event in seen.events if isinstance(event, TalkShortened) and event.summary]
+    found = [event for seen in rounds for event in seen.events if isinstance(event, HistoryCompacted) and event.summary]
     yield from count(span(rounds), "summaries", len(found), at_least, at_most)
     for number, event in enumerate(found, start=1):
         if matches and not matches.search(event.summary):
