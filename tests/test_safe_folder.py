@@ -730,6 +730,54 @@ def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
     assert not (tmp_path / "mine" / "old" / "scratch").exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
+def test_a_table_is_not_taken_from_what_is_mounted_over_the_exchange_folder(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "secret.csv").write_text("x")
+    (tmp_path / "mine" / FOLDER).mkdir(parents=True)
+    (tmp_path / "mine" / FOLDER / "own.csv").write_text("own")
+    take = (
+        "import sys; from pathlib import Path; from tw_autogen.kernel.exchange_folder import HostExchange\n"
+        "exchange = HostExchange(Path(sys.argv[1]))\n"
+        "try: print(exchange.open('secret.csv').read())\n"
+        "except OSError as error: print(error)\n"
+        "exchange.remove('secret.csv')\n"
+    )
+    words = [sys.executable, "-c", take, str(tmp_path / "mine")]
+    mounted = f"mount --bind {tmp_path}/disk {tmp_path}/mine/{FOLDER}"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f"{mounted} || exit 77; exec {shlex.join(words)}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 77:
+        pytest.skip("nothing can be mounted here")
+
+    assert "something is mounted there" in done.stdout, done.stderr
+    assert (tmp_path / "disk" / "secret.csv").exists()
+    exchange = HostExchange(tmp_path / "mine")
+    with exchange.open("own.csv") as file:
+        assert file.read() == b"own"
+    exchange.remove("own.csv")
+    assert not (tmp_path / "mine" / FOLDER / "own.csv").exists()
+
+
+def test_a_folder_that_is_moved_on_to_names_still_to_come_is_walked_once(tmp_path):
+    for number in range(10):
+        (tmp_path / f"d{number}").mkdir()
+    (tmp_path / "d0" / "x").write_text("")
+    seen = []
+    with SafeFolder(tmp_path) as folder:
+        for entry in folder.walk():
+            seen.append(entry.name)
+            here, _, name = entry.name.partition("/")
+            if name and here != "d9":
+                (tmp_path / here).rename(tmp_path / f"d{int(here[1:]) + 1}")
+
+    assert seen == [*(f"d{number}" for number in range(10)), "d0/x"]
+
+
 def test_a_walk_that_is_led_down_and_down_ends(tmp_path, monkeypatch):
     monkeypatch.setattr("tw_autogen.safe_folder.directory_tree._DEEPEST", 50)
     (tmp_path / "a" / "/".join("b" * 60)).mkdir(parents=True)

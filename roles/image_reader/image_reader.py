@@ -88,6 +88,9 @@ class ImageReader(Role):
             named = rf"(?<!{_LETTER})(?<![./-])(?:{re.escape(name)}|{re.escape(Path(name).name)})(?!{_LETTER}|-)"
             if not re.search(named, request, re.IGNORECASE):
                 continue
+            if len(problems) == _MOST_LISTED:  # one name may fit thousands of files
+                problems.append("More pictures were left out.")
+                break
             if len(found) == self._settings.max_images:
                 problems.append(f"{name} was left out: {len(found)} pictures at a time.")
                 continue

@@ -278,6 +278,18 @@ def test_no_cache_of_the_current_folder_is_opened(served, agent, tmp_path, monke
     assert "cache_seed, which counts for no role" in caplog.text
 
 
+@pytest.mark.parametrize("seed", [{"cache_seed": 42}, {}])  # a missing one means one on disk to the oldest lineage
+def test_a_summary_by_an_agents_own_client_opens_no_cache_either(served, agent, tmp_path, monkeypatch, seed):
+    monkeypatch.chdir(tmp_path)
+    config = served(plans("Hello.", to="User"), "A greeting.")
+    config = {key: value for key, value in config.items() if key != "cache_seed"} | seed
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path / "workspace") as worker:
+        summary = {"summary_method": "reflection_with_llm", **QUIET}
+        assert agent().initiate_chat(worker, message="hello", max_turns=1, **summary).summary == "A greeting."
+
+    assert not (tmp_path / ".cache").exists()
+
+
 # What is said.
 
 

@@ -61,6 +61,12 @@ def test_what_can_not_be_kept_by_few_folders_is_too_much(project):
         found(project, most=2)
 
 
+def test_a_folder_of_too_many_files_is_looked_through_no_further(project, monkeypatch):
+    monkeypatch.setattr(sys.modules["tw_autogen.safe_folder.used_elsewhere"], "_MOST_ENTRIES", 3)
+    with pytest.raises(OverflowError, match=r"more than 3 files and folders"):
+        found(project)
+
+
 def test_no_folder_stands_for_its_files_if_something_apart_lies_in_it(project):
     site = project / "env/lib/site-packages"
     with pytest.raises(OverflowError, match="more than 2 files"):

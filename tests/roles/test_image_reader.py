@@ -52,6 +52,17 @@ def test_what_is_left_out_is_said(pictures):
     assert len(model.calls[0][1]["content"]) == 2
 
 
+def test_one_name_for_thousands_of_files_does_not_have_all_of_them_read(pictures):
+    for number in range(1000):
+        (pictures.folder / f"d{number}").mkdir()
+        (pictures.folder / f"d{number}" / "same.png").write_bytes(b"no picture")
+    with ScriptedModel([]) as model:
+        said = pictures.ask(pictures.make("image_reader", model), "same.png").message
+
+    assert said.count("was left out") == 40
+    assert said.endswith("More pictures were left out.")
+
+
 @pytest.mark.parametrize(
     ("asked", "settings", "said"),
     [

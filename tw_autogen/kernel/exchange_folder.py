@@ -37,13 +37,17 @@ class HostExchange:
         """Open a file that the kernel wrote."""
         if "/" in name or os.sep in name:
             raise FileNotFoundError(f"not a file of the exchange: {name!r}")
-        with SafeFolder(self._folder) as folder:
-            return folder.open_file(f"{FOLDER}/{name}")
+        with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
+            return exchange.open_file(name)
 
     def remove(self, name: str) -> None:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
-        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            folder.remove(f"{FOLDER}/{name}")
+        with (
+            contextlib.suppress(OSError),
+            SafeFolder(self._folder) as folder,
+            folder.open_folder(FOLDER, same_mount=True) as exchange,
+        ):
+            exchange.remove(name)
 
     def write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""

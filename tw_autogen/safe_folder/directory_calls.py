@@ -162,8 +162,7 @@ def open_to_empty(at: At, name: str) -> At:
         found = os.open(name, _PATH | _DIRECTORY, dir_fd=at)
         try:
             _refuse_closed(at, found, name, write=True)
-            if _mount_of(found) != _mount_of(at):
-                raise OSError(errno.EXDEV, "something is mounted there, so it is not emptied", name)
+            _check_same_mount(at, found, name)
             unlock(found)
         finally:
             os.close(found)
@@ -171,6 +170,30 @@ def open_to_empty(at: At, name: str) -> At:
         with contextlib.suppress(OSError):
             os.chmod(name, stat.S_IRWXU, dir_fd=at, follow_symlinks=False)
     return open_folder(at, name, listed=True)
+
+
+def open_on_same_mount(at: At, name: str) -> At:
+    """Open a directory as `open_folder` does, but, on Linux, none on which something is mounted.
+
+    Args:
+        at: The directory that it is in.
+        name: Its name there.
+
+    Raises:
+        OSError: as of `open_folder`; EXDEV: something is mounted there.
+    """
+    inner = open_folder(at, name)
+    try:
+        _check_same_mount(at, inner, name)
+    except OSError:
+        close(inner)
+        raise
+    return inner
+
+
+def _check_same_mount(at: At, inner: At, name: str) -> None:
+    if isinstance(at, int) and isinstance(inner, int) and _PATH and _mount_of(inner) != _mount_of(at):
+        raise OSError(errno.EXDEV, "something is mounted there, so it is left alone", name)
 
 
 def _mount_of(at: int) -> bytes:

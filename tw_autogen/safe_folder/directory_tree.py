@@ -41,6 +41,8 @@ class Descent:
         leave: Called with the directory above and the name of each that was left for good; such directories are opened
             to be emptied. None: they are only read.
         closed: Called with the directory above, the name and the error of each that can't be opened; may raise.
+        once: A directory is entered once, whatever names it gets: code could move it on to names still to come, for
+            ever.
     """
 
     def __init__(
@@ -49,12 +51,14 @@ class Descent:
         *,
         leave: Callable[[At, str], None] | None = None,
         closed: Callable[[At, str, OSError], None] = lambda above, name, error: None,
+        once: bool = False,
     ) -> None:
         self.at = at
         """The directory that is open now."""
         self._leave = leave
         self._closed = closed
         self._above: list[tuple[At | None, tuple[int, int]]] = []
+        self._entered: set[tuple[int, int]] | None = set() if once else None
         self._names: list[str] = []
         self._to_enter: list[list[str]] = []
 
@@ -101,6 +105,12 @@ class Descent:
         if len(self._names) >= _DEEPEST:
             raise OSError(errno.ELOOP, f"more than {_DEEPEST} folders in one another", name)
         inner = open_to_empty(self.at, name) if self._leave else open_folder(self.at, name, listed=True)
+        if self._entered is not None:
+            found = identity(inner)
+            if found in self._entered:
+                close(inner)
+                raise OSError(errno.ESTALE, "it was moved while it was looked at", name)
+            self._entered.add(found)
         above = identity(self.at)
         if isinstance(self.at, int) and len(self._above) >= _MOST_HELD:
             close(self.at)

@@ -18,8 +18,7 @@ from tw_autogen.safe_folder.directory_calls import At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
 from tw_autogen.safe_folder.kept_folder import LONGEST_PATH, as_of_code, is_of_code, kept_above, kept_path
 
-_HOLE_BYTES = 1 << 16
-"""A run of zeros as long as this is left out of a copy."""
+_HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
 """How long a name may be below which a walk goes on: names of very deep entries take quadratic time in all."""
 
@@ -157,20 +156,21 @@ class SafeFolder(Closing):
                     name, base = found, one
         return name, base
 
-    def open_folder(self, name: str) -> SafeFolder:
+    def open_folder(self, name: str, *, same_mount: bool = False) -> SafeFolder:
         """Open a directory below this one; the caller closes it.
 
         Args:
             name: Relative to the folder; `.` is the folder itself, opened once more.
+            same_mount: On Linux, one on which something is mounted is refused: code may not see what that holds.
 
         Raises:
-            OSError: there is no such directory, or a link is in the way.
+            OSError: there is no such directory, a link is in the way, or something is mounted there.
         """
         if name == ".":
             return self._opened(self.path, directory_calls.open_folder(self._at, "."))
         with self._parent(name) as (at, last):
             try:
-                inner = directory_calls.open_folder(at, last)
+                inner = (directory_calls.open_on_same_mount if same_mount else directory_calls.open_folder)(at, last)
             except OSError as error:
                 raise directory_calls.explained(error, name) from None
         return self._opened(self.path / name, as_of_code(inner, os.path.normpath(os.path.join(self._full(), name))))
@@ -420,10 +420,10 @@ class SafeFolder(Closing):
         Args:
             enter: Called with the last component of a directory's name: walk into it?
 
-        What vanishes or can't be opened meanwhile is left out, and so is what lies below a directory whose name is
-        longer than 16 000 characters. Links are returned, not followed.
+        What vanishes or can't be opened is left out, and what lies below a directory whose name has more than 16 000
+        characters. Links are returned, not followed; a directory that is moved meanwhile is entered once.
         """
-        with Descent(self._list()) as way:
+        with Descent(self._list(), once=True) as way:
             more = True
             while more:
                 folders, prefix = [], way.prefix

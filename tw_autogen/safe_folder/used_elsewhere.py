@@ -13,6 +13,8 @@ from tw_autogen.safe_folder.protected_names import LONGEST_PATH, another_folder,
 from tw_autogen.unlisted_folders import check_unlisted
 
 _Identity = tuple[int, int]
+_MOST_ENTRIES = 1_000_000
+"""Beyond that code could make new ones as fast as they are looked at."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ def used_elsewhere(
         By path: device and number by path of the folder, of those on the way, and its own.
 
     Raises:
-        OverflowError: there are more in the folder itself, or beside what is apart.
+        OverflowError: there are more in the folder itself, or beside what is apart; or more than a million files and
+            folders.
         PermissionError: the folder is not the one that is known, or can't be listed.
     """
     try:
@@ -81,13 +84,17 @@ def used_elsewhere(
         if known is not None and identity(at) != known:
             raise another_folder(folder)
         chain: list[tuple[str, _Identity]] = []
+        left = _MOST_ENTRIES
         more = True
         while more:
             prefix = way.prefix
             del chain[prefix.count("/") :]
             here = os.path.join(folder, prefix.replace("/", os.sep)).rstrip(os.sep) if prefix else folder
             chain.append((here, identity(way.at)))
-            inner, linked, packages = _entries(way.at, here, apart, top=not prefix)
+            inner, linked, packages, looked = _entries(way.at, here, apart, top=not prefix)
+            left -= looked
+            if left < 0:
+                raise OverflowError(f"{folder}: more than {_MOST_ENTRIES:,} files and folders")
             others += [_Found([*chain, one] if one[0] != here else list(chain)) for one in packages]
             for path, number, count in linked:
                 links[number] = count
@@ -116,7 +123,7 @@ def _is_below(path: str, places: Collection[str]) -> bool:
 
 def _entries(
     at: At, here: str, apart: Collection[str], *, top: bool
-) -> tuple[list[str], list[tuple[str, _Identity, int]], list[tuple[str, _Identity]]]:
+) -> tuple[list[str], list[tuple[str, _Identity, int]], list[tuple[str, _Identity]], int]:
     """Return the folders in an open folder by name; its files that have several links; what is of an environment.
 
     Args:
@@ -126,14 +133,14 @@ def _entries(
         top: Whether what is of no environment is looked at in the folder of one, too.
 
     Returns:
-        Names; path, identity and links of files; path and identity, of the folder itself too.
+        Names; path, identity and links of files; path and identity, of the folder itself too; how many were looked at.
     """
     folders, linked, packages = [], [], []
     with os.scandir(at) as found:
         entries = list(found)
     environment = is_environment([one.name for one in entries])
     if environment and not top:
-        return [], [], [(here, identity(at))]
+        return [], [], [(here, identity(at))], len(entries)
     for one in entries:
         path = os.path.join(here, one.name) if apart or environment else ""
         if apart and path in apart:
@@ -149,7 +156,7 @@ def _entries(
                 about = one.stat(follow_symlinks=False)
                 if about.st_nlink > 1:
                     linked.append((os.path.join(here, one.name), (about.st_dev, about.st_ino), about.st_nlink))
-    return folders, linked, packages
+    return folders, linked, packages, len(entries)
 
 
 def _at_most(found: Sequence[_Found], most: int) -> dict[str, dict[str, _Identity]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from tw_autogen.errors import ConfigError
@@ -45,10 +46,21 @@ def _entries(llm_config: Any) -> list[dict[str, Any]]:
     return [plain, *(dict(one.model_dump() if hasattr(one, "model_dump") else one) for one in listed)]
 
 
+def without_cache(llm_config: Any) -> Any:
+    """Return an `llm_config` with which an agent of ours opens no cache of the current folder, for a summary either."""
+    entries = _entries(llm_config)
+    if not entries or (not isinstance(llm_config, dict) and all(one.get(_CACHE) is None for one in entries)):
+        return llm_config
+    return _without(frozenset(), entries)
+
+
 def config_of_roles(llm_config: Any) -> dict[str, Any]:
     """Return an `llm_config` as the client of our roles takes it."""
-    entries = _entries(llm_config)
-    left_out = _STREAMING | _REFUSED
+    return _without(_STREAMING | _REFUSED, _entries(llm_config))
+
+
+def _without(left_out: frozenset[str], entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Join the settings of `_entries` again, without some of them and without a cache of the current folder."""
     if any(one.get(_CACHE) is not None for one in entries):
         _log.warning(
             "llm_config has cache_seed, which counts for no role: it would be unpickled from the current folder. "

@@ -15,7 +15,7 @@ from tw_autogen.errors import ConfigError, HostError, did_you_mean
 from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.conversable.autogen_import import import_autogen, installed
 from tw_autogen.hosts.conversable.group_functions import TARGETS, hand_on, with_context
-from tw_autogen.hosts.conversable.llm_config import refuse_settings
+from tw_autogen.hosts.conversable.llm_config import refuse_settings, without_cache
 from tw_autogen.hosts.conversable.messages import ServiceAnswer, images_of, key_of, text_of
 from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, streamed
 from tw_autogen.hosts.worker_threads import on_thread
@@ -77,7 +77,10 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             host.setdefault("description", does)
         if len(args) < 4:  # or it is among them
             host.setdefault("human_input_mode", "NEVER")
-        super().__init__(name, *args, **host)
+        given = dict(zip(list(known)[2:], args, strict=False)) | host
+        if "llm_config" in given:
+            given["llm_config"] = without_cache(given["llm_config"])
+        super().__init__(name, **given)
         refuse_settings(name, self.llm_config)
         self._silent_with: dict[Any, bool] = {}
         for one in _REPLY_FUNCTIONS:  # the reply list holds the base class's: overriding alone changes nothing
