@@ -17,7 +17,7 @@ SHARED = {
     "kernel/pool.py _default": "the fork server, which starts kernels for all sessions",
     "kernel/python_process.py _warned": "entries of the path for imports that were warned of, once a process",
     "kernel/sandbox_levels.py _failed": "levels that this machine has refused, so that each is tried once",
-    "kernel/sandbox_levels.py _known": "what this machine's levels were found to do, so that they are tried once",
+    "kernel/sandbox_levels.py _working": "what this machine's levels were found to do, so that they are tried once",
     "lazy_module.py _LAZY": "names of modules that this package imports late",
     "lazy_module.py _RUNNING": "imports of modules, of which a process has one each",
     "plugin/neighbour_imports.py _IMPORTED_FROM": "folders of open plugins, from which their modules import",

@@ -14,7 +14,7 @@ from tw_autogen.kernel.environment_variables import clean_environment
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import start
 from tw_autogen.kernel.launcher import landlock, sandbox_probe
-from tw_autogen.kernel.launcher_client import SandboxFailed, launch_one
+from tw_autogen.kernel.launcher_client import SandboxUnavailable, launch_one
 from tw_autogen.kernel.sandbox_levels import available_level
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="levels of Linux")
@@ -119,7 +119,7 @@ def test_no_code_runs_where_the_way_to_a_settings_file_was_exchanged(world, leve
 
     with pytest.raises(KernelError, match=REFUSED) as error:
         begin(world, level, exchange).discard()
-    assert not isinstance(error.value, SandboxFailed), "the level itself stands"
+    assert not isinstance(error.value, SandboxUnavailable), "the level itself stands"
     assert state(world) == after
 
 

@@ -12,8 +12,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, Rou
 from tw_autogen.errors import RoleError, RoundTooCostly
 from tw_autogen.events import RoundClosed
 from tw_autogen.hosts.conversable.messages import render_reply
-from tw_autogen.hosts.partner_conversation import Conversation as Talk
-from tw_autogen.hosts.partner_conversation import GivenFiles, Line
+from tw_autogen.hosts.partner_conversation import GivenFiles, Line, PartnerConversation
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
@@ -396,7 +395,7 @@ def test_the_limits_of_a_session_hold_for_the_session_that_continues_it(team, pa
 
 def test_the_limits_of_a_session_hold_where_a_conversation_opens_another_one(team):
     replies = iter([plans("Hello.", to="User"), plans("compute")])
-    talk = Talk(
+    talk = PartnerConversation(
         lambda: team([Completion(next(replies), usage=SPENT)], [], max_session_calls=2)[0],
         GivenFiles((), read_settings()),
     )

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tw_autogen.cli.doctor_checks import (
-    Check,
+    DoctorCheck,
     check_folder,
     check_hosts,
     check_kernel,
@@ -51,7 +51,7 @@ def command(ctx: click.Context, /, as_json: bool, **shared: Any) -> None:
     ctx.exit(Exit.failed if failed else Exit.done)
 
 
-def _print(console: Console, check: Check) -> None:
+def _print(console: Console, check: DoctorCheck) -> None:
     signs = marks(console)
     mark, style = {
         "ok": (signs.done, "green"),

@@ -28,7 +28,7 @@ _SHOWN_MODELS = 8
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One thing that was looked at.
 
     Args:
@@ -44,56 +44,59 @@ class Check:
     remedy: str = ""
 
 
-def check_python() -> Iterator[Check]:
+def check_python() -> Iterator[DoctorCheck]:
     """Look at the interpreter."""
     found = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro} at {sys.executable}"
     known = (3, 10) <= sys.version_info[:2] <= (3, 13)
-    yield Check("python", "ok" if known else "warn", found, "" if known else "tested with Python 3.10 to 3.13")
+    yield DoctorCheck("python", "ok" if known else "warn", found, "" if known else "tested with Python 3.10 to 3.13")
 
 
-def check_packages() -> Iterator[Check]:
+def check_packages() -> Iterator[DoctorCheck]:
     """Look at the distributions that are needed, and at matplotlib."""
     own = _version("tw-autogen")
-    yield Check("tw_autogen", "ok", own or "from a source folder, not installed")
+    yield DoctorCheck("tw_autogen", "ok", own or "from a source folder, not installed")
     for name in _NEEDED:
         version = _version(name)
-        yield Check(name, "ok" if version else "fail", version or "missing", "" if version else f"pip install {name}")
+        remedy = "" if version else f"pip install {name}"
+        yield DoctorCheck(name, "ok" if version else "fail", version or "missing", remedy)
     charts = _version("matplotlib")
     remedy = "" if charts else 'without it charts are SVG files written by hand: pip install "tw-autogen[data]"'
-    yield Check("matplotlib", "ok" if charts else "warn", charts or "missing", remedy)
+    yield DoctorCheck("matplotlib", "ok" if charts else "warn", charts or "missing", remedy)
 
 
-def check_hosts() -> Iterator[Check]:
+def check_hosts() -> Iterator[DoctorCheck]:
     """Look which hosts are installed; several distributions own the module `autogen`, and overwrite its files."""
     installed = metadata.packages_distributions()
     owners = sorted(set(installed.get("autogen", ())))
     agentchat = "autogen_agentchat" in installed
     if agentchat:
-        yield Check("autogen", "ok", f"autogen-agentchat {_version('autogen-agentchat')}")
+        yield DoctorCheck("autogen", "ok", f"autogen-agentchat {_version('autogen-agentchat')}")
     if not owners and not agentchat:
-        yield Check("autogen", "ok", "not installed; only TaskWeaverAgent needs it")
+        yield DoctorCheck("autogen", "ok", "not installed; only TaskWeaverAgent needs it")
     elif len(owners) == 1:
-        yield Check("autogen", "ok", f"{owners[0]} {_version(owners[0])}")
+        yield DoctorCheck("autogen", "ok", f"{owners[0]} {_version(owners[0])}")
     elif owners:
         both = " ".join(owners)
         remedy = f'pip uninstall -y {both} && pip install "tw-autogen[autogen]"'
-        yield Check("autogen", "fail", f"owned by {' and '.join(owners)}, which overwrite each other's files", remedy)
+        yield DoctorCheck(
+            "autogen", "fail", f"owned by {' and '.join(owners)}, which overwrite each other's files", remedy
+        )
 
 
-def check_folder(options: Options) -> Iterator[Check]:
+def check_folder(options: Options) -> Iterator[DoctorCheck]:
     """See whether the folder wants what it gets only if it is trusted; nothing of an untrusted one is run."""
     with contextlib.suppress(ConfigError):  # what is wrong with settings is told with the kernel
         for line in trust_lines(_read(options), HOW):
             found, _, remedy = line.partition("; trust this folder")
-            yield Check("folder", "warn", found, f"trust this folder{remedy}" if remedy else "")
+            yield DoctorCheck("folder", "warn", found, f"trust this folder{remedy}" if remedy else "")
 
 
-def check_kernel(options: Options) -> Iterator[Check]:
+def check_kernel(options: Options) -> Iterator[DoctorCheck]:
     """See which sandbox can be set up, start a kernel in it, and let it add."""
     try:
         settings = _read(options).read("kernel", KernelSettings)
     except ConfigError as error:
-        yield Check("kernel", "fail", str(error), "mend the setting")
+        yield DoctorCheck("kernel", "fail", str(error), "mend the setting")
         return
     sandbox = _check_sandbox(settings)
     yield sandbox
@@ -107,27 +110,27 @@ def check_kernel(options: Options) -> Iterator[Check]:
                 seconds = time.monotonic() - started
                 where = kernel.where
         except KernelError as error:
-            yield Check("kernel", "fail", str(error), f"{settings.python} -m pip install --upgrade ipykernel")
+            yield DoctorCheck("kernel", "fail", str(error), f"{settings.python} -m pip install --upgrade ipykernel")
             return
     if ran.result != "2":
-        yield Check("kernel", "fail", f"1 + 1 gave {ran.result or ran.error}", "pip install --upgrade ipykernel")
+        yield DoctorCheck("kernel", "fail", f"1 + 1 gave {ran.result or ran.error}", "pip install --upgrade ipykernel")
     elif seconds > _START_SECONDS:
-        yield Check("kernel", "warn", f"{where}: 1 + 1 took {seconds:.1f} s", "a busy machine, or a slow disk")
+        yield DoctorCheck("kernel", "warn", f"{where}: 1 + 1 took {seconds:.1f} s", "a busy machine, or a slow disk")
     else:
-        yield Check("kernel", "ok", f"{where}: 1 + 1 in {seconds:.1f} s")
+        yield DoctorCheck("kernel", "ok", f"{where}: 1 + 1 in {seconds:.1f} s")
 
 
-def _check_sandbox(settings: KernelSettings) -> Check:
+def _check_sandbox(settings: KernelSettings) -> DoctorCheck:
     try:
         found = LocalKernel.sandbox_words(settings).removeprefix("sandbox: ")
     except SandboxError as error:
         found, _, remedy = str(error).partition(f"{SandboxError.REMEDY} ")
-        return Check("sandbox", "fail", found.strip(), remedy)
+        return DoctorCheck("sandbox", "fail", found.strip(), remedy)
     off = settings.sandbox == "off"
-    return Check("sandbox", "warn", found, "kernel.sandbox=auto") if off else Check("sandbox", "ok", found)
+    return DoctorCheck("sandbox", "warn", found, "kernel.sandbox=auto") if off else DoctorCheck("sandbox", "ok", found)
 
 
-def check_model(options: Options) -> Iterator[Check]:
+def check_model(options: Options) -> Iterator[DoctorCheck]:
     """Find the model that is configured, ask its server which ones it has, and probe the Planner's format."""
     try:
         read = _read(options)
@@ -136,38 +139,38 @@ def check_model(options: Options) -> Iterator[Check]:
         model = resolve_model(settings)
     except NoModelError as error:
         words, _, remedy = str(error).partition("\n")
-        yield Check("model", "warn", words, remedy)
+        yield DoctorCheck("model", "warn", words, remedy)
         return
     except ConfigError as error:
-        yield Check("model", "fail", str(error), "mend the setting")
+        yield DoctorCheck("model", "fail", str(error), "mend the setting")
         return
     except ModelError as error:
         remedy = "start the server, or correct --base-url" if "Is the server running" in str(error) else ""
-        yield Check("model", "fail", str(error), remedy)
+        yield DoctorCheck("model", "fail", str(error), remedy)
         return
-    yield Check("model", "ok", f"{model.name} at {model.base_url} ({', '.join(origins)})")
+    yield DoctorCheck("model", "ok", f"{model.name} at {model.base_url} ({', '.join(origins)})")
     yield from _check_server(model)
 
 
-def _check_server(model: OpenAIModel) -> Iterator[Check]:
+def _check_server(model: OpenAIModel) -> Iterator[DoctorCheck]:
     try:
         names = model.models()
     except ModelError as error:  # many gateways have no list, so this alone is no failure
-        yield Check("model list", "warn", str(error))
+        yield DoctorCheck("model list", "warn", str(error))
     else:
         more = f" and {len(names) - _SHOWN_MODELS} more" if len(names) > _SHOWN_MODELS else ""
         known = model.name in names or not names
         remedy = "" if known else f"{model.name} is not among them: --model NAME"
         found = f"{', '.join(names[:_SHOWN_MODELS]) or 'empty'}{more}"
-        yield Check("model list", "ok" if known else "warn", found, remedy)
+        yield DoctorCheck("model list", "ok" if known else "warn", found, remedy)
     try:
         probe = probe_format(model)
     except ModelError as error:
-        yield Check("model answers", "fail", str(error), "check key, address and model name")
+        yield DoctorCheck("model answers", "fail", str(error), "check key, address and model name")
         return
     state: State = "ok" if not probe.problems else "warn" if probe.kept else "fail"
     remedy = "" if state == "ok" else f"a larger model, or one with JSON output; first problem: {probe.problems[0]}"
-    yield Check("model format", state, f"kept the Planner's format {probe.kept} of {probe.asked} times", remedy)
+    yield DoctorCheck("model format", state, f"kept the Planner's format {probe.kept} of {probe.asked} times", remedy)
 
 
 def _read(options: Options) -> Settings:

@@ -40,7 +40,7 @@ _MOST_FILES = 2000
 _MOST_ENTRIES = 20_000
 
 
-class Snapshot(dict[Path, tuple[int, int]]):
+class FolderSnapshot(dict[Path, tuple[int, int]]):
     """When each file below a folder was last written, and its size, in the order in which a walk finds them."""
 
     end: Path | None = None
@@ -224,12 +224,12 @@ CURRENT: ContextVar[RunningCell | None] = ContextVar("cell", default=None)
 """The cell from which this thread was called: served functions see the context of the thread that runs the cell."""
 
 
-def snapshot(folder: Path) -> Snapshot:
+def snapshot(folder: Path) -> FolderSnapshot:
     """Take down when each file below the folder was last written, and its size.
 
     Hidden ones, links, and names that are no UTF-8 are left out.
     """
-    found = Snapshot()
+    found = FolderSnapshot()
     gone_or_closed = contextlib.suppress(FileNotFoundError, PermissionError)  # by code
     with gone_or_closed, SafeFolder(folder) as opened:
         entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
@@ -242,7 +242,7 @@ def snapshot(folder: Path) -> Snapshot:
     return found
 
 
-def new_files(before: Snapshot, after: Snapshot, known: Collection[Path]) -> tuple[Artifact, ...]:
+def new_files(before: FolderSnapshot, after: FolderSnapshot, known: Collection[Path]) -> tuple[Artifact, ...]:
     """Return the files that are new or changed, as artifacts, in order of their names.
 
     Of too many files, those are left out of which it is not known whether they were there before.

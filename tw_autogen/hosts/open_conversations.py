@@ -9,11 +9,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from tw_autogen.hosts.partner_conversation import Conversation, close_all
+from tw_autogen.hosts.partner_conversation import PartnerConversation, close_all
 from tw_autogen.session import SessionSettings
 from tw_autogen.settings import Settings
 
-Kept = TypeVar("Kept", bound=Conversation)
+Kept = TypeVar("Kept", bound=PartnerConversation)
 _IDLE_SECONDS = 3600.0
 _MOST_KNOWN = 1000
 """So many conversations of services are known, of those that were used last; most of them have no open session."""

@@ -84,7 +84,7 @@ class GivenFiles:
             weakref.finalize(self, self.distrusted.close).atexit = False
 
 
-class Conversation:
+class PartnerConversation:
     """What one partner says and is answered; from any thread, one request at a time.
 
     Args:
@@ -149,7 +149,7 @@ class Conversation:
         with self._guard:
             self._files.append(given)
 
-    def take_unsent(self, other: Conversation) -> bool:
+    def take_unsent(self, other: PartnerConversation) -> bool:
         """Keep what another conversation has kept for its next request; return whether there is anything."""
         unsent = other._files[max(1, other._files_sent) :]
         self._files += unsent
@@ -447,10 +447,10 @@ def _close_soon(session: Session) -> None:
     threading.Thread(target=session.close, name="close").start()
 
 
-_ALIVE: weakref.WeakSet[Conversation] = weakref.WeakSet()
+_ALIVE: weakref.WeakSet[PartnerConversation] = weakref.WeakSet()
 
 
-def close_all(conversations: Sequence[Conversation]) -> None:
+def close_all(conversations: Sequence[PartnerConversation]) -> None:
     """Close conversations, each even if another one's closing fails."""
     with contextlib.ExitStack() as stack:
         for one in conversations:

@@ -26,7 +26,7 @@ from tw_autogen.kernel.guest_bundle import call_expression, install_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders, assignment_of, environment_of, make_stand_in_folders
 from tw_autogen.kernel.kernel_process import Launch, LocalProcess, Process, StartProcess
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
-from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed, SupervisedProcess, launch_one
+from tw_autogen.kernel.launcher_client import ForkServer, SandboxUnavailable, SupervisedProcess, launch_one
 from tw_autogen.kernel.sandbox_levels import (
     available_level,
     describe_sandbox,
@@ -84,7 +84,7 @@ class StartedKernel:
 
         Raises:
             KernelError: it has ended meanwhile, or does not answer, or code there could write to its runtime folder.
-            SandboxFailed: the sandbox can't be set up with these folders.
+            SandboxUnavailable: the sandbox can't be set up with these folders.
         """
         if not self.process.alive():
             raise KernelError(f"the kernel's process ended: {self.process.end()}")
@@ -93,7 +93,7 @@ class StartedKernel:
             text = _profile(settings, self.connection, assignment)
             said = _evaluated(self, call_expression("apply_seatbelt", text), settings.start_seconds)
             if said != _ENCLOSED:
-                raise SandboxFailed(said)
+                raise SandboxUnavailable(said)
         self.place, self.assignment = place, assignment
         self.environment = environment_of(place, settings, self.level, self.connection.own)
 
@@ -200,7 +200,7 @@ def start(
         for level in levels_to_try(settings):
             try:
                 return _started(level, settings, place, _launched(settings), lent=lent)
-            except SandboxFailed as error:
+            except SandboxUnavailable as error:
                 record_failure(level, str(error))
     except OSError as error:
         raise _not_started(error, settings, folder) from error
@@ -281,7 +281,7 @@ def _started(
         except BaseException as error:
             said = connection.said()
             started.discard()
-            if way == "cold" and isinstance(error, KernelError) and not isinstance(error, SandboxFailed):
+            if way == "cold" and isinstance(error, KernelError) and not isinstance(error, SandboxUnavailable):
                 said += f"\nTry: {settings.python} -m pip install ipykernel" if "ModuleNotFoundError" in said else ""
                 text = f"{error}{chr(10) if said else ''}{said}"
                 raise KernelStartError(text, folder=place.folder) from error

@@ -28,7 +28,7 @@ _MOST_PACKETS = 100
 _END_SECONDS = 2.0
 
 
-class SandboxFailed(SandboxError):
+class SandboxUnavailable(SandboxError):
     """The sandbox of one level can't be set up here."""
 
 
@@ -68,7 +68,7 @@ class SupervisedProcess:
 
         Raises:
             KernelError: the process has ended.
-            SandboxFailed: its sandbox can't be set up.
+            SandboxUnavailable: its sandbox can't be set up.
         """
         self._send(op="assign", **assignment)
         self.await_assignment(seconds)
@@ -84,7 +84,9 @@ class SupervisedProcess:
 
     def why_ended(self) -> KernelError:
         """Return the reason of the end as an exception."""
-        return SandboxFailed(self._down) if self._down else KernelError(f"the kernel's process ended: {self._ended}")
+        if self._down:
+            return SandboxUnavailable(self._down)
+        return KernelError(f"the kernel's process ended: {self._ended}")
 
     def alive(self) -> bool:
         """Return whether it still runs; takes what the supervisor has said meanwhile."""
@@ -234,7 +236,7 @@ class ForkServer:
 
         Raises:
             KernelError: it has ended.
-            SandboxFailed: the sandbox can't be set up.
+            SandboxUnavailable: the sandbox can't be set up.
         """
         deadline = time.monotonic() + seconds
         while not self._is_ready(loaded):
@@ -248,7 +250,7 @@ class ForkServer:
                     raise KernelError("the fork server ended before it was ready")
                 message = json.loads(packet)
                 if message["kind"] == "failed":
-                    raise SandboxFailed(message["why"])
+                    raise SandboxUnavailable(message["why"])
                 if message["kind"] == "loaded":
                     self.loaded = True
                 else:

@@ -26,7 +26,7 @@ from tw_autogen.kernel.guest_bundle import call_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import StartedKernel, start
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
-from tw_autogen.kernel.launcher_client import ForkServer, SandboxFailed
+from tw_autogen.kernel.launcher_client import ForkServer, SandboxUnavailable
 from tw_autogen.kernel.sandbox_levels import available_level, levels_to_try, record_failure
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import await_kernel_info
@@ -388,7 +388,7 @@ class KernelPool(Closing):
             while not self.closed and warm.lacks(settings):
                 self._back_off()
                 self._fill(warm, settings)
-        except SandboxFailed as error:
+        except SandboxUnavailable as error:
             if warm is not None and not record_failure(warm.level, str(error)):
                 self._failed[key] = time.monotonic()  # `prepare` waits before it tries again
             self._drop(key)

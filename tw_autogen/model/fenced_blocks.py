@@ -71,7 +71,7 @@ def one_line_code(line: str) -> str | None:
 
 
 @dataclass
-class Block:
+class FencedBlock:
     """A run of lines of one kind: `text` as it was written, fences included, and the `inner` lines."""
 
     kind: Kind
@@ -79,19 +79,19 @@ class Block:
     inner: str = ""
 
 
-def split_blocks(text: str) -> list[Block]:
+def split_blocks(text: str) -> list[FencedBlock]:
     """Split a reply into text and fenced blocks, in order; a block that is never closed ends with the reply."""
-    blocks = [Block("text")]
+    blocks = [FencedBlock("text")]
     fence: Fence | None = None
     for line in re.split(r"(?<=\n)", text):
         if fence is None:
             code, opened = one_line_code(line), opening(line.rstrip("\r\n"))
             if code is not None:
-                blocks += [Block("python", line, code), Block("text")]
+                blocks += [FencedBlock("python", line, code), FencedBlock("text")]
             elif opened:
                 before, fence = opened
                 blocks[-1].text += f"{before}\n" if before else ""
-                blocks.append(Block(fence.kind, line[len(before) :]))
+                blocks.append(FencedBlock(fence.kind, line[len(before) :]))
             else:
                 blocks[-1].text += line
             continue
@@ -101,7 +101,7 @@ def split_blocks(text: str) -> list[Block]:
             blocks[-1].inner += fence.dedented(line)
         else:
             blocks[-1].inner += fence.dedented(last)
-            blocks.append(Block("text"))
+            blocks.append(FencedBlock("text"))
             fence = None
     return blocks
 

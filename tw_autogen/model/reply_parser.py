@@ -16,7 +16,7 @@ from tw_autogen.bounded_json import DEEPEST, too_deep
 from tw_autogen.errors import Unreadable
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
-from tw_autogen.model.fenced_blocks import Block, split_blocks
+from tw_autogen.model.fenced_blocks import FencedBlock, split_blocks
 from tw_autogen.model.thoughts import CLOSING_FENCE, OBJECT, PYTHON_FENCE, split_off_thoughts
 from tw_autogen.model.unfenced_code import is_output, unfenced, whole_block, without_prose
 from tw_autogen.python_source import PYTHON_LANGUAGE, is_python
@@ -228,7 +228,7 @@ def _read_blocks(said: str, wanted: str) -> CodeReply:
     return CodeReply(thought, code or None)
 
 
-def _rejoined(blocks: list[Block], most: int = _MOST_REJOINED) -> list[Block]:
+def _rejoined(blocks: list[FencedBlock], most: int = _MOST_REJOINED) -> list[FencedBlock]:
     """Return blocks of which a Python block that does not parse goes on to later marks, or if open ends before prose.
 
     Args:
@@ -246,10 +246,10 @@ def _rejoined(blocks: list[Block], most: int = _MOST_REJOINED) -> list[Block]:
         if closed and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))
-            return [*blocks[:at], Block("python", block.text, code), *_rejoined(more, most - 1)]
+            return [*blocks[:at], FencedBlock("python", block.text, code), *_rejoined(more, most - 1)]
         if not closed and code != block.inner.rstrip():
             prose = block.inner.rstrip()[len(code) :]
-            return [*blocks[:at], Block("python", block.text, code), Block("text", prose)]
+            return [*blocks[:at], FencedBlock("python", block.text, code), FencedBlock("text", prose)]
     return blocks
 
 

@@ -48,7 +48,7 @@ class CheckRunner(Protocol):
 
 
 @dataclass(frozen=True)
-class Check:
+class AnswerCheck:
     """A check of an answer, and what came of it.
 
     Args:
@@ -73,7 +73,7 @@ class AnswerChecks:
         tokens: Of these calls, sent and written ones together.
     """
 
-    checks: list[Check] | None = None
+    checks: list[AnswerCheck] | None = None
     sent_back: bool = False
     calls: int = 0
     tokens: int = 0
@@ -81,7 +81,7 @@ class AnswerChecks:
 
     def run(
         self, runner: CheckRunner, answer: str, model: ChatModel, turn: Turn, *, seconds: float | None
-    ) -> list[Check]:
+    ) -> list[AnswerCheck]:
         """Ask for checks, run them, and return those that failed.
 
         After the worker was asked again nothing runs: an answer that has changed is not the one that was checked, and
@@ -97,7 +97,7 @@ class AnswerChecks:
         if self.checks is None:
             self._answer = answer
             codes = self._proposed(answer, model, turn, seconds=seconds)
-            self.checks = [Check(code, *runner.run_check(code, turn=turn)) for code in codes]
+            self.checks = [AnswerCheck(code, *runner.run_check(code, turn=turn)) for code in codes]
             self.sent_back = any(one.passed is False for one in self.checks)
             if self.checks:
                 plain = [asdict(one) for one in self.checks]
@@ -148,7 +148,7 @@ def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round] = ()) -> 
     return bool(hard_because(codes, before, request=here.user_query))
 
 
-def failed_words(failed: Sequence[Check]) -> str:
+def failed_words(failed: Sequence[AnswerCheck]) -> str:
     """Return what a worker is told of checks that failed."""
     told = "\n\n".join(inert_output(f"{one.why}\n\n{indent(one.code.strip(), _INDENT)}") for one in failed)
     return (
@@ -158,12 +158,12 @@ def failed_words(failed: Sequence[Check]) -> str:
     )
 
 
-def failed_problems(failed: Sequence[Check]) -> list[str]:
+def failed_problems(failed: Sequence[AnswerCheck]) -> list[str]:
     """Return what the User is told of checks that still fail."""
     return [f"a check of the answer failed: {inert_output(f'{_title(one)}: {one.why}')}" for one in failed]
 
 
-def _title(check: Check) -> str:
+def _title(check: AnswerCheck) -> str:
     """Return the comment that begins a check, or its last line."""
     lines = [line.strip() for line in check.code.splitlines() if line.strip()]
     return next((line.lstrip("# ") for line in lines if line.startswith("#")), lines[-1] if lines else "")[:120]

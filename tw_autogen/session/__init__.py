@@ -168,7 +168,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "tw_autogen.closing": ("IdleTimer",),
                 "tw_autogen.hosts.agent_role": ("asked_role",),
                 "tw_autogen.hosts.open_conversations": ("AnswerKey", "Conversations", "idle_seconds"),
-                "tw_autogen.hosts.partner_conversation": ("CONTINUE", "Conversation", "Line", "Reply"),
+                "tw_autogen.hosts.partner_conversation": ("CONTINUE", "Line", "Reply"),
                 "tw_autogen.recall": ("keep_example", "Learner"),
                 "tw_autogen.session.answer": ("Seconds",),
                 "tw_autogen.session.assembly": ("check_roles",),
@@ -177,6 +177,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "tw_autogen.session.role_seats": ("checked_models",),
             },
             renamed={
+                "Conversation": "tw_autogen.hosts.partner_conversation.PartnerConversation",
                 "Landing": "AnswerFiles",
                 "answer_text": "tw_autogen.session.Answer.markdown",
                 "failure_text": "tw_autogen.errors.RoundError.in_words",

@@ -27,7 +27,7 @@ from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.agentchat.messages import Translator, lines_of
 from tw_autogen.hosts.agentchat.model import ClientModel
 from tw_autogen.hosts.call_chain import calling
-from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles, Reply
+from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation, Reply
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin.mcp import McpWanted
@@ -184,7 +184,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         )
         read = read_settings(settings, project=project, trust=trust)
         make = checked_opening(make, read)
-        self._new_conversation = functools.partial(Conversation, make, GivenFiles(files, read))
+        self._new_conversation = functools.partial(PartnerConversation, make, GivenFiles(files, read))
         self._conversation = self._new_conversation()
 
     @property

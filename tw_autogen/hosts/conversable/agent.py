@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tw_autogen.events import Handler
     from tw_autogen.hosts.conversable import session_parts as parts
     from tw_autogen.hosts.open_conversations import Conversations
-    from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles
+    from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation
     from tw_autogen.plugin import PluginSpec
     from tw_autogen.plugin.mcp import McpWanted
     from tw_autogen.session import (
@@ -187,7 +187,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
     def _own_sessions(self, memo: dict[int, Any], copied: Any) -> None:
         self._conversations = self._new_conversations()
 
-    def _new_conversations(self) -> Conversations[Conversation]:
+    def _new_conversations(self) -> Conversations[PartnerConversation]:
         most_open = self._read.read("session", parts.SessionSettings).most_open
         return parts.Conversations(_starter(weakref.ref(self), self._read, self._files), most_open=most_open)
 
@@ -200,7 +200,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
     def _can_answer(self) -> bool:
         return self._model is not None or self.client is not None
 
-    def _conversations_of(self) -> Conversations[Conversation]:
+    def _conversations_of(self) -> Conversations[PartnerConversation]:
         return self._conversations
 
     def check_clients_apart(self) -> None:
@@ -212,7 +212,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         if self._open.keywords["kernel"] is None:
             parts.check_clients_apart(self.name, self._read, self._open.keywords["folder"])
 
-    def _answer(self, conversation: Conversation, messages: Messages, sender: Any) -> str | None:
+    def _answer(self, conversation: PartnerConversation, messages: Messages, sender: Any) -> str | None:
         chat = lines_of(messages, sender, (self.name,))
         goes_on = hasattr(sender, "groupchat")
         reply = conversation.answer(
@@ -246,12 +246,14 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         )
 
 
-def _starter(agent: weakref.ref[TaskWeaverAgent], read: Settings, files: GivenFiles) -> Callable[[Any], Conversation]:
+def _starter(
+    agent: weakref.ref[TaskWeaverAgent], read: Settings, files: GivenFiles
+) -> Callable[[Any], PartnerConversation]:
     """Return what begins a conversation with a partner."""
 
-    def start(partner: Any) -> Conversation:
+    def start(partner: Any) -> PartnerConversation:
         age = parts.idle_seconds(read, endless=partner is None or hasattr(partner, "groupchat"))
-        return parts.Conversation(_maker(agent, partner), files, idle_seconds=age)
+        return parts.PartnerConversation(_maker(agent, partner), files, idle_seconds=age)
 
     return start
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 
 if TYPE_CHECKING:
-    from tw_autogen.hosts.partner_conversation import Conversation
+    from tw_autogen.hosts.partner_conversation import PartnerConversation
 
 Given = TypeVar("Given")
 IOStream: Any = import_autogen().io.IOStream
@@ -26,7 +26,7 @@ class RunningReply:
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
-        self.conversations: list[Conversation] = []
+        self.conversations: list[PartnerConversation] = []
 
     def stop(self) -> None:
         """Stop it, wherever it is; never blocks."""
@@ -38,7 +38,7 @@ class RunningReply:
 RUNNING: ContextVar[RunningReply | None] = ContextVar("running", default=None)
 
 
-def note_conversation(conversation: Conversation) -> threading.Event:
+def note_conversation(conversation: PartnerConversation) -> threading.Event:
     """Note that the current reply waits for a conversation, and return what identifies the request for `stop`."""
     running = RUNNING.get() or RunningReply()
     running.conversations.append(conversation)

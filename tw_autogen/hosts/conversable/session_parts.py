@@ -6,7 +6,7 @@ from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
-from tw_autogen.hosts.partner_conversation import Conversation, GivenFiles
+from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
@@ -21,7 +21,7 @@ from tw_autogen.session import (
 __all__ = [
     "AGENT_DESCRIPTION",
     "CodeInterpreter",
-    "Conversation",
+    "PartnerConversation",
     "Conversations",
     "GivenFiles",
     "HostModel",

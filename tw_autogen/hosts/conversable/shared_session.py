@@ -19,7 +19,7 @@ from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.messages import render_reply, without_end
 from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
-from tw_autogen.hosts.partner_conversation import CONTINUE, Conversation, GivenFiles, Line
+from tw_autogen.hosts.partner_conversation import CONTINUE, GivenFiles, Line, PartnerConversation
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
     USER,
@@ -68,7 +68,7 @@ class SessionMember(Protocol):
         ...
 
 
-class SharedChat(Conversation):
+class SharedChat(PartnerConversation):
     """One chat of the members: a session of their own, driven step by step as the host gives the word.
 
     Args:

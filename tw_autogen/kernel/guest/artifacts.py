@@ -37,7 +37,7 @@ class TooLarge(ValueError):
         return f"more than {max_bytes >> 20} MB (kernel.max_artifact_mb)"
 
 
-class Bounded:
+class BoundedFile:
     """A file that takes so many bytes and no more.
 
     Args:
@@ -223,7 +223,7 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
     file = folder.create(name)
     try:
         with file:
-            write(cast(BinaryIO, Bounded(file, max_bytes)))
+            write(cast(BinaryIO, BoundedFile(file, max_bytes)))
     except BaseException:
         with contextlib.suppress(OSError):
             folder.remove(name)

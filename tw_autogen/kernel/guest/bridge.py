@@ -35,7 +35,7 @@ from .ipython_shell import (
     watch_reset,
 )
 from .json_size import fits_message
-from .kernel_session import Session
+from .kernel_session import KernelSession
 from .missing_names import also_missing, missing_column
 from .output_capture import FdCapture, LimitedStream, clip
 from .pip_install import INSTALL, Packages
@@ -69,7 +69,7 @@ class Bridge:
         shell: IPython's shell.
     """
 
-    session: Session
+    session: KernelSession
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -113,7 +113,7 @@ class Bridge:
             handlers["execute_request"] = RunOnce(handlers["execute_request"])
         else:
             suppress_status(shell.kernel, self._was_quiet)
-        self.session = Session(shell, self._ask, options)
+        self.session = KernelSession(shell, self._ask, options)
         self._cells = Cells(self._forget)
         self._hints = Hints(str(self.session.folder), options.get("sandbox") or {})
         self._guard = Guard(self.session.folder)
@@ -130,7 +130,7 @@ class Bridge:
         """Do what the host asks and put the answer into the payload.
 
         Args:
-            request: JSON, see `Session.answer`.
+            request: JSON, see `KernelSession.answer`.
         """
         try:
             with self._streams[0].muted(), self._streams[1].muted():

@@ -32,7 +32,7 @@ _NAMED = (type(functools.lru_cache(len)), typing.TypeVar, typing.ParamSpec, typi
 """What pickle refers to by the name that a statement has given it, besides classes and functions."""
 
 
-class TooLarge(Exception):
+class CheckpointTooLarge(Exception):
     """More bytes than were allowed."""
 
 
@@ -81,7 +81,7 @@ class _Bounded(io.RawIOBase):
         size = memoryview(data).nbytes
         self.left -= size
         if self.left < 0:
-            raise TooLarge
+            raise CheckpointTooLarge
         if self._file is not None:
             self._file.write(data)
         return size
@@ -153,7 +153,7 @@ def write(
         try:
             _Pickler(sink, known, classes).dump(value)
             sizes[name] = most_bytes - sink.left
-        except TooLarge:
+        except CheckpointTooLarge:
             left[name] = f"it takes more than {mega} MB"
         except Exception as error:  # noqa: BLE001 - as above
             left[name] = f"{type(error).__name__}: {str(error)[:200]}"

@@ -26,7 +26,7 @@ MODEL_CALL = "call_llm_api"
 """Under this name the host serves the session's model, where it lets plugins in the kernel ask it."""
 
 
-class Session:
+class KernelSession:
     """Folder, plugins, served functions and variables of one session.
 
     Args:

@@ -76,7 +76,7 @@ def bounded_client(httpx2: ModuleType, headers: Mapping[str, str] | None, **more
         more: Go to `httpx2.AsyncClient`.
     """
 
-    class Bounded(httpx2.AsyncByteStream):  # type: ignore[misc, name-defined]  # the package is imported late
+    class BoundedStream(httpx2.AsyncByteStream):  # type: ignore[misc, name-defined]  # the package is imported late
         def __init__(self, response: Any) -> None:
             self._inner = response.stream
             self._packed = response.headers.get("content-encoding", "identity").strip().lower()
@@ -97,7 +97,7 @@ def bounded_client(httpx2: ModuleType, headers: Mapping[str, str] | None, **more
             await self._inner.aclose()
 
     async def bound(response: Any) -> None:
-        response.stream = Bounded(response)
+        response.stream = BoundedStream(response)
 
     headers = {"Accept-Encoding": "identity", **(headers or {})}
     return httpx2.AsyncClient(headers=headers, event_hooks={"response": [bound]}, **more)

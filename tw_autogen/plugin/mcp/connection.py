@@ -60,7 +60,7 @@ def sdk(name: str = "mcp") -> ModuleType:
     return module
 
 
-class Connection:
+class McpConnection:
     """One process of a server: it is started once, and when it has ended it stays ended.
 
     Args:
@@ -273,7 +273,7 @@ class _WatchedStream(_Stream):
         answers: While too many wait there, nothing more is read: the SDK has a task for each request of the server's.
     """
 
-    def __init__(self, inner: Any, connection: Connection, answers: _AnswerStream) -> None:
+    def __init__(self, inner: Any, connection: McpConnection, answers: _AnswerStream) -> None:
         super().__init__(inner)
         self._connection = connection
         self._answers = answers

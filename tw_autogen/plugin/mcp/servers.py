@@ -15,7 +15,7 @@ from tw_autogen.errors import ConfigError, McpServerError
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.call_gate import ASK_SECONDS, Gate
 from tw_autogen.plugin.mcp.config import McpServer
-from tw_autogen.plugin.mcp.connection import Connection, sdk
+from tw_autogen.plugin.mcp.connection import McpConnection, sdk
 from tw_autogen.plugin.mcp.python_names import identifier, tool_names
 from tw_autogen.plugin.mcp.tool import Call, Tell, tool_spec
 from tw_autogen.plugin.settings import McpApproval
@@ -157,17 +157,17 @@ class _RestartingServer:
         self._portal = portal
         self._start_seconds = start_seconds
         self._call_seconds = call_seconds
-        self._connection: Connection
+        self._connection: McpConnection
         self._running: Future[None]
         self._lock = threading.Lock()
         self._failures = 0  # since the last answer
-        self._counted: Connection | None = None
+        self._counted: McpConnection | None = None
         self._closed = False
 
     def start(self) -> Future[None]:
         """Start the process; the future is done when its tools are listed."""
         ready: Future[None] = Future()
-        connection = self._connection = self._portal.call(Connection, self.server, self._log)
+        connection = self._connection = self._portal.call(McpConnection, self.server, self._log)
         self._running = self._portal.start_task_soon(lambda: connection.live(ready, seconds=self._start_seconds))
         if self._closed:  # meanwhile, by another thread
             self._portal.call(connection.stop)
@@ -211,7 +211,7 @@ class _RestartingServer:
 
         return call
 
-    def _alive(self, tell: Tell) -> Connection:
+    def _alive(self, tell: Tell) -> McpConnection:
         """Return a connection that holds; a server that is gone is started again.
 
         Raises:
@@ -238,7 +238,7 @@ class _RestartingServer:
                 raise McpServerError(f"{error}\n{self._count_failure(self._connection)}") from error
             return self._connection
 
-    def _count_failure(self, connection: Connection) -> str:
+    def _count_failure(self, connection: McpConnection) -> str:
         """Count the end of a connection, once, and say what a later call can expect."""
         if self._counted is not connection:
             self._counted = connection

@@ -39,7 +39,7 @@ Described = dict[str, Any]
 names), `problem`."""
 
 
-class Told(str):
+class UnquotedText(str):
     """A text whose `repr` is the text itself: as the last expression of a cell it is shown as it stands."""
 
     __slots__ = ()
@@ -76,10 +76,11 @@ class Describer:
         """
         name = os.fspath(path)
         if os.path.isdir(name):
-            return Told("\n".join(self.list_folder(name, layouts=True, most_lines=100, seconds=_OWN_SECONDS)["lines"]))
+            listed = self.list_folder(name, layouts=True, most_lines=100, seconds=_OWN_SECONDS)
+            return UnquotedText("\n".join(listed["lines"]))
         os.stat(name)
         (described,), _ = self.describe_all([(os.path.abspath(name), name)], seconds=_OWN_SECONDS)
-        return Told(text_of(described)[:_OWN_CHARS])
+        return UnquotedText(text_of(described)[:_OWN_CHARS])
 
     def list_folder(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
         """List the files of a folder; files of one pattern, and of one layout, are one line.

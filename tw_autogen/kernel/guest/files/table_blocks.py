@@ -20,7 +20,7 @@ Rows = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Block:
+class TableBlock:
     """Rows of a file that stand together.
 
     Args:
@@ -45,7 +45,7 @@ class Block:
         return self.header_at + bool(self.header) + len(self.rows)
 
 
-def find_blocks(rows: Rows) -> list[Block]:
+def find_blocks(rows: Rows) -> list[TableBlock]:
     """Return the blocks of a file that holds several tables; empty: it holds one, or that can't be told.
 
     Empty rows end a block, and so does a row of one value above a header. A table is certain if its header has words
@@ -68,9 +68,9 @@ def find_blocks(rows: Rows) -> list[Block]:
     return _with_titles(found) if several else []
 
 
-def _parts(rows: Rows) -> list[Block]:
+def _parts(rows: Rows) -> list[TableBlock]:
     """Return the rows that empty rows and titles part."""
-    found: list[Block] = []
+    found: list[TableBlock] = []
     at = 0
     while at < len(rows):
         end = at + 1
@@ -82,7 +82,7 @@ def _parts(rows: Rows) -> list[Block]:
     return found
 
 
-def _is_row(block: Block, first: Block) -> bool:
+def _is_row(block: TableBlock, first: TableBlock) -> bool:
     """Return whether the header of a block may be a row of a table above, with a word in a column of numbers.
 
     One row below it fits that table, and it has no name of that.
@@ -95,7 +95,7 @@ def _is_row(block: Block, first: Block) -> bool:
     return fits and not set(block.header) & set(first.header)
 
 
-def find_side_blocks(rows: Rows) -> list[Block]:
+def find_side_blocks(rows: Rows) -> list[TableBlock]:
     """Return the blocks of a file whose tables stand side by side, parted by empty columns; empty: that is not certain.
 
     Two tables at least are certain. One that begins with numbers beside another of the same rows may be more columns of
@@ -109,7 +109,7 @@ def find_side_blocks(rows: Rows) -> list[Block]:
     starts = [at for at in sorted(filled) if at - 1 not in filled]
     if len(starts) < 2:
         return []
-    found: list[Block] = []
+    found: list[TableBlock] = []
     for left in starts:
         right = next(at for at in range(left, width + 1) if at not in filled)
         part = [row[left:right] for row in rows]
@@ -122,7 +122,7 @@ def find_side_blocks(rows: Rows) -> list[Block]:
     return found if certain else []
 
 
-def _continues(first: Block, other: Block) -> bool:
+def _continues(first: TableBlock, other: TableBlock) -> bool:
     """Return whether a table beside another may be more columns of that."""
     if (other.header_at, len(other.rows)) != (first.header_at, len(first.rows)):
         return False
@@ -131,18 +131,18 @@ def _continues(first: Block, other: Block) -> bool:
     return numbers and other.header[0].partition(".")[0] != first.header[0]
 
 
-def _block(at: int, rows: Rows) -> Block:
+def _block(at: int, rows: Rows) -> TableBlock:
     above = _titles(rows)
     if above < len(rows) - 1 and _is_header(rows[above], rows[above + 1 :]):
         width = max(number for number, cell in enumerate(rows[above]) if cell.strip()) + 1
         title = " / ".join(row[0].strip() for row in rows[:above])
-        return Block(at, rows[above + 1 :], title, rows[above][:width], at + above)
-    return Block(at, rows, header_at=at)
+        return TableBlock(at, rows[above + 1 :], title, rows[above][:width], at + above)
+    return TableBlock(at, rows, header_at=at)
 
 
-def _with_titles(blocks: Sequence[Block]) -> list[Block]:
+def _with_titles(blocks: Sequence[TableBlock]) -> list[TableBlock]:
     """Return the blocks, where a row of one value and the table without a title below it are one."""
-    found: list[Block] = []
+    found: list[TableBlock] = []
     for one in blocks:
         before = found[-1] if found else None
         untitled = one.header and not one.title

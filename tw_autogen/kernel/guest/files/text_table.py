@@ -20,7 +20,7 @@ from .csv_dialect import (
     parse_table,
 )
 from .number_signs import NumberSigns, code_columns, find_signs, is_number
-from .table_blocks import Block, find_blocks, find_side_blocks
+from .table_blocks import TableBlock, find_blocks, find_side_blocks
 from .table_extent import has_names, is_units_row, rows_of_table
 from .total_rows import total_notes
 
@@ -342,7 +342,7 @@ def _rounded(count: int) -> int:
     return count if count < 1_000_000 else int(float(f"{count:.3g}"))
 
 
-def blocks_of_text(start: TextStart, separator: str) -> tuple[list[Block], str]:
+def blocks_of_text(start: TextStart, separator: str) -> tuple[list[TableBlock], str]:
     """Return the blocks of a text that holds several tables, and the separator of their values.
 
     Args:
@@ -376,7 +376,7 @@ def _may_part(line: str) -> bool:
 
 
 def block_lines(
-    blocks: Sequence[Block], name: str, separator: str, call: Callable[[CsvDialect], str]
+    blocks: Sequence[TableBlock], name: str, separator: str, call: Callable[[CsvDialect], str]
 ) -> tuple[str, list[str], list[Column]]:
     """Return a headline, lines and the columns of a file that holds several tables.
 
@@ -422,7 +422,7 @@ def block_lines(
     return f"{kinds.get(count, f'{count} tables')}, {order}", lines, columns
 
 
-def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
+def _profiled(block: TableBlock, names: Sequence[str], separator: str) -> tuple[list[Column], CsvDialect]:
     """Return the columns of a table, and how it has to be read."""
     rows = [row[: len(names)] for row in block.rows]
     signs = find_signs(rows, separator)
@@ -442,7 +442,7 @@ def _profiled(block: Block, names: Sequence[str], separator: str) -> tuple[list[
     return columns, dialect
 
 
-def _group_lines(block: Block) -> list[str]:
+def _group_lines(block: TableBlock) -> list[str]:
     """Return the first lines of rows that belong to no certain table."""
     shown = [f"| {one.rstrip(',')[:_BLOCK_CHARS]}" for one in as_lines(block.rows[:_RAW_LINES])]
     if len(block.rows) == 1:
