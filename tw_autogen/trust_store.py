@@ -217,8 +217,8 @@ class TrustStore:
 
     def _lies_in(self, folder: Path) -> bool:
         place, home = str(folder.resolve()), home_folder()
-        mine = [os.path.realpath(one) for one in (self.folder, home) if one is not None]
-        return lies_in(mine[0], place) and not any(lies_in(one, place) for one in mine[1:])
+        records, homes = os.path.realpath(self.folder or ""), [os.path.realpath(home)] if home else []
+        return lies_in(records, place) and not any(lies_in(one, place) and lies_in(records, one) for one in homes)
 
     def _holder(self, folder: Path) -> tuple[str, bool]:
         return str(folder.resolve()), self.named

@@ -419,6 +419,25 @@ def test_lines_files_outputs_and_always_belong_to_a_chat(chat, tmp_path):
     assert "my sales.csv: 6 bytes" in request
 
 
+def test_a_file_that_is_refused_is_not_sent_along_again(chat, tmp_path):
+    (tmp_path / "secret.csv").write_text("secret\n1\n")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "link.csv").symlink_to(tmp_path / "secret.csv")
+    with replay_server([plans("Seven.", to="User")]) as server:
+        screen, process = chat(server, "-C", "here")
+        screen.wait_for("\n>")
+        screen.type("/files here/link.csv\n")
+        screen.wait_for("with the next question: here/link.csv")
+        screen.type("sum it\n")
+        screen.wait_for("no file goes along with the next question")
+        screen.type("what is 3 + 4?\n")
+        screen.wait_for("Seven.")
+        screen.wait_for(">")
+        screen.type("\x04")
+
+    assert len(server.requests) == 1
+
+
 def test_files_of_a_chat_are_looked_up_in_the_folder_of_c_too(chat, tmp_path):
     (tmp_path / "data").mkdir()
     for name in ("fees", "rules"):

@@ -19,6 +19,7 @@ from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.session import read_settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import codes, plans, replay_server
+from tw_autogen.trust_store import TrustStore
 
 SECONDS = 100.0
 ESCAPES = re.compile(rb"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-9;?]*[A-Za-z])")
@@ -117,6 +118,35 @@ def test_with_quiet_the_texts_that_count_are_named_all_the_same(run, here):
     check_line(ran.stderr)
     assert "becomes part of prompts: planner.instructions\n" in ran.stderr
     assert len(ran.stderr.splitlines()) == 2
+
+
+def test_the_json_of_a_script_names_what_of_the_folder_counts(run, here):
+    with replay_server([plans("It is 42.", to="User")]) as server:
+        ran = run("--base-url", server.base_url, "--output-format", "json", "-p", "What is 6*7?")
+
+    left_out, counts = json.loads(ran.stdout)["warnings"]
+    check_line(left_out)
+    assert counts.endswith("becomes part of prompts: planner.instructions")
+
+
+def test_a_record_that_lies_in_the_folder_counts_only_as_far_as_the_users_home_does(here, tmp_path, monkeypatch):
+    def trusted(home, state):
+        monkeypatch.setenv("HOME", str(here[0] / home))
+        monkeypatch.setenv("XDG_STATE_HOME", str(here[0] / state))
+        return TrustStore.of_user().record(here[0])
+
+    assert trusted("../home", "../state")
+    assert trusted("home", "home/.state")
+    assert trusted("../home", "state") is None
+    assert trusted("home", "state") is None
+
+
+def test_plugins_behind_a_link_out_of_the_folder_are_not_listed(run, here, tmp_path):
+    (here[0] / "plugins").rename(tmp_path / "private")
+    (here[0] / "plugins").symlink_to(tmp_path / "private")
+
+    assert "mine" not in run("plugins", "list").stdout
+    assert "mine" in run("plugins", "list", "../private").stdout
 
 
 def test_doctor_runs_nothing_of_it(run, here):

@@ -262,6 +262,8 @@ class Chat:
             pass  # the end of the round has said it
         except SessionClosedError as error:
             self._say(f"{error}: /reset", style="red")
+        except ConfigError as error:  # one of the files was refused: the next question goes without them
+            self._say(f"{error}{'; no file goes along with the next question' if files else ''}", style="red")
         except (TwAutogenError, OSError) as error:
             self._files = files
             self._say(str(error), style="red")

@@ -159,10 +159,8 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
 
 def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:
     """Return the folder of a project's plugins, if there is one that counts."""
-    if project is not None:
-        return Project.place_of_plugins(project, settings)
-    folder = Path(settings.read("plugin", PluginSettings).folder)
-    return folder if folder.is_dir() else None
+    place = Project.place_of_plugins(project or Path(), settings)
+    return Path(settings.read("plugin", PluginSettings).folder) if place and project is None else place
 
 
 def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> PluginTests:
