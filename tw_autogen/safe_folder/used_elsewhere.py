@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 from collections.abc import Collection, Sequence
@@ -15,21 +16,32 @@ from tw_autogen.unlisted_folders import check_unlisted
 _Identity = tuple[int, int]
 _MOST_ENTRIES = 1_000_000
 """Beyond that code could make new ones as fast as they are looked at."""
+_MOST_NAMED_CHARS = 64 << 20
+"""In the paths of all that is found, which are held in memory."""
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A file or folder, with all folders on the way to it: path and identity of each, the outermost first."""
+    """A file or folder, path and identity; with the folders on the way to it, the outermost first."""
 
-    way: Sequence[tuple[str, _Identity]]
+    above: Sequence[tuple[str, _Identity]]
+    itself: tuple[str, _Identity]
 
     @property
     def path(self) -> str:
-        return self.way[-1][0]
+        return self.itself[0]
 
     @property
     def depth(self) -> int:
-        return len(self.way)
+        return len(self.above) + 1
+
+    def lies_in(self, places: Collection[str]) -> bool:
+        """Return whether it is one of these places, or below one."""
+        return self.path in places or any(path in places for path, _ in self.above)
+
+    def upto(self, level: int) -> tuple[str, _Identity]:
+        """Return the folder at a level, 1 for the outermost; what was found itself, if that is no lower."""
+        return self.above[level - 1] if level < self.depth else self.itself
 
 
 def used_elsewhere(
@@ -57,8 +69,8 @@ def used_elsewhere(
         By path: device and number by path of the folder, of those on the way, and its own.
 
     Raises:
-        OverflowError: there are more in the folder itself, or beside what is apart; or more than a million files and
-            folders.
+        OverflowError: there are more in the folder itself, or beside what is apart; or more files and folders than
+            can be looked through.
         PermissionError: the folder is not the one that is known, or can't be listed.
     """
     try:
@@ -78,47 +90,47 @@ def used_elsewhere(
                 about = os.stat(name, follow_symlinks=False, **({"dir_fd": above} if isinstance(above, int) else {}))
                 above_it = chain[: way.prefix.count("/") + 1]
                 path = os.path.join(above_it[-1][0], name)
-                others.append(_Found([*above_it, (path, (about.st_dev, about.st_ino))]))
+                others.append(_Found(above_it, (path, (about.st_dev, about.st_ino))))
 
     with Descent(at, closed=closed) as way:
         if known is not None and identity(at) != known:
             raise another_folder(folder)
         chain: list[tuple[str, _Identity]] = []
-        left = _MOST_ENTRIES
+        left, room = _MOST_ENTRIES, _MOST_NAMED_CHARS
         more = True
         while more:
             prefix = way.prefix
             del chain[prefix.count("/") :]
             here = os.path.join(folder, prefix.replace("/", os.sep)).rstrip(os.sep) if prefix else folder
             chain.append((here, identity(way.at)))
+            above = tuple(chain)  # one for all that is found here
             inner, linked, packages, looked = _entries(way.at, here, apart, top=not prefix)
             left -= looked
-            if left < 0:
-                raise OverflowError(f"{folder}: more than {_MOST_ENTRIES:,} files and folders")
-            others += [_Found([*chain, one] if one[0] != here else list(chain)) for one in packages]
+            others += [_Found(above, one) if one[0] != here else _Found(above[:-1], one) for one in packages]
             for path, number, count in linked:
                 links[number] = count
-                files.setdefault(number, []).append(_Found([*chain, (path, number)]))
+                files.setdefault(number, []).append(_Found(above, (path, number)))
             if any(len(here) + len(one) >= LONGEST_PATH for one in inner):  # what lies there can't be named
-                others.append(_Found(list(chain[:2])))
+                *outermost, last = above[:2]
+                others.append(_Found(outermost, last))
                 inner = []
+            room -= sum(len(path) for path, _ in packages) + sum(len(path) for path, _, _ in linked)
+            if left < 0 or room < 0:
+                raise OverflowError(f"{folder}: more files and folders than can be looked through")
             more = way.next(inner)
+    places = frozenset(protected)
     shared = [
         one
         for number, names in files.items()
-        if len(names) < links[number] or any(_is_below(one.path, protected) for one in names)
+        if len(names) < links[number] or any(one.lies_in(places) for one in names)
         for one in names
     ]
-    kept = _at_most([one for one in (*shared, *others) if not _is_below(one.path, protected)], most)
+    kept = _at_most([one for one in (*shared, *others) if not one.lies_in(places)], most)
     if len(kept) > most or any(one.startswith(path + os.sep) for one in apart for path in kept):
         raise OverflowError(
             f"{folder}: more than {most} files with another name outside of it, or of Python environments"
         )
     return kept
-
-
-def _is_below(path: str, places: Collection[str]) -> bool:
-    return any(path == one or path.startswith(one + os.sep) for one in places)
 
 
 def _entries(
@@ -161,9 +173,19 @@ def _entries(
 
 def _at_most(found: Sequence[_Found], most: int) -> dict[str, dict[str, _Identity]]:
     """Return what was found by path; of what lies too low to be few, the folders on the level where they are."""
+
+    def number(level: int) -> int:
+        return len({one.upto(level)[0] for one in found})
+
+    deepest = max((one.depth for one in found), default=1)
+    if deepest == 1:
+        return {}
+    level = max(2, bisect.bisect_right(range(2, deepest + 1), most, key=number) + 1)  # the lower, the more there are
     kept: dict[str, dict[str, _Identity]] = {}
-    for level in range(max((one.depth for one in found), default=1), 1, -1):
-        kept = {one.way[min(level, one.depth) - 1][0]: dict(one.way[:level]) for one in found}
-        if len(kept) <= most:
+    for one in found:
+        path, mark = one.upto(level)
+        if path not in kept:
+            kept[path] = {**dict(one.above[:level]), path: mark}
+        if len(kept) > most:
             break
     return kept
