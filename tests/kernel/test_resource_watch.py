@@ -40,3 +40,23 @@ def test_a_folder_that_is_exchanged_while_it_is_added_up_leads_nowhere_else(tmp_
     (here / "b" / "c").mkdir(parents=True)
     (here / "b" / "c" / "file").write_bytes(b"x" * 100_000)
     assert resource_watch.disk_size([str(here / "b")])[0] > 100_000
+
+
+def test_a_count_ends_where_it_is_enough_or_somebody_says_so(tmp_path):
+    for number in range(3):
+        (tmp_path / "/".join(f"{number}" * 3)).mkdir(parents=True)
+        (tmp_path / f"{number}" / "file").write_bytes(b"x" * 100_000)
+    before = os.listdir("/dev/fd")
+
+    def stop():
+        raise KeyError
+
+    total, seen = resource_watch.disk_size([str(tmp_path)])
+    assert total > 300_000
+    assert seen
+    total, seen = resource_watch.disk_size([str(tmp_path)], enough=120_000)
+    assert 120_000 < total < 250_000
+    assert not seen
+    with pytest.raises(KeyError):
+        resource_watch.disk_size([str(tmp_path)], between=stop)
+    assert os.listdir("/dev/fd") == before

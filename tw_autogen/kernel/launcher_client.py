@@ -19,6 +19,7 @@ from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.kernel_process import wait_readable
 from tw_autogen.kernel.launcher.package_loader import STUB
 from tw_autogen.kernel.launcher.packets import pack
+from tw_autogen.kernel.launcher.process_tree import kill_below_other
 from tw_autogen.kernel.python_process import isolated
 
 _PACKET = 1 << 16
@@ -53,6 +54,7 @@ class SupervisedProcess:
         self._wait = wait
         self._lock = threading.Lock()
         self._supervisor = -1
+        self._supervisor_pid = 0
         self._assigned = False
         self._ended = ""
         self._down = ""
@@ -145,6 +147,7 @@ class SupervisedProcess:
             self._channel.shutdown(socket.SHUT_RDWR)
             return
         if not wait_readable(self._supervisor, _END_SECONDS):
+            kill_below_other(self._supervisor_pid)  # it lives, so the number is its own; it would leave them behind
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
             wait_readable(self._supervisor, _END_SECONDS)
@@ -160,7 +163,8 @@ class SupervisedProcess:
         kind = message.get("kind")
         if kind == "supervisor":
             with contextlib.suppress(OSError):  # it has ended already
-                self._supervisor = os.pidfd_open(_sender(extra))
+                self._supervisor_pid = _sender(extra)
+                self._supervisor = os.pidfd_open(self._supervisor_pid)
         elif kind == "kernel":
             self.pid = _sender(extra)
         elif kind == "assigned":

@@ -1,5 +1,10 @@
 """Code can neither read nor change the supervisor of its kernel, which is a process of the same ordinary user."""
 
+import os
+import signal
+import time
+from pathlib import Path
+
 import pytest
 
 from tw_autogen.errors import SandboxError
@@ -59,3 +64,39 @@ def test_what_code_does_to_its_own_processes_still_works(sandboxed):
     ran = sandboxed.execute(code, seconds=SECONDS)
 
     assert ran.result == "-9", ran.error
+
+
+def pids_of(argument):
+    """Return the processes of this machine that have an argument, and are more than a number."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        try:
+            if argument.encode() in (one / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(one.name))
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.mark.parametrize("level", ["namespaces", "landlock"])
+def test_what_code_started_ends_with_a_kernel_whose_supervisor_answers_no_more(level):
+    settings = KernelSettings(sandbox=level)
+    try:
+        available_level(settings)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    seconds = str(10**6 + time.time_ns() % 10**6)
+    with LocalKernel(settings=settings) as kernel:
+        started = f"import subprocess\nchild = subprocess.Popen(['sleep', '{seconds}'], start_new_session=True)"
+        assert kernel.execute(started, seconds=SECONDS).ok
+        (child,) = pids_of(seconds)
+        os.kill(parent_of(parent_of(child)), signal.SIGSTOP)
+
+    deadline = time.monotonic() + 20
+    while pids_of(seconds) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not pids_of(seconds)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import math
 import os
-import signal
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from .process_tree import below
 from .socket_memory import Sockets, in_flight, open_sockets
 
 LEAST = 4096
@@ -18,14 +19,23 @@ LEAST = 4096
 _LONGEST = 2000
 """Bytes of a relative path, from which on a folder is opened and its contents are named from there."""
 _MOST_OPEN = 128
+_AT_ONCE = 4096
+"""How many files of a folder are counted before memory, and what the host says, is looked at again."""
 _LOOK = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def disk_size(folders: Iterable[str]) -> tuple[int, bool]:
+def disk_size(
+    folders: Iterable[str], *, enough: float = math.inf, between: Callable[[], None] = lambda: None
+) -> tuple[int, bool]:
     """Add up the bytes on disk below folders, some for each file and folder; links are not followed.
 
     What is mounted below them doesn't count.
+
+    Args:
+        folders: Where to look.
+        enough: Beyond so many bytes the rest is not looked at: code could move folders on, to be counted for ever.
+        between: Called after some thousand files; what it raises ends the count.
 
     Returns:
         The bytes, and whether all could be seen: not a folder that nobody may list, or one of endless depth.
@@ -34,12 +44,12 @@ def disk_size(folders: Iterable[str]) -> tuple[int, bool]:
     for folder in folders:
         with contextlib.suppress(OSError):
             top = os.open(folder, _FOLDER)
-            found, seen = _below(top)
+            found, seen = _below(top, enough - total, between)
             total, whole = total + found, whole and seen
     return total, whole
 
 
-def _below(top: int) -> tuple[int, bool]:
+def _below(top: int, enough: float, between: Callable[[], None]) -> tuple[int, bool]:
     """Add up what lies below an open folder, and close it; paths of any length, because they begin at open folders.
 
     Folders that code puts in the place of others meanwhile, as by a link above them, are not listed.
@@ -48,38 +58,55 @@ def _below(top: int) -> tuple[int, bool]:
     total, whole, many, device = 0, True, 1, about.st_dev
     # A folder by an open one, its path from there, and its number; one without a path is closed when it comes.
     waiting: list[tuple[int, str, int]] = [(top, "", 0), (top, ".", about.st_ino)]
-    while waiting:
-        here, path, number = waiting.pop()
-        if not path:
-            os.close(here)
-            many -= 1
-            continue
-        try:
-            found = _opened(path, here, (device, number))
-        except OSError:
-            whole = False
-            continue
-        far = len(os.fsencode(path)) > _LONGEST
-        if far and many < _MOST_OPEN:
-            many += 1
-            waiting.append((found, "", 0))
-            here, path = found, "."
-        elif far:
-            whole = False
-            os.close(found)
-            continue
-        with contextlib.suppress(OSError), os.scandir(found) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    if status.st_dev != device:  # something is mounted there
-                        continue
+    try:
+        while waiting:
+            here, path, number = waiting.pop()
+            if not path:
+                os.close(here)
+                many -= 1
+                continue
+            try:
+                found = _opened(path, here, (device, number))
+            except OSError:
+                whole = False
+                continue
+            far = len(os.fsencode(path)) > _LONGEST
+            if far and many < _MOST_OPEN:
+                many += 1
+                waiting.append((found, "", 0))
+                here, path = found, "."
+            elif far:
+                whole = False
+                os.close(found)
+                continue
+            try:
+                for name, status in _entries(found, device, between):
                     total += max(LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
-                        waiting.append((here, f"{path}/{entry.name}", status.st_ino))
-        if found != here:
-            os.close(found)
+                        waiting.append((here, f"{path}/{name}", status.st_ino))
+                    if total > enough:
+                        return total, False
+            finally:
+                if found != here:
+                    os.close(found)
+    finally:
+        for here, path, _ in waiting:
+            if not path:
+                os.close(here)
     return total, whole
+
+
+def _entries(folder: int, device: int, between: Callable[[], None]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield name and status of what lies in an open folder, and is not mounted there; see `disk_size` for `between`."""
+    between()
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for number, entry in enumerate(entries, 1):
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                if status.st_dev == device:
+                    yield entry.name, status
+            if number % _AT_ONCE == 0:
+                between()
 
 
 def _opened(path: str, here: int, identity: tuple[int, int]) -> int:
@@ -279,8 +306,11 @@ def _shared_of_all() -> int:
 
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_ROUNDS = 100
 _CLOSE, SOON, _LATE = 0.02, 0.1, 3.0
+
+
+class _LookEnded(Exception):
+    """Why a look at the disk was ended: a bound was passed meanwhile, or the host ends the kernel."""
 
 
 class ResourceWatch:
@@ -290,10 +320,19 @@ class ResourceWatch:
         folders: Where its code writes: its session's folder, and its own ones.
         limits: `memory_bytes` and `disk_bytes`, 0 for none.
         unseen: Counts its memory that lies in no process.
+        attend: Does what the host says meanwhile; returns how the kernel ends, or nothing. A look may take seconds.
         written: The open `/proc/<pid>/io` of this process, which buries what the kernel leaves behind; -1: none.
     """
 
-    def __init__(self, folders: Sequence[str], limits: Mapping[str, Any], unseen: Unseen, written: int = -1) -> None:
+    def __init__(
+        self,
+        folders: Sequence[str],
+        limits: Mapping[str, Any],
+        unseen: Unseen,
+        attend: Callable[[], str],
+        written: int = -1,
+    ) -> None:
+        self._attend = attend
         self._own = written
         self._folders = folders
         self._memory = limits["memory_bytes"]
@@ -321,15 +360,21 @@ class ResourceWatch:
         spent = sum(busy(one) for one in pids)
         self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)
         self._spent = spent
-        return self._passed(pids, kernel)
+        try:
+            return self._passed(pids, kernel)
+        except _LookEnded as end:
+            return str(end)
 
     def _passed(self, pids: list[int], kernel: int) -> str:
-        used = self._used(pids, kernel) if self._memory else 0
-        if used > self._memory:
-            return f"its processes took {used >> 20} MB of memory together, of {self._memory >> 20} (kernel.memory_mb)"
-        return self._grown(pids) if self._disk else ""
+        return self._memory_passed(pids, kernel) or (self._grown(pids, kernel) if self._disk else "")
 
-    def _grown(self, pids: list[int]) -> str:
+    def _memory_passed(self, pids: list[int], kernel: int) -> str:
+        used = self._used(pids, kernel) if self._memory else 0
+        if used <= self._memory:
+            return ""
+        return f"its processes took {used >> 20} MB of memory together, of {self._memory >> 20} (kernel.memory_mb)"
+
+    def _grown(self, pids: list[int], kernel: int) -> str:
         """Count what lies on the disk, whenever much was written or removed since it was counted: perhaps by us.
 
         That room on the disk stays the same says nothing: others may remove as much as is written here.
@@ -340,18 +385,25 @@ class ResourceWatch:
             self.seconds = _CLOSE
         if self._moved > self._disk // 8:
             self._room, self._written, self._moved = room, written, 0
-            self._size = self._counted(pids)
+            self._size = self._counted(pids, kernel)
             if self._size > self._most:
                 return f"its folder grew to {self._size >> 20} MB, of {self._disk >> 20} (kernel.disk_mb)"
             self._bound_disk()
         return ""
 
-    def _counted(self, pids: list[int]) -> int:
+    def _counted(self, pids: list[int], kernel: int) -> int:
         """Return what lies on the disk; where not all can be seen, what was written and has gone from the disk since.
 
         A folder that nobody may list hides what is in it, and a file whose descriptor lies in a socket is nobody's.
         """
-        seen, whole = disk_size(self._folders)
+
+        def between() -> None:
+            if end := self._attend() or self._memory_passed(list(below(os.getpid())), kernel):
+                raise _LookEnded(end)
+
+        seen, whole = disk_size(self._folders, enough=self._most, between=between)
+        if seen > self._most:
+            return seen
         seen += nameless_bytes(pids)
         if whole and not hides_files(pids):
             return seen
@@ -379,38 +431,12 @@ class ResourceWatch:
         self._most = max(self._disk, min(self._most, over) if self._most else over)
 
 
-def below(pid: int) -> Iterator[int]:
-    """Yield a process's children, their children, and so on."""
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                for child in map(int, file.read().split()):
-                    yield child
-                    yield from below(child)
-
-
 def busy(pid: int) -> float:
     """Return the seconds that a process, and the children that it has buried, have computed so far."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
         return sum(map(int, fields[11:15])) / _TICKS
     return 0.0
-
-
-def kill_below(pid: int) -> None:
-    """Kill all that a process started and adopted, until nothing is left."""
-    for _ in range(_ROUNDS):
-        left = list(below(pid))
-        if not left:
-            return
-        for one in left:
-            with contextlib.suppress(OSError):
-                os.kill(one, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(-1, 0)
 
 
 def _moved(before: tuple[int, int], now: tuple[int, int]) -> int:

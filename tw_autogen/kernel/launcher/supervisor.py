@@ -27,6 +27,7 @@ from .exit_status import describe_exit
 from .known_paths import FolderRefusedError
 from .package_loader import kernel_app
 from .packets import unpack
+from .process_tree import kill_below
 from .resource_watch import Unseen
 from .sandbox import Sandbox, SandboxFailed
 from .socket_memory import Sockets
@@ -124,15 +125,23 @@ class _Supervisor:
             ready = [found for found, _ in poller.poll(patience * 1000)]
             if death in ready:
                 return describe_exit(os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1]))
-            if self._channel.fileno() in ready:
-                message = self._receive()
-                if message is None or message["op"] == "end":
-                    return "killed"
-                self._obey(message)
+            if self._channel.fileno() in ready and (how := self._attend()):
+                return how
             if self._sandbox.encloses or not ready:
                 self._reap()
             if not ready and self._bounds is not None and (why := self._bounds.look(self._child)):
                 return why
+
+    def _attend(self) -> str:
+        """Do what the host has said, without waiting for it; return how the kernel ends, if it does."""
+        poller = select.poll()
+        poller.register(self._channel.fileno(), select.POLLIN)
+        while poller.poll(0):
+            message = self._receive()
+            if message is None or message["op"] == "end":
+                return "killed"
+            self._obey(message)
+        return ""
 
     def _obey(self, message: Mapping[str, Any]) -> None:
         if message["op"] == "assign":
@@ -155,7 +164,7 @@ class _Supervisor:
         own_network = self._sandbox.encloses and not plan["network"]
         unseen = Unseen(in_memory, Sockets(own=own_network, network=plan["network"]))
         return resource_watch.ResourceWatch(
-            [assignment["folder"], *plan["write"]], plan["limits"], unseen, self._written
+            [assignment["folder"], *plan["write"]], plan["limits"], unseen, self._attend, self._written
         )
 
     def _receive(self) -> dict[str, Any] | None:
@@ -176,7 +185,7 @@ class _Supervisor:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)  # all of this namespace but ourselves
         else:
-            resource_watch.kill_below(os.getpid())
+            kill_below(os.getpid())
         os._exit(0)
 
 
