@@ -10,7 +10,7 @@ Each section is a frozen dataclass `…Settings`; a key is `section.field`, such
 5. the default in the dataclass.
 
 A relative path in a project's file, in a field that declares itself one, is relative to that file's folder; so it is
-in the user's file, but for `session.workspace`. A field with the metadata `path` of `real` is a grant: of a project's
+in the user's file, but for `_OF_CURRENT_FOLDER`. A field with the metadata `path` of `real` is a grant: of a project's
 file it is where the path's links lead when it is read, so that this is what is shown, hashed and used.
 
 What a project's file may set depends on how far its folder is trusted (`Trust`): a field's metadata `folder` says what

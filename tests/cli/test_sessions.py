@@ -220,9 +220,10 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
     assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
-def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(session, workspace):
+@pytest.mark.parametrize("days_of_strange", [-3000, 20])
+def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(session, workspace, days_of_strange):
     folders = [session(f"session-aa{days}", days=days) for days in (1, 2, 3, 9)]
-    strange = session("session-ff0", days=-3000)
+    strange = session("session-ff0", days=days_of_strange)
     copies = [folder / "files" / ".checkpoint" / "variables" for folder in (*folders, strange)]
     for copy in copies:
         copy.parent.mkdir()

@@ -118,6 +118,22 @@ def test_a_lesson_that_was_mended_is_recalled_as_it_is_now(ask, tmp_path):
     assert "in green" in planner.calls[1][-1]["content"]
 
 
+def test_a_lesson_that_is_a_link_is_recalled_as_it_is_now(ask, tmp_path):
+    lessons, path = tmp_path / "lessons", tmp_path / "kept.yaml"
+    lessons.mkdir()
+    (lessons / "exp_1.yaml").symlink_to(path)
+    (lessons / ".#exp_1.yaml").symlink_to("me@host.1")  # of an editor
+    path.write_text("experience_text: plot revenue in red\n", encoding="utf-8")
+    settings = {"recall__experience": str(lessons), "recall__experience_min_score": 0.0}
+    hello = plans("Done.", to="User")
+    session, planner, _ = ask(["plot revenue"], [hello, hello], **settings)
+    path.write_text("experience_text: plot revenue in green\n", encoding="utf-8")
+
+    session.ask("plot revenue again")
+
+    assert "in green" in planner.calls[1][-1]["content"]
+
+
 def test_a_projects_examples_come_first_in_the_prompts(ask, kernel, tmp_path):
     project = tmp_path / "project"
     first_lived(ask).save_example(project / "examples" / "planner_examples" / "a.yaml")
@@ -412,6 +428,14 @@ def test_the_rounds_of_a_journal_are_those_that_were_lived(ask):
     assert [one.to_dict() for one in rounds_of(read_journal(session.journal))] == [
         one.to_dict() for one in session.rounds
     ]
+
+
+@pytest.mark.parametrize("tokens", [0, -1])
+def test_without_a_limit_nothing_is_summarized(ask, tokens):
+    hello = plans("Done.", to="User")
+    _, planner, _ = ask(["long " * 9000, "more"], [hello, hello], recall__compress_tokens=tokens)
+
+    assert "long long" in str(planner.calls[-1])
 
 
 def test_a_session_is_compacted_on_demand_and_says_by_how_much():

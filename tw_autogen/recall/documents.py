@@ -98,12 +98,16 @@ class DocumentIndex:
         Args:
             folder: Where they lie; as for `tw-autogen index`, links below the current folder are not followed.
             globs: Which files count, by name.
-            passage_chars: How long a passage may be; a paragraph is parted only if it is longer by itself.
+            passage_chars: How long a passage may be, at least 1; a paragraph is parted only if it is longer by itself, a
+                line of it between words.
             hidden: Files and folders whose names begin with a dot count too.
 
         Raises:
-            ConfigError: there is no such folder, it is reached over a link, or there is no such file in it.
+            ConfigError: there is no such folder, it is reached over a link, there is no such file in it, or
+                `passage_chars` is less than 1.
         """
+        if passage_chars < 1:
+            raise ConfigError(f"passage_chars: expected at least 1, got {passage_chars}")
         named = Path(os.path.expanduser(folder))
         if not named.is_dir():
             raise ConfigError(f"{folder}: there is no such folder")
@@ -148,7 +152,7 @@ class DocumentIndex:
         """
         if not str(path):
             raise ConfigError("no document index is named; make one with `tw-autogen index DIR`, and name DIR")
-        path = Path(path).expanduser()
+        path = Path(os.path.expanduser(path))
         file = path / INDEX_FILE if path.is_dir() else path
         try:
             with over_no_link():
@@ -185,7 +189,7 @@ class DocumentIndex:
         Raises:
             ConfigError: its folder is reached over a link, or can't be made.
         """
-        file = Path(path).expanduser() if path else self.folder / INDEX_FILE
+        file = Path(os.path.expanduser(path)) if path else self.folder / INDEX_FILE
         at = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
         head: dict[str, Any] = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
         if at != ".":
@@ -275,7 +279,7 @@ class DocumentIndex:
         parts = self.passages[first : last + 1]
         text = parts[0].text
         for before, after in zip(parts, parts[1:], strict=False):
-            text += "\n" * max(1, after.first - before.last) + after.text
+            text += "\n" * (after.first - before.last) + after.text  # parts of one line have its number
         return Passage(parts[0].file, parts[0].first, parts[-1].last, text, parts[0].heading)
 
 
@@ -378,7 +382,9 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         elif found := _FENCE.match(line):
             fence = found[1]
         elif found := _HEADING.match(line):
-            yield number, found[1].rstrip().rstrip("#").rstrip() or found[1]
+            words = found[1].rstrip()
+            plain = words.rstrip("#")  # a closing sequence stands apart, unlike that of "C#"
+            yield number, plain.rstrip() if plain[-1:].isspace() else words
 
 
 def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int) -> Iterator[list[tuple[int, str]]]:
@@ -386,7 +392,7 @@ def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int)
     block: list[tuple[int, str]] = []
     chars = 0
     for number, whole in enumerate(lines, 1):
-        for line in (whole[at : at + most_chars] for at in range(0, max(1, len(whole)), most_chars)):
+        for line in _pieces(whole, most_chars):
             begins = bool(line.strip()) and bool(block) and not block[-1][1].strip()
             if block and (begins or number in headings or chars + len(line) > most_chars):
                 yield block
@@ -396,3 +402,13 @@ def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int)
                 chars += len(line) + 1
     if block:
         yield block
+
+
+def _pieces(line: str, most_chars: int) -> Iterator[str]:
+    """Cut a line behind a blank; within a word only if that is longer by itself."""
+    begin = 0
+    while len(line) - begin > most_chars:
+        end = line.rfind(" ", begin, begin + most_chars) + 1 or begin + most_chars
+        yield line[begin:end]
+        begin = end
+    yield line[begin:]

@@ -182,7 +182,7 @@ def write_example(conversation: Conversation, path: Path) -> Path:
     Raises:
         ConfigError: the file is there already, has no name that examples have, or can't be written.
     """
-    path = path.expanduser()
+    path = Path(os.path.expanduser(path))
     if path.suffix not in _WRITTEN:
         raise ConfigError(f"{path}: an example's file is called {' or '.join('*' + one for one in _WRITTEN)}")
     if path.exists():

@@ -97,12 +97,12 @@ def write_experience(experience: Experience, folder: Path) -> Path:
 
     Args:
         experience: The lesson.
-        folder: Created if it is missing; may begin with `~`.
+        folder: Created if it is missing.
 
     Raises:
         ConfigError: it can't be written.
     """
-    return create_text_file(folder.expanduser() / f"exp_{experience.id}.yaml", experience.to_yaml())
+    return create_text_file(folder / f"exp_{experience.id}.yaml", experience.to_yaml())
 
 
 def select_experiences(

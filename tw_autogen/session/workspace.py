@@ -76,7 +76,7 @@ def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
     """
     writable = settings.read("kernel", KernelSettings).write
     if named is not None:
-        return named_folder(named, writable=writable, distrusted=distrusted_folder(settings))
+        return named_folder(os.path.expanduser(named), writable=writable, distrusted=distrusted_folder(settings))
     workspace = Path(settings.read("session", SessionSettings).workspace)
     if settings.origin("session.workspace") == Settings.DEFAULT:
         folder = named_folder(workspace, writable=writable, distrusted=())
@@ -146,7 +146,7 @@ def _folder_at(named: Path) -> Path:
     Raises:
         ConfigError: there is none.
     """
-    given = Path(os.path.abspath(named))
+    given = Path(os.path.abspath(os.path.expanduser(named)))
     for one in (given, given.parent) if given.name == FILES else (given,):
         try:
             with _opened(one) as opened:
@@ -279,7 +279,8 @@ def prune_sessions(
             if one.is_open or one.days <= days:
                 if not (one.is_open or dry_run):
                     kept_bytes += (held := _variables_bytes(opened, one.id))
-                    if held and (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
+                    old, large = 0 < variables_days < one.days, 0 < variables_mb << 20 < kept_bytes
+                    if held and (old or large):
                         with contextlib.suppress(OSError):
                             opened.remove(f"{one.id}/{_VARIABLES}")
                 continue
