@@ -98,8 +98,8 @@ class DocumentIndex:
         Args:
             folder: Where they lie; as for `tw-autogen index`, links below the current folder are not followed.
             globs: Which files count, by name.
-            passage_chars: How long a passage may be, at least 1; a paragraph is parted only if it is longer by itself, a
-                line of it between words.
+            passage_chars: How long a passage may be, at least 1; a paragraph is parted only if it is longer by itself,
+                and a line between words.
             hidden: Files and folders whose names begin with a dot count too.
 
         Raises:
