@@ -72,6 +72,16 @@ def test_a_section_without_lines_sets_nothing(tmp_path):
     assert Settings(SECTIONS, project=tmp_path, environ={}).read("session", SessionSettings) == SessionSettings()
 
 
+@pytest.mark.parametrize("text", ["role:\n  echo:\n    # decorator: x\n", "role.echo:\n"])
+@pytest.mark.parametrize("trust", Trust)
+def test_a_section_of_a_role_without_lines_sets_nothing(tmp_path, text, trust):
+    (tmp_path / "tw_autogen.yaml").write_text(text, encoding="utf-8")
+
+    settings = Settings(SECTIONS, project=tmp_path, trust=trust)
+
+    assert (settings.roles, settings.left_out) == ((), ())
+
+
 def test_a_list_may_be_written_with_commas_in_the_environment():
     settings = Settings(SECTIONS, environ={"TW_AUTOGEN_SESSION_ROLES": "planner, echo"})
 

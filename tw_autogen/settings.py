@@ -592,8 +592,8 @@ def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iter
 def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Return what a settings file holds by dotted keys: `section.field`, and `role.<role>.<key>`."""
     for key, value in _flat(plain, depth=1):
-        of_role = key.startswith(f"{ROLE_SECTION}.") and key.count(".") == 1 and isinstance(value, Mapping)
-        yield from ((f"{key}.{inner}", one) for inner, one in value.items()) if of_role else [(key, value)]
+        of_role = key.startswith(f"{ROLE_SECTION}.") and key.count(".") == 1 and isinstance(value, Mapping | None)
+        yield from ((f"{key}.{inner}", one) for inner, one in (value or {}).items()) if of_role else [(key, value)]
 
 
 def _default(one: dataclasses.Field[Any]) -> Any:

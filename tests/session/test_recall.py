@@ -438,6 +438,37 @@ def test_without_a_limit_nothing_is_summarized(ask, tokens):
     assert "long long" in str(planner.calls[-1])
 
 
+def test_the_board_of_a_round_that_was_remembered_is_in_the_journal(ask):
+    past = Round("q", posts=[Post("User", "Planner", "q"), Post("Planner", "User", "a")], state=RoundState.finished)
+    past.write_board("Planner", "notes")
+    session, *_ = ask([], [])
+    session.remember(past)
+
+    assert [one.read_board() for one in rounds_of(read_journal(session.journal))] == [{"Planner": "notes"}]
+
+
+@pytest.mark.parametrize("examples", [True, False])
+def test_lessons_lie_where_they_did_when_the_session_opened_with_examples_or_without(
+    ask, tmp_path, monkeypatch, examples
+):
+    (tmp_path / "lessons").mkdir()
+    write_experience(Experience("a", "plot revenue in red"), tmp_path / "lessons")
+    monkeypatch.chdir(tmp_path)
+    settings = {"recall__experience": "lessons", "recall__experience_min_score": 0.0}
+    session, planner, _ = ask(
+        [],
+        [plans("Done.", to="User")],
+        recall__use_planner_examples=examples,
+        recall__use_code_examples=examples,
+        **settings,
+    )
+    monkeypatch.chdir(tmp_path / "sessions")
+
+    session.ask("plot revenue")
+
+    assert "in red" in planner.calls[0][-1]["content"]
+
+
 def test_a_session_is_compacted_on_demand_and_says_by_how_much():
     long = "a long tale of what the columns mean. " * 60
     steps = [
