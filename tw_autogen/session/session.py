@@ -175,10 +175,10 @@ class Session(NotebookAccess, Closing):
             SessionBusyError: called from inside a round of this session.
             SessionClosedError: the session is closed.
         """
-        with self._alone():
-            with shown_progress(self.subscribe, self.unsubscribe, wanted=self._settings.notebook_progress):
-                self.open_round(text, files, variables, images=images)
-                return self._take_steps()
+        wanted = self._settings.notebook_progress
+        with self._alone(), shown_progress(self.subscribe, self.unsubscribe, wanted=wanted):
+            self.open_round(text, files, variables, images=images)
+            return self._take_steps()
 
     @property
     def cut_off(self) -> Round | None:
