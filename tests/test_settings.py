@@ -291,6 +291,12 @@ def test_a_value_that_is_almost_of_a_type_is_an_error(value, hint):
         fit_setting("session.x", Setting(value, "here"), hint)
 
 
+@pytest.mark.parametrize("text", ["{since: 2024-02-30}", "{since: ", "{a: b: c}"])
+def test_a_mapping_that_cannot_be_read_is_an_error_that_names_it(text):
+    with pytest.raises(SettingsError, match=r"TW_X: model\.extra: input should be a valid (mapping|dictionary), got '\{"):
+        fit_setting("model.extra", Setting(text, "TW_X"), Mapping[str, object])
+
+
 @pytest.mark.parametrize(("value", "hint"), [(5, tuple[int, ...]), ("abc", Mapping[str, str]), (1, dict[str, int])])
 def test_a_plain_value_is_checked_against_the_whole_type_not_a_part_of_it(value, hint):
     with pytest.raises(SettingsError, match="session.x: input should be"):
