@@ -263,12 +263,11 @@ class DocumentIndex:
         """Return a passage with its neighbours of the same document: the one behind first, then the one before."""
         first = last = at
         chars = len(self.passages[at].text)
-        free = [not any(a <= one <= b for a, b in taken) for one in range(len(self.passages))]
         grew = True
         while grew:
             grew = False
             for one in (last + 1, first - 1):
-                if not (0 <= one < len(self.passages) and free[one]):
+                if not 0 <= one < len(self.passages) or any(a <= one <= b for a, b in taken):
                     continue
                 more = self.passages[one]
                 if more.file == self.passages[at].file and chars + len(more.text) <= around_chars:
