@@ -512,13 +512,10 @@ class Settings:
             self.texts[path] = read_settings_file(path, distrusted=distrusted) if path.exists() else None
         return self.texts[path]
 
-    def _text(self, path: Path) -> str:
-        return decode_settings(path, self._content(path) or b"")
-
     def _mapping(self, path: Path) -> Mapping[str, Any]:
         """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
         try:
-            plain = bounded_yaml.load(self._text(path), unique=True)
+            plain = bounded_yaml.load(decode_settings(path, self._content(path) or b""), unique=True)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
         if plain is None:

@@ -351,11 +351,10 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
     heading, gathered = "", list[tuple[int, str]]()
 
     def done() -> Iterator[Passage]:
-        kept = [(at, line) for at, line in gathered]
-        while kept and not kept[-1][1].strip():
-            kept.pop()
-        if kept:
-            yield Passage(file, kept[0][0], kept[-1][0], "\n".join(line for _, line in kept), heading)
+        while gathered and not gathered[-1][1].strip():
+            gathered.pop()
+        if gathered:
+            yield Passage(file, gathered[0][0], gathered[-1][0], "\n".join(line for _, line in gathered), heading)
         gathered.clear()
 
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

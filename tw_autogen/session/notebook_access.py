@@ -105,15 +105,6 @@ class NotebookAccess(ABC):
             images: URLs (`data:` or `https:`).
         """
 
-    @abstractmethod
-    def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
-        """Stop the round that is running.
-
-        Args:
-            kill: End the process of a cell that is running, with its variables.
-            reason: Why the round ends, for the journal and the Planner; "" says that the user has stopped it.
-        """
-
     async def aask(
         self,
         text: str,
