@@ -4,6 +4,7 @@ import json
 import math
 import os
 import subprocess
+import threading
 import time
 
 import pytest
@@ -196,6 +197,25 @@ def test_an_open_session_stays_however_old(session, workspace):
         assert prune_sessions(workspace, 0.0) == ([], [])
 
     assert [one.id for one in prune_sessions(workspace, 30.0)[0]] == ["session-aa11"]
+
+
+def test_programs_that_remove_old_sessions_at_once_do_so_without_a_complaint(session, workspace):
+    for number in range(60):
+        session(f"session-{number:04x}", days=99)
+    begin, found = threading.Barrier(3), []
+
+    def prune():
+        begin.wait()
+        found.append(prune_sessions(workspace, 30.0))
+
+    threads = [threading.Thread(target=prune) for _ in range(3)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert [problems for _, problems in found] == [[], [], []]
+    assert sum(len(gone) for gone, _ in found) == 60
 
 
 def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(session, workspace, environ):

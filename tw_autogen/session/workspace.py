@@ -290,6 +290,8 @@ def prune_sessions(
                 if not dry_run:
                     opened.remove_tree(one.id)
                 gone.append(one)
+            except FileNotFoundError:  # another process has removed it meanwhile
+                continue
             except OSError as error:
                 problems.append(f"{one.folder}: {error.strerror or error}")
     return gone, problems
