@@ -16,7 +16,7 @@ from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import export_session, past_sessions, prune_sessions, session_folder
 from tw_autogen.session.earlier_session import mark_own_session
 from tw_autogen.session.event_journal import Journal
-from tw_autogen.session.workspace import _real_folder, remove_session
+from tw_autogen.session.workspace import _real_folder, ignore_in_git, remove_session
 from tw_autogen.testing import codes, plans, replay_server
 
 DAY = 86_400
@@ -197,6 +197,24 @@ def test_an_open_session_stays_however_old(session, workspace):
         assert prune_sessions(workspace, 0.0) == ([], [])
 
     assert [one.id for one in prune_sessions(workspace, 30.0)[0]] == ["session-aa11"]
+
+
+def test_sessions_that_begin_at_once_know_the_gitignore_as_their_own(tmp_path, caplog):
+    begin = threading.Barrier(4)
+
+    def ignore():
+        for number in range(400):
+            begin.wait()
+            ignore_in_git(tmp_path / str(number) / ".tw" / "sessions", distrusted=True)
+
+    threads = [threading.Thread(target=ignore) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert {(tmp_path / str(number) / ".tw" / ".gitignore").read_text() for number in range(400)} == {"*\n"}
+    assert caplog.text == ""
 
 
 def test_programs_that_remove_old_sessions_at_once_do_so_without_a_complaint(session, workspace):

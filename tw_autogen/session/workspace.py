@@ -36,7 +36,7 @@ _BEGUN = re.compile(
     rb'"user_query": ("[^"\\]{0,1000})'
 )
 """The beginning of a line with a question, which may be longer than any line that is read whole."""
-_GITIGNORE, _IGNORE_ALL = ".gitignore", "*\n"
+_GITIGNORE, _IGNORE_ALL = ".gitignore", b"*\n"
 
 _log = logging.getLogger(__name__)
 
@@ -337,12 +337,10 @@ def ignore_in_git(workspace: Path, *, distrusted: bool) -> None:
     if above.name != ".tw":
         return
     with contextlib.suppress(OSError), held_folder(above) as opened:
-        try:
-            with opened.create_file(_GITIGNORE) as file:
-                file.write(_IGNORE_ALL.encode())
-        except FileExistsError:
-            if distrusted and opened.read_file(_GITIGNORE, limit_bytes=_LONGEST_LINE) != _IGNORE_ALL.encode():
-                _log.warning("%s/%s is not ours: git may take sessions up, with all that is asked", above, _GITIGNORE)
+        if not opened.has_entry(_GITIGNORE):
+            opened.write_file(_GITIGNORE, _IGNORE_ALL)  # whole at once: another session may look at it
+        elif distrusted and opened.read_file(_GITIGNORE, limit_bytes=_LONGEST_LINE) != _IGNORE_ALL:
+            _log.warning("%s/%s is not ours: git may take sessions up, with all that is asked", above, _GITIGNORE)
 
 
 def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
