@@ -326,11 +326,6 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _plain(one: Passage) -> dict[str, Any]:
-    said: dict[str, Any] = {"file": one.file, "lines": [one.first, one.last], "text": one.text}
-    return {**said, "heading": one.heading} if one.heading else said
-
-
 def _cut_within(most_bytes: int, file: str, text: str, passage_chars: int) -> tuple[list[Passage], int]:
     """Cut a document into passages, until they take more than so many bytes; return them, and what they take."""
     passages, size = list[Passage](), _FILE_BYTES + 4 * len(file)
@@ -343,7 +338,8 @@ def _cut_within(most_bytes: int, file: str, text: str, passage_chars: int) -> tu
 
 
 def _line(one: Passage) -> str:
-    return json.dumps(_plain(one), ensure_ascii=False)
+    said = {"file": one.file, "lines": [one.first, one.last], "text": one.text}
+    return json.dumps({**said, "heading": one.heading} if one.heading else said, ensure_ascii=False)
 
 
 def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
