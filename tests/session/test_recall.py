@@ -506,6 +506,21 @@ def test_a_summary_on_demand_counts_towards_the_limits_of_the_session(most):
             session.ask("third?") if most == 3 else compact_session(session)
 
 
+@pytest.mark.parametrize("most", [3, 4])
+def test_what_a_summary_and_a_lesson_cost_counts_in_a_session_that_is_gone_on_with(tmp_path, most):
+    hello, settings = plans("Hello.", to="User"), {"session.max_session_calls": most}
+    steps = [plans("a tale. " * 200, to="User"), hello, "SUMMARY", '{"lesson": "Look first."}']
+    with ScriptedModel(steps[:most]) as model, open_session(model, roles=["planner"], folder=tmp_path) as session:
+        session.ask("first?")
+        session.ask("second?")
+        compact_session(session)
+        if most == 4:
+            session.save_experience(tmp_path / "lessons")
+    again = open_session(ScriptedModel([]), roles=["planner"], resume=session.journal.parent, settings=settings)
+    with again, pytest.raises(RoundTooCostly, match=f"{most} model calls in this session"):
+        again.ask("third?")
+
+
 def test_a_summary_that_fails_on_demand_leaves_all_as_it_is():
     def fail(messages):
         raise ModelError("no answer came")

@@ -216,6 +216,8 @@ def whole_lines(data: bytes) -> bytes:
 def rounds_of(events: Iterable[Event]) -> list[Round]:
     """Return the rounds of a journal, oldest first; one that was cut off stays open, with what it has spent until then.
 
+    What was spent between two rounds is added to the first one's.
+
     Args:
         events: As `read_journal` gives them.
     """
@@ -232,7 +234,7 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
         elif isinstance(event, RoundClosed):
             rounds[-1].state, rounds[-1].error = RoundState(event.state), event.error
             rounds[-1].spent = event.spent or rounds[-1].spent
-        elif isinstance(event, ModelCalled) and rounds[-1].state is RoundState.created:
+        elif isinstance(event, ModelCalled):  # also of a summary or lesson after the round
             rounds[-1].spent = (Spent.of_round(rounds[-1]) + Spent.of_call(event)).to_dict()
     return rounds
 
