@@ -214,9 +214,7 @@ def whole_lines(data: bytes) -> bytes:
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
-    """Return the rounds of a journal, oldest first; one that was cut off stays open, with what it has spent until then.
-
-    What was spent between two rounds is added to the first one's.
+    """Return the rounds of a journal, oldest first, each with what was spent until the next; one cut off stays open.
 
     Args:
         events: As `read_journal` gives them.
