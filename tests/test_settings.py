@@ -72,6 +72,16 @@ def test_a_section_without_lines_sets_nothing(tmp_path):
     assert Settings(SECTIONS, project=tmp_path, environ={}).read("session", SessionSettings) == SessionSettings()
 
 
+@pytest.mark.parametrize("text", ["role:\n  echo:\n    # decorator: x\n", "role.echo:\n"])
+@pytest.mark.parametrize("trust", Trust)
+def test_a_section_of_a_role_without_lines_sets_nothing(tmp_path, text, trust):
+    (tmp_path / "tw_autogen.yaml").write_text(text, encoding="utf-8")
+
+    settings = Settings(SECTIONS, project=tmp_path, trust=trust)
+
+    assert (settings.roles, settings.left_out) == ((), ())
+
+
 def test_a_list_may_be_written_with_commas_in_the_environment():
     settings = Settings(SECTIONS, environ={"TW_AUTOGEN_SESSION_ROLES": "planner, echo"})
 
@@ -279,6 +289,12 @@ def test_a_value_comes_in_the_type_of_its_field(value, hint, fitted):
 def test_a_value_that_is_almost_of_a_type_is_an_error(value, hint):
     with pytest.raises(SettingsError, match="session.x.*: input should be"):
         fit_setting("session.x", Setting(value, "here"), hint)
+
+
+@pytest.mark.parametrize("text", ["{since: 2024-02-30}", "{since: ", "{a: b: c}"])
+def test_a_mapping_that_cannot_be_read_is_an_error_that_names_it(text):
+    with pytest.raises(SettingsError, match=r"TW_X: model\.extra: input should be a valid (?:mapping|dictionary), got"):
+        fit_setting("model.extra", Setting(text, "TW_X"), Mapping[str, object])
 
 
 @pytest.mark.parametrize(("value", "hint"), [(5, tuple[int, ...]), ("abc", Mapping[str, str]), (1, dict[str, int])])

@@ -41,10 +41,10 @@ class IdleTimer:
         self._timer: threading.Timer | None = None
 
     def start(self, seconds: float) -> None:
-        """Begin to wait, from now; 0 waits for ever."""
+        """Begin to wait, from now; 0, or infinitely many, wait for ever."""
         self.stop()
         if seconds > 0:
-            self._timer = threading.Timer(seconds, self._fire)
+            self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._fire)
             self._timer.daemon = True
             self._timer.start()
 

@@ -111,7 +111,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     if isinstance(value, str) and str(hint).startswith("tuple"):
         value = _parse_list(key, value, setting.origin)
     elif isinstance(value, str) and str(hint).startswith("collections.abc.Mapping") and value.lstrip().startswith("{"):
-        with suppress(yaml.YAMLError):  # what is no YAML or JSON stays text, and is named below
+        with suppress(yaml.YAMLError, ValueError):  # what is no YAML or JSON, or no day, stays text, and is named below
             value = yaml.safe_load(value)
     if _fits(value, hint):
         return value

@@ -10,7 +10,7 @@ Each section is a frozen dataclass `…Settings`; a key is `section.field`, such
 5. the default in the dataclass.
 
 A relative path in a project's file, in a field that declares itself one, is relative to that file's folder; so it is
-in the user's file, but for `session.workspace`. A field with the metadata `path` of `real` is a grant: of a project's
+in the user's file, but for `_OF_CURRENT_FOLDER`. A field with the metadata `path` of `real` is a grant: of a project's
 file it is where the path's links lead when it is read, so that this is what is shown, hashed and used.
 
 What a project's file may set depends on how far its folder is trusted (`Trust`): a field's metadata `folder` says what
@@ -512,13 +512,10 @@ class Settings:
             self.texts[path] = read_settings_file(path, distrusted=distrusted) if path.exists() else None
         return self.texts[path]
 
-    def _text(self, path: Path) -> str:
-        return decode_settings(path, self._content(path) or b"")
-
     def _mapping(self, path: Path) -> Mapping[str, Any]:
         """Read a YAML or JSON file that must hold keys and values (an empty one holds none)."""
         try:
-            plain = bounded_yaml.load(self._text(path), unique=True)
+            plain = bounded_yaml.load(decode_settings(path, self._content(path) or b""), unique=True)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: neither YAML nor JSON: {error}") from error
         if plain is None:
@@ -592,8 +589,8 @@ def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iter
 def _by_key(plain: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Return what a settings file holds by dotted keys: `section.field`, and `role.<role>.<key>`."""
     for key, value in _flat(plain, depth=1):
-        of_role = key.startswith(f"{ROLE_SECTION}.") and key.count(".") == 1 and isinstance(value, Mapping)
-        yield from ((f"{key}.{inner}", one) for inner, one in value.items()) if of_role else [(key, value)]
+        of_role = key.startswith(f"{ROLE_SECTION}.") and key.count(".") == 1 and isinstance(value, Mapping | None)
+        yield from ((f"{key}.{inner}", one) for inner, one in (value or {}).items()) if of_role else [(key, value)]
 
 
 def _default(one: dataclasses.Field[Any]) -> Any:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import subprocess
+import threading
 import time
 
 import pytest
@@ -15,7 +16,7 @@ from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import export_session, past_sessions, prune_sessions, session_folder
 from tw_autogen.session.earlier_session import mark_own_session
 from tw_autogen.session.event_journal import Journal
-from tw_autogen.session.workspace import _real_folder, remove_session
+from tw_autogen.session.workspace import _real_folder, ignore_in_git, remove_session
 from tw_autogen.testing import codes, plans, replay_server
 
 DAY = 86_400
@@ -198,6 +199,43 @@ def test_an_open_session_stays_however_old(session, workspace):
     assert [one.id for one in prune_sessions(workspace, 30.0)[0]] == ["session-aa11"]
 
 
+def test_sessions_that_begin_at_once_know_the_gitignore_as_their_own(tmp_path, caplog):
+    begin = threading.Barrier(4)
+
+    def ignore():
+        for number in range(400):
+            begin.wait()
+            ignore_in_git(tmp_path / str(number) / ".tw" / "sessions", distrusted=True)
+
+    threads = [threading.Thread(target=ignore) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert {(tmp_path / str(number) / ".tw" / ".gitignore").read_text() for number in range(400)} == {"*\n"}
+    assert caplog.text == ""
+
+
+def test_programs_that_remove_old_sessions_at_once_do_so_without_a_complaint(session, workspace):
+    for number in range(60):
+        session(f"session-{number:04x}", days=99)
+    begin, found = threading.Barrier(3), []
+
+    def prune():
+        begin.wait()
+        found.append(prune_sessions(workspace, 30.0))
+
+    threads = [threading.Thread(target=prune) for _ in range(3)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert [problems for _, problems in found] == [[], [], []]
+    assert sum(len(gone) for gone, _ in found) == 60
+
+
 def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(session, workspace, environ):
     old, young = session("session-aa11", days=31), session("session-bb22", days=29)
     with CliRunner().isolation(env={key: environ.get(key) for key in {*environ, *os.environ}}):
@@ -220,9 +258,10 @@ def test_a_question_makes_the_workspace_ignored_by_git_and_removes_old_sessions(
     assert (workspace.parent / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
-def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(session, workspace):
+@pytest.mark.parametrize("days_of_strange", [-3000, 20])
+def test_saved_variables_have_an_age_and_a_size_and_sessions_outlive_them(session, workspace, days_of_strange):
     folders = [session(f"session-aa{days}", days=days) for days in (1, 2, 3, 9)]
-    strange = session("session-ff0", days=-3000)
+    strange = session("session-ff0", days=days_of_strange)
     copies = [folder / "files" / ".checkpoint" / "variables" for folder in (*folders, strange)]
     for copy in copies:
         copy.parent.mkdir()

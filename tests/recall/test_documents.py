@@ -47,6 +47,25 @@ def test_a_line_that_is_too_long_is_parted_and_keeps_its_number(tmp_path):
     assert all(len(one.text) <= 120 for one in index.passages)
 
 
+def test_a_long_line_is_cut_between_words_and_grows_together_as_it_was(tmp_path):
+    line = " ".join(f"temperature{number}" for number in range(200)) + " " + "x" * 700
+    (tmp_path / "one.md").write_text(f"First.\n{line}\nLast.\n")
+
+    index = DocumentIndex.build(tmp_path, passage_chars=300)
+
+    words = {word for one in index.passages for word in one.text.split()}
+    assert {word for word in line.split() if len(word) <= 300} <= words
+    assert all(len(one.text) <= 300 for one in index.passages)
+    (found,) = index.search("temperature77", LexicalRanker(), top_k=1, around_chars=10_000)
+    assert found.text == f"First.\n{line}\nLast."
+
+
+def test_a_heading_ends_with_its_own_signs(tmp_path):
+    (tmp_path / "one.md").write_text("# C#\na\n## F# ##\nb\n## Done ##  \nc\n### #\nd\n")
+
+    assert [one.heading for one in DocumentIndex.build(tmp_path).passages] == ["C#", "F#", "Done", "#"]
+
+
 def test_passages_that_grow_together_are_given_once(tmp_path):
     (tmp_path / "long.md").write_text(LONG)
     index = DocumentIndex.build(tmp_path, passage_chars=60)
@@ -110,6 +129,14 @@ def test_documents_that_have_grown_are_named_and_never_held_together(tmp_path):
 
     assert sorted(changed) == sorted(index.files)
     assert peak < 20_000_000
+
+
+@pytest.mark.parametrize("chars", [0, -1])
+def test_a_passage_has_a_character_at_least(tmp_path, chars):
+    (tmp_path / "a.md").write_text("text")
+
+    with pytest.raises(ConfigError, match=f"passage_chars: expected at least 1, got {chars}"):
+        DocumentIndex.build(tmp_path, passage_chars=chars)
 
 
 def test_what_cannot_be_indexed_is_said(tmp_path):

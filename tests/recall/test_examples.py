@@ -143,6 +143,16 @@ def test_an_example_of_a_session_is_cleaned_and_loads(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("words", ["it ends \x85", "one\x85two\nthree", "a\u2028b", " \n indented\n\n", "\ttab: #1"])
+def test_an_example_keeps_each_sign_of_what_was_said(tmp_path, words):
+    posts = [Post("User", "Planner", words), Post("Planner", "User", words)]
+    made = cleaned_example([Round(words, posts=posts, state=RoundState.finished)], "Planner")
+    write_example(made, tmp_path / "a.yaml")
+
+    (example,) = read_examples(tmp_path)
+    assert [post.message for post in example.conversation.rounds[0].posts] == [words, words]
+
+
 def test_an_example_for_one_role_holds_only_its_posts():
     made = cleaned_example(lived(), "CodeInterpreter")
 

@@ -114,6 +114,13 @@ def answer(artifacts):
     return Answer("done", tuple(artifacts), "Completed", Usage(), Round("q"))
 
 
+def test_a_home_folder_is_written_as_a_tilde(made, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "session")
+
+    assert answer(made("a.csv")).save_files("~/out") == [tmp_path / "out" / "a.csv"]
+
+
 @pytest.mark.parametrize(("name", "text"), NAMED)
 def test_a_plain_name_in_the_users_words_names_a_document(name, text):
     assert "" in folders_named(name, text)

@@ -1,6 +1,7 @@
 """Which files of a folder a request is about: by names, by what they hold, and by the years that they cover."""
 
 import time
+import unicodedata
 
 import pytest
 
@@ -38,6 +39,15 @@ def test_the_file_that_a_request_is_about_comes_first(request_text, first):
     ranked = [FOLDER[at].name for at, _ in rank_files(request_text, FOLDER)]
 
     assert ranked[0] == first
+
+
+@pytest.mark.parametrize("name", ["sales", "umsätze", "выручка", unicodedata.normalize("NFD", "umsätze")])
+def test_a_name_counts_more_than_a_column_in_any_language(name):
+    files = [FileTerms("report.csv", heads=unicodedata.normalize("NFC", name)), FileTerms(f"north/{name}Nord.csv")]
+
+    ranked = rank_files(unicodedata.normalize("NFC", name), files)
+
+    assert ranked[0][0] == 1
 
 
 def test_what_all_files_have_does_not_count_and_what_has_nothing_to_do_with_it_is_left_out():

@@ -1,6 +1,7 @@
 """Folders that the user names for kernels and sessions lead over no link that code, or a stranger, has made."""
 
 import contextlib
+import functools
 import os
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file, named_folder
+from tw_autogen.recall import DocumentIndex
 from tw_autogen.safe_folder import SafeFolder, held_folder
-from tw_autogen.session import request_inputs
+from tw_autogen.session import checked_opening, read_settings, request_inputs
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session_layout import is_working_folder
-from tw_autogen.testing import FakeKernel, ScriptedModel
+from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 from tw_autogen.trust_store import over_no_link, read_regular
 
 
@@ -430,3 +432,32 @@ def test_a_link_that_comes_while_a_folder_is_made_is_named(tmp_path, monkeypatch
     monkeypatch.setattr(SafeFolder, "make_folder", make_and_lose)
     with pytest.raises(PermissionError, match="made is a link, which code may have made; name the folder"):
         held_folder("made")
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_the_folder_of_sessions_may_be_written_with_a_tilde(here, later):
+    opening = functools.partial(open_session, folder="~/talks", roles=["planner"])
+    if later:
+        opening = checked_opening(opening, read_settings())
+    with opening(model=ScriptedModel([])) as session:
+        home = here.parent / "home"
+    with opening(model=ScriptedModel([]), resume=session.id) as again:
+        assert again.journal == session.journal
+    with opening(model=ScriptedModel([]), resume=f"~/talks/{session.id}") as again:
+        assert again.journal == session.journal
+
+    assert session.journal == home / "talks" / session.id / "events.jsonl"
+    assert not list(here.iterdir())
+
+
+def test_what_a_session_leaves_for_later_ones_may_lie_in_a_home_that_nobody_has(here):
+    steps = [plans("Done.", to="User"), '{"lesson": "Look at the header first."}']
+    with open_session(ScriptedModel(steps), roles=["planner"]) as session:
+        session.ask("hello")
+
+        assert session.save_example("~nobody_here/a.yaml") == Path("~nobody_here/a.yaml")
+        assert session.save_experience("~nobody_here").parent == Path("~nobody_here")
+    with pytest.raises(ConfigError, match="~nobody_here/tw-index.json: there is no index"):
+        DocumentIndex.read("~nobody_here")
+    with pytest.raises(ConfigError, match="there is no folder .*~nobody_there"):
+        open_session(ScriptedModel([]), project="~nobody_there")

@@ -56,6 +56,14 @@ def test_a_program_runs_alone_on_other_data_and_with_other_numbers(tmp_path):
     assert (gone.returncode, gone.stderr.splitlines()[-1]) == (2, "x.py: error: there is no file gone.csv")
 
 
+@pytest.mark.parametrize("name", ["a\\N.py", 'say """.py', "größe.py"])
+def test_a_program_runs_whatever_its_file_is_called(tmp_path, name):
+    text = Program.of(events("print('ran')", query="q", files=())).source(name)
+
+    ran = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, text=True, capture_output=True, check=False)
+    assert (ran.stdout, ran.stderr) == ("ran\n", "")
+
+
 PARAMETERS = {
     "a file by its path in the session": (
         "rows of a.csv",

@@ -314,6 +314,14 @@ def test_a_project_that_is_not_there_is_an_error(tmp_path):
         read_project(tmp_path / "none", read_settings(environ={}, project=tmp_path))
 
 
+def test_a_file_in_place_of_a_projects_folder_leads_to_that_folder(tmp_path):
+    file = tmp_path / "tw_autogen.yaml"
+    file.touch()
+
+    with pytest.raises(ConfigError, match=rf"{file}: that is a file; name {tmp_path}$"):
+        read_project(file, read_settings(environ={}, project=file))
+
+
 def test_a_plugin_that_is_named_from_elsewhere_and_has_the_name_of_one_of_the_projects_is_an_error(folder, tmp_path):
     other = tmp_path / "late.yaml"
     other.write_text(yaml("late", []), encoding="utf-8")

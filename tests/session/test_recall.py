@@ -118,6 +118,22 @@ def test_a_lesson_that_was_mended_is_recalled_as_it_is_now(ask, tmp_path):
     assert "in green" in planner.calls[1][-1]["content"]
 
 
+def test_a_lesson_that_is_a_link_is_recalled_as_it_is_now(ask, tmp_path):
+    lessons, path = tmp_path / "lessons", tmp_path / "kept.yaml"
+    lessons.mkdir()
+    (lessons / "exp_1.yaml").symlink_to(path)
+    (lessons / ".#exp_1.yaml").symlink_to("me@host.1")  # of an editor
+    path.write_text("experience_text: plot revenue in red\n", encoding="utf-8")
+    settings = {"recall__experience": str(lessons), "recall__experience_min_score": 0.0}
+    hello = plans("Done.", to="User")
+    session, planner, _ = ask(["plot revenue"], [hello, hello], **settings)
+    path.write_text("experience_text: plot revenue in green\n", encoding="utf-8")
+
+    session.ask("plot revenue again")
+
+    assert "in green" in planner.calls[1][-1]["content"]
+
+
 def test_a_projects_examples_come_first_in_the_prompts(ask, kernel, tmp_path):
     project = tmp_path / "project"
     first_lived(ask).save_example(project / "examples" / "planner_examples" / "a.yaml")
@@ -414,6 +430,45 @@ def test_the_rounds_of_a_journal_are_those_that_were_lived(ask):
     ]
 
 
+@pytest.mark.parametrize("tokens", [0, -1])
+def test_without_a_limit_nothing_is_summarized(ask, tokens):
+    hello = plans("Done.", to="User")
+    _, planner, _ = ask(["long " * 9000, "more"], [hello, hello], recall__compress_tokens=tokens)
+
+    assert "long long" in str(planner.calls[-1])
+
+
+def test_the_board_of_a_round_that_was_remembered_is_in_the_journal(ask):
+    past = Round("q", posts=[Post("User", "Planner", "q"), Post("Planner", "User", "a")], state=RoundState.finished)
+    past.write_board("Planner", "notes")
+    session, *_ = ask([], [])
+    session.remember(past)
+
+    assert [one.read_board() for one in rounds_of(read_journal(session.journal))] == [{"Planner": "notes"}]
+
+
+@pytest.mark.parametrize("examples", [True, False])
+def test_lessons_lie_where_they_did_when_the_session_opened_with_examples_or_without(
+    ask, tmp_path, monkeypatch, examples
+):
+    (tmp_path / "lessons").mkdir()
+    write_experience(Experience("a", "plot revenue in red"), tmp_path / "lessons")
+    monkeypatch.chdir(tmp_path)
+    settings = {"recall__experience": "lessons", "recall__experience_min_score": 0.0}
+    session, planner, _ = ask(
+        [],
+        [plans("Done.", to="User")],
+        recall__use_planner_examples=examples,
+        recall__use_code_examples=examples,
+        **settings,
+    )
+    monkeypatch.chdir(tmp_path / "sessions")
+
+    session.ask("plot revenue")
+
+    assert "in red" in planner.calls[0][-1]["content"]
+
+
 def test_a_session_is_compacted_on_demand_and_says_by_how_much():
     long = "a long tale of what the columns mean. " * 60
     steps = [
@@ -449,6 +504,21 @@ def test_a_summary_on_demand_counts_towards_the_limits_of_the_session(most):
             assert session.usage.calls == 3
         with pytest.raises(RoundTooCostly, match="`session.max_session_calls` is"):
             session.ask("third?") if most == 3 else compact_session(session)
+
+
+@pytest.mark.parametrize("most", [3, 4])
+def test_what_a_summary_and_a_lesson_cost_counts_in_a_session_that_is_gone_on_with(tmp_path, most):
+    hello, settings = plans("Hello.", to="User"), {"session.max_session_calls": most}
+    steps = [plans("a tale. " * 200, to="User"), hello, "SUMMARY", '{"lesson": "Look first."}']
+    with ScriptedModel(steps[:most]) as model, open_session(model, roles=["planner"], folder=tmp_path) as session:
+        session.ask("first?")
+        session.ask("second?")
+        compact_session(session)
+        if most == 4:
+            session.save_experience(tmp_path / "lessons")
+    again = open_session(ScriptedModel([]), roles=["planner"], resume=session.journal.parent, settings=settings)
+    with again, pytest.raises(RoundTooCostly, match=f"{most} model calls in this session"):
+        again.ask("third?")
 
 
 def test_a_summary_that_fails_on_demand_leaves_all_as_it_is():

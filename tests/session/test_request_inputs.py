@@ -214,6 +214,7 @@ def test_folders_that_are_gone_are_named(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
     gone = tmp_path / "gone"
     gone.mkdir()
+    settings = read_settings()
     with open_session(ScriptedModel([]), folder=tmp_path / "work", kernel=None) as session:
         monkeypatch.chdir(gone)
         gone.rmdir()
@@ -221,6 +222,8 @@ def test_folders_that_are_gone_are_named(tmp_path, monkeypatch):
             session.ask("sum", files=tmp_path / "a.csv")
         with pytest.raises(ConfigError, match="the current folder is gone"):
             open_session(ScriptedModel([]), folder=tmp_path / "other", kernel=None)
+        with pytest.raises(ConfigError, match="the current folder is gone"):
+            open_session(ScriptedModel([]), folder=tmp_path / "other", settings=settings)
         monkeypatch.chdir(tmp_path)
         session.folder.rmdir()
         with pytest.raises(ConfigError, match=r"a\.csv: can't be put into the working folder: No such file"):

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import math
 import re
 import threading
 
@@ -803,6 +804,19 @@ def test_a_session_closes_itself_after_a_long_silence(tmp_path):
     assert gone.wait(10)
     with pytest.raises(SessionClosedError, match=r"0\.05 seconds without a request"):
         session.ask("hello")
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("seconds", [math.inf, 1e12])
+def test_a_session_may_be_silent_for_longer_than_any_system_waits(tmp_path, seconds):
+    with Session([Parrot()], folder=tmp_path, settings=SessionSettings(idle_seconds=seconds)) as session:
+        waiting = [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+        for one in waiting:
+            one.join(0.2)
+
+        assert waiting
+        assert all(one.is_alive() for one in waiting)
+        assert session.ask("hello").text == "hello"
 
 
 class OnFullDisk(Session):

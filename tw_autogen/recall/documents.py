@@ -98,12 +98,16 @@ class DocumentIndex:
         Args:
             folder: Where they lie; as for `tw-autogen index`, links below the current folder are not followed.
             globs: Which files count, by name.
-            passage_chars: How long a passage may be; a paragraph is parted only if it is longer by itself.
+            passage_chars: How long a passage may be, at least 1; a paragraph is parted only if it is longer by itself,
+                and a line between words.
             hidden: Files and folders whose names begin with a dot count too.
 
         Raises:
-            ConfigError: there is no such folder, it is reached over a link, or there is no such file in it.
+            ConfigError: there is no such folder, it is reached over a link, there is no such file in it, or
+                `passage_chars` is less than 1.
         """
+        if passage_chars < 1:
+            raise ConfigError(f"passage_chars: expected at least 1, got {passage_chars}")
         named = Path(os.path.expanduser(folder))
         if not named.is_dir():
             raise ConfigError(f"{folder}: there is no such folder")
@@ -148,7 +152,7 @@ class DocumentIndex:
         """
         if not str(path):
             raise ConfigError("no document index is named; make one with `tw-autogen index DIR`, and name DIR")
-        path = Path(path).expanduser()
+        path = Path(os.path.expanduser(path))
         file = path / INDEX_FILE if path.is_dir() else path
         try:
             with over_no_link():
@@ -185,7 +189,7 @@ class DocumentIndex:
         Raises:
             ConfigError: its folder is reached over a link, or can't be made.
         """
-        file = Path(path).expanduser() if path else self.folder / INDEX_FILE
+        file = Path(os.path.expanduser(path)) if path else self.folder / INDEX_FILE
         at = "." if os.path.abspath(file.parent) == str(self.folder) else str(self.folder)
         head: dict[str, Any] = {"format": _FORMAT, "folder": at, "files": dict(self.files)}
         if at != ".":
@@ -259,12 +263,11 @@ class DocumentIndex:
         """Return a passage with its neighbours of the same document: the one behind first, then the one before."""
         first = last = at
         chars = len(self.passages[at].text)
-        free = [not any(a <= one <= b for a, b in taken) for one in range(len(self.passages))]
         grew = True
         while grew:
             grew = False
             for one in (last + 1, first - 1):
-                if not (0 <= one < len(self.passages) and free[one]):
+                if not 0 <= one < len(self.passages) or any(a <= one <= b for a, b in taken):
                     continue
                 more = self.passages[one]
                 if more.file == self.passages[at].file and chars + len(more.text) <= around_chars:
@@ -275,7 +278,7 @@ class DocumentIndex:
         parts = self.passages[first : last + 1]
         text = parts[0].text
         for before, after in zip(parts, parts[1:], strict=False):
-            text += "\n" * max(1, after.first - before.last) + after.text
+            text += "\n" * (after.first - before.last) + after.text  # parts of one line have its number
         return Passage(parts[0].file, parts[0].first, parts[-1].last, text, parts[0].heading)
 
 
@@ -323,11 +326,6 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _plain(one: Passage) -> dict[str, Any]:
-    said: dict[str, Any] = {"file": one.file, "lines": [one.first, one.last], "text": one.text}
-    return {**said, "heading": one.heading} if one.heading else said
-
-
 def _cut_within(most_bytes: int, file: str, text: str, passage_chars: int) -> tuple[list[Passage], int]:
     """Cut a document into passages, until they take more than so many bytes; return them, and what they take."""
     passages, size = list[Passage](), _FILE_BYTES + 4 * len(file)
@@ -340,7 +338,8 @@ def _cut_within(most_bytes: int, file: str, text: str, passage_chars: int) -> tu
 
 
 def _line(one: Passage) -> str:
-    return json.dumps(_plain(one), ensure_ascii=False)
+    said = {"file": one.file, "lines": [one.first, one.last], "text": one.text}
+    return json.dumps({**said, "heading": one.heading} if one.heading else said, ensure_ascii=False)
 
 
 def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
@@ -348,11 +347,10 @@ def _cut(file: str, text: str, passage_chars: int) -> Iterator[Passage]:
     heading, gathered = "", list[tuple[int, str]]()
 
     def done() -> Iterator[Passage]:
-        kept = [(at, line) for at, line in gathered]
-        while kept and not kept[-1][1].strip():
-            kept.pop()
-        if kept:
-            yield Passage(file, kept[0][0], kept[-1][0], "\n".join(line for _, line in kept), heading)
+        while gathered and not gathered[-1][1].strip():
+            gathered.pop()
+        if gathered:
+            yield Passage(file, gathered[0][0], gathered[-1][0], "\n".join(line for _, line in gathered), heading)
         gathered.clear()
 
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -378,7 +376,9 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         elif found := _FENCE.match(line):
             fence = found[1]
         elif found := _HEADING.match(line):
-            yield number, found[1].rstrip().rstrip("#").rstrip() or found[1]
+            words = found[1].rstrip()
+            plain = words.rstrip("#")  # a closing sequence stands apart, unlike that of "C#"
+            yield number, plain.rstrip() if plain[-1:].isspace() else words
 
 
 def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int) -> Iterator[list[tuple[int, str]]]:
@@ -386,7 +386,7 @@ def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int)
     block: list[tuple[int, str]] = []
     chars = 0
     for number, whole in enumerate(lines, 1):
-        for line in (whole[at : at + most_chars] for at in range(0, max(1, len(whole)), most_chars)):
+        for line in _pieces(whole, most_chars):
             begins = bool(line.strip()) and bool(block) and not block[-1][1].strip()
             if block and (begins or number in headings or chars + len(line) > most_chars):
                 yield block
@@ -396,3 +396,13 @@ def _paragraphs(lines: Sequence[str], headings: Container[int], most_chars: int)
                 chars += len(line) + 1
     if block:
         yield block
+
+
+def _pieces(line: str, most_chars: int) -> Iterator[str]:
+    """Cut a line behind a blank; within a word only if that is longer by itself."""
+    begin = 0
+    while len(line) - begin > most_chars:
+        end = line.rfind(" ", begin, begin + most_chars) + 1 or begin + most_chars
+        yield line[begin:end]
+        begin = end
+    yield line[begin:]

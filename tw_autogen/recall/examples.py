@@ -162,7 +162,7 @@ def cleaned_example(
     """
 
     def clean(text: str) -> str:
-        return _cleaned(mask(text), private)
+        return without_middle(without_paths(mask(text), private), _LONGEST_CHARS, tail_percent=0)
 
     fine = [one for one in rounds if one.state is RoundState.finished and not _ran_as_it_stood(one, role)]
     kept = [_cleaned_round(one, role, clean) for one in fine]
@@ -182,7 +182,7 @@ def write_example(conversation: Conversation, path: Path) -> Path:
     Raises:
         ConfigError: the file is there already, has no name that examples have, or can't be written.
     """
-    path = path.expanduser()
+    path = Path(os.path.expanduser(path))
     if path.suffix not in _WRITTEN:
         raise ConfigError(f"{path}: an example's file is called {' or '.join('*' + one for one in _WRITTEN)}")
     if path.exists():
@@ -206,10 +206,6 @@ def _cleaned_round(lived: Round, role: str, clean: Callable[[str], str]) -> Roun
             asked = lived.user_query if post.send_from == "User" else post.message
             posts.append(Post(post.send_from, post.send_to, clean(asked), attachments))
     return Round(clean(lived.user_query), posts=posts, state=RoundState.finished)
-
-
-def _cleaned(text: str, private: Sequence[str]) -> str:
-    return without_middle(without_paths(text, private), _LONGEST_CHARS, tail_percent=0)
 
 
 def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:

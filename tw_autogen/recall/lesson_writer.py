@@ -90,7 +90,7 @@ class Learner:
                 folder can't be read.
             ModelError: the model could not be asked.
         """
-        kept_in = Path(folder).expanduser() if folder else self.folder
+        kept_in = Path(os.path.expanduser(folder)) if folder else self.folder
         if kept_in is None:
             raise ConfigError(
                 "nowhere to keep the lesson: name a folder, which is made (/learn lessons, or "

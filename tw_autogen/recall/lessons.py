@@ -73,7 +73,8 @@ class Experience:
 def read_experiences(folder: Path) -> tuple[Experience, ...]:
     """Read the lessons of a folder, not of those inside it, in the order of their names.
 
-    Files are called `exp_<id>.yaml`, or `handcrafted_exp_<id>.yaml` with `exp_id` and `experience_text` only.
+    Files are called `exp_<id>.yaml`, or `handcrafted_exp_<id>.yaml` with `exp_id` and `experience_text` only. An empty
+    one counts as none: somebody is writing it.
 
     Raises:
         ConfigError: there is no such folder, code could have made a link on the way to it, or they are too many.
@@ -84,12 +85,13 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
     folder = named_folder(folder)
     if not folder.is_dir():
         raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
-    found = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
-    if (held := sum(path.lstat().st_size for _, path in found)) > _MOST_BYTES:
+    named = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
+    found = [(name, path, size) for name, path in named if (size := path.lstat().st_size)]
+    if (held := sum(size for *_, size in found)) > _MOST_BYTES:
         most = f"{_MOST_BYTES / 1e6:g} MB"
         raise ConfigError(f"{folder}: {held / 1e6:.1f} MB of experiences, and at most {most} are read; keep the best")
     with over_no_link():
-        return tuple(_read(path, name) for name, path in found)
+        return tuple(_read(path, name) for name, path, _ in found)
 
 
 def write_experience(experience: Experience, folder: Path) -> Path:
@@ -97,12 +99,12 @@ def write_experience(experience: Experience, folder: Path) -> Path:
 
     Args:
         experience: The lesson.
-        folder: Created if it is missing; may begin with `~`.
+        folder: Created if it is missing.
 
     Raises:
         ConfigError: it can't be written.
     """
-    return create_text_file(folder.expanduser() / f"exp_{experience.id}.yaml", experience.to_yaml())
+    return create_text_file(folder / f"exp_{experience.id}.yaml", experience.to_yaml())
 
 
 def select_experiences(

@@ -141,7 +141,7 @@ class Recall:
         if history.postponed and not now:
             return False
         before = history.tokens
-        limit = min(filter(None, (self.settings.compress_tokens, history.most_tokens)), default=0)
+        limit = min((one for one in (self.settings.compress_tokens, history.most_tokens) if one > 0), default=0)
         if limit and before > limit and not now:
             prunable = history.prunable_tokens
             if before - prunable <= limit and prunable >= limit * _LEAST_SHARE:
@@ -230,7 +230,8 @@ class Recall:
     def _experiences(self) -> tuple[Experience, ...]:
         """Read the lessons; again only if one was added, removed or changed."""
         folder = Path(self.settings.experience)
-        files = tuple((one.name, one.lstat().st_mtime_ns) for one in folder.iterdir()) if folder.is_dir() else ()
+        there = folder.iterdir() if folder.is_dir() else ()
+        files = tuple((one.name, one.stat().st_mtime_ns if one.exists() else 0) for one in there)
         found = self._read.get(files)
         if found is None:
             found = read_experiences(folder)

@@ -24,8 +24,8 @@ class RecallSettings:
         experience_min_score: A lesson is recalled if it fits the request better than this, on the scale of the ranker
             (the cosine, with `embedding.name` or `embedding.folder`; else that of BM25).
         compress_tokens: Once a role's prompt would be longer than this, results that a later one has superseded are
-            left out of it, and if that is not enough, its older rounds become a summary, which costs a call; 0: never.
-            Where no summary comes, that is an event (`CompactionFailed`), the round goes on with the
+            left out of it, and if that is not enough, its older rounds become a summary, which costs a call; 0 or less:
+            never. Where no summary comes, that is an event (`CompactionFailed`), the round goes on with the
             long prompt, and the third round from then on tries again.
         keep_rounds: How many rounds before the current one are never summarized.
     """

@@ -90,7 +90,7 @@ class Answer:
             OSError: the folder can't be made or opened.
             ConfigError: a link on the way leads to a hidden folder.
         """
-        saved = save_files(self.artifacts, Path(folder), limit_mb=limit_mb)
+        saved = save_files(self.artifacts, Path(os.path.expanduser(folder)), limit_mb=limit_mb)
         for one in saved:
             if one.problem:
                 _log.warning("not saved in %s: %s", folder, one.problem)

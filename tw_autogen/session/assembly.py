@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -144,7 +145,7 @@ def open_session(
     own = project.plugin_folder if project else None
     earlier = None
     if resume is not None:
-        workspace = Path(folder or read.read("session", SessionSettings).workspace)
+        workspace = Path(os.path.expanduser(folder or read.read("session", SessionSettings).workspace))
         place = session_folder(resume, workspace)
         trust = trust and not (distrusted and place.is_relative_to(distrusted))  # that of a project says nothing of it
         earlier = EarlierSession.read(place, trust=trust)
@@ -363,7 +364,7 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
     if given.get("roles") is not None:
         given["roles"] = tuple(map(absolute_role, several(given["roles"])))
     if given.get("folder") is not None:
-        given["folder"] = Path(given["folder"]).absolute()
+        given["folder"] = Path(os.path.expanduser(given["folder"])).absolute()
     if isinstance(given.get("project"), str | Path):
         given["project"] = project_folder(given["project"])
     check_roles(given.get("roles"), settings, given.get("project"))

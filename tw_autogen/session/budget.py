@@ -14,6 +14,7 @@ from tw_autogen.errors import RoundInterrupted, RoundLooped, RoundTimedOut, Roun
 from tw_autogen.events import CellRan, Event, ModelCalled
 from tw_autogen.model import Message, TokenEstimate, Usage
 from tw_autogen.session.answer import USER, Seconds
+from tw_autogen.session.answer_html import code_cells
 from tw_autogen.session.settings import SessionSettings
 
 _FOUND_CHARS = 1000
@@ -154,8 +155,7 @@ class RoundBudget:
         Args:
             here: The round; of what ran in an earlier process its posts say it.
         """
-        kind = AttachmentType
-        results = (one.content(kind.execution_result) for one in reversed(here.posts) if _ran_well(one))
+        results = (one.content(AttachmentType.execution_result) for one in reversed(code_cells(here)))
         result = self._found or next(filter(str.strip, results), "").strip()
         more = "…" if len(result) > _FOUND_CHARS else ""
         return f"Found until then: {result[:_FOUND_CHARS]}{more}" if result else "Nothing was found until then."
@@ -390,7 +390,3 @@ def count_asked(usage: Usage) -> None:
 
 def _passes(spent: float, expected: float, limit: float) -> bool:
     return spent >= limit or spent + expected > limit
-
-
-def _ran_well(post: Post) -> bool:
-    return post.content(AttachmentType.execution_status) == "SUCCESS"

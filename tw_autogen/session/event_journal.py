@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, TextIO
 
 from tw_autogen import bounded_json
+from tw_autogen.closing import Closing
 from tw_autogen.conversation import Round, RoundState
 from tw_autogen.errors import ConfigError, JournalError, SessionBusyError
 from tw_autogen.events import (
@@ -47,7 +47,7 @@ _LOOKS, _LOOK_SECONDS = 20, 0.01
 _log = logging.getLogger(__name__)
 
 
-class Journal:
+class Journal(Closing):
     """Writes events to a file, and hands them to handlers; a handler that fails is logged and does no harm.
 
     Args:
@@ -118,14 +118,6 @@ class Journal:
         """Close the file."""
         with self._lock:
             self._file.close()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _append(self, event: Event) -> None:
         with self._lock:
@@ -222,7 +214,7 @@ def whole_lines(data: bytes) -> bytes:
 
 
 def rounds_of(events: Iterable[Event]) -> list[Round]:
-    """Return the rounds of a journal, oldest first; one that was cut off stays open, with what it has spent until then.
+    """Return the rounds of a journal, oldest first, each with what was spent until the next; one cut off stays open.
 
     Args:
         events: As `read_journal` gives them.
@@ -240,7 +232,7 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
         elif isinstance(event, RoundClosed):
             rounds[-1].state, rounds[-1].error = RoundState(event.state), event.error
             rounds[-1].spent = event.spent or rounds[-1].spent
-        elif isinstance(event, ModelCalled) and rounds[-1].state is RoundState.created:
+        elif isinstance(event, ModelCalled):  # also of a summary or lesson after the round
             rounds[-1].spent = (Spent.of_round(rounds[-1]) + Spent.of_call(event)).to_dict()
     return rounds
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +19,7 @@ _SPAN = re.compile(
 )
 _MOST_YEARS = 300
 _YEAR_WEIGHT = 1.0
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+_PARTS = re.compile(r"[^\W\d_]+|\d+")
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,12 @@ def words_of(name: str) -> str:
     """Return a path as words, for a ranker.
 
     Example:
-        >>> words_of("raw/birthRates_2003.csv")
-        'raw birth Rates 2003 csv'
+        >>> words_of("raw/birthRates_2003.csv"), words_of("CSVGröße")
+        ('raw birth Rates 2003 csv', 'CSV Größe')
     """
-    return " ".join(_PARTS.findall(name))
+    parts: list[str] = []
+    for one in _PARTS.findall(unicodedata.normalize("NFC", name)):
+        upper = (at for at in range(1, len(one)) if one[at].isupper())
+        begin = [at for at in upper if one[at - 1].islower() or one[at + 1 : at + 2].islower()]
+        parts += (one[first:last] for first, last in itertools.pairwise([0, *begin, len(one)]))
+    return " ".join(parts)

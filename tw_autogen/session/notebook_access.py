@@ -105,15 +105,6 @@ class NotebookAccess(ABC):
             images: URLs (`data:` or `https:`).
         """
 
-    @abstractmethod
-    def interrupt(self, *, kill: bool = False, reason: str = "") -> None:
-        """Stop the round that is running.
-
-        Args:
-            kill: End the process of a cell that is running, with its variables.
-            reason: Why the round ends, for the journal and the Planner; "" says that the user has stopped it.
-        """
-
     async def aask(
         self,
         text: str,
@@ -190,11 +181,17 @@ class NotebookAccess(ABC):
             self._held_by[name] = [self._team.kernel_in(self.folder)]
 
     @contextlib.contextmanager
-    def _between_rounds(self) -> Iterator[KeepsVariables]:
-        """Yield the role that keeps variables, while no round is open."""
+    def _alone(self) -> Iterator[None]:
+        """Refuse what comes from inside a round, wait for other threads, and refuse it if the session is closed."""
         self._refuse_inside()
         with self._lock:
             self._refuse_closed()
+            yield
+
+    @contextlib.contextmanager
+    def _between_rounds(self) -> Iterator[KeepsVariables]:
+        """Yield the role that keeps variables, while no round is open."""
+        with self._alone():
             if self.cut_off is None:  # such a round can still be gone on with
                 self._refuse_second()
             runner = self._team.runner

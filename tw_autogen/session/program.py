@@ -204,7 +204,7 @@ class Program:
         head = _HEAD.format(
             about=about or "Code of a session.",
             session=_in_docstring(self.session) or "a session",
-            name=name,
+            name=_in_docstring(name),
             usage=usage,
             missing=f"It uses what no cell makes, such as variables that were given: {missing}.\n" if missing else "",
             future=f"from __future__ import {', '.join(sorted(features))}\n\n" if features else "",

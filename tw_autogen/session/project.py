@@ -127,7 +127,7 @@ def project_folder(folder: Path | str) -> Path:
     Args:
         folder: As the caller wrote it.
     """
-    return Path(folder).expanduser().absolute()
+    return Path(os.path.expanduser(folder)).absolute()
 
 
 def is_project(folder: Path) -> bool:
@@ -157,7 +157,8 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     """
     folder = project_folder(folder).resolve()
     if not folder.is_dir():
-        raise ConfigError(f"project: there is no folder {folder}{nearest_path(folder)}")
+        hint = f": that is a file; name {folder.parent}" if folder.is_file() else nearest_path(folder)
+        raise ConfigError(f"project: there is no folder {folder}{hint}")
     with compared_with(settings.files):
         return _read_project(folder, settings, named=named)
 

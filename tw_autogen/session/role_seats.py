@@ -227,15 +227,14 @@ class Models:
         Raises:
             ConfigError: a folder or a file is missing or wrong.
         """
-        own = self._read.read("recall", RecallSettings)
-        if not (own.use_planner_examples if section == "planner" else own.use_code_examples):
-            return Recall(own, (), self.ranker)
+        own = replace(self._read.read("recall", RecallSettings), experience=str(self._folder("experience") or ""))
         key = "planner_examples" if section == "planner" else "code_examples"
+        if not getattr(own, f"use_{key}"):
+            return Recall(own, (), self.ranker)
         folder = self._folder(key)
         of_folder = self._read.folder_of(f"recall.{key}") is not None
         shown = self._read.trust is Trust.none and of_folder
         mine = [path for path in self._examples if path.parent.name.startswith("planner") == (section == "planner")]
-        own = replace(own, experience=str(self._folder("experience") or ""))
         with compared_with(self._read.files, only=of_folder):  # one that came since the folder was trusted is refused
             examples = read_examples(folder or mine, self._read.examples if shown else None)
         return Recall(own, examples, self.ranker)

@@ -175,12 +175,10 @@ class Session(NotebookAccess, Closing):
             SessionBusyError: called from inside a round of this session.
             SessionClosedError: the session is closed.
         """
-        self._refuse_inside()
-        with self._lock:
-            self._refuse_closed()
-            with shown_progress(self.subscribe, self.unsubscribe, wanted=self._settings.notebook_progress):
-                self.open_round(text, files, variables, images=images)
-                return self._take_steps()
+        wanted = self._settings.notebook_progress
+        with self._alone(), shown_progress(self.subscribe, self.unsubscribe, wanted=wanted):
+            self.open_round(text, files, variables, images=images)
+            return self._take_steps()
 
     @property
     def cut_off(self) -> Round | None:
@@ -194,9 +192,7 @@ class Session(NotebookAccess, Closing):
             ConfigError: none was cut off.
             RoundError, SessionBusyError, SessionClosedError: as in `ask`.
         """
-        self._refuse_inside()
-        with self._lock:
-            self._refuse_closed()
+        with self._alone():
             here, self._cut_off = self._cut_off, None
             if here is None:
                 raise ConfigError(f"{self.id}: no request was cut off; ask one")
@@ -234,8 +230,7 @@ class Session(NotebookAccess, Closing):
             raise ConfigError(f"{self.id}: no role of this session runs code; it has {', '.join(self._team.names)}")
         if not isinstance(code, str):
             raise ConfigError(f"run_code: expected code as str, got {type(code).__name__}")
-        self._refuse_inside()
-        with self._lock:
+        with self._alone():
             words = f"This code was run as it stands:\n{fenced(code, 'python')}"
             self.open_round(words, files, send_to=runner.name)
             with self._closing_what_fails():
@@ -300,9 +295,7 @@ class Session(NotebookAccess, Closing):
             images: As in `ask`.
             send_to: The role that the user addresses; None: whoever gets the user's requests.
         """
-        self._refuse_inside()
-        with self._lock:
-            self._refuse_closed()
+        with self._alone():
             self._refuse_second()
             variables = {} if variables is None else variables
             given = self.inputs.check(text, files, variables, images)
@@ -369,6 +362,8 @@ class Session(NotebookAccess, Closing):
             for number, post in enumerate(past.posts):
                 for event in post_events(self.rounds, post, past.posts[:number]):
                     self.emit(event)
+            for bulletin in past.read_board().items():
+                self.emit(BoardWritten(past.id, *bulletin))
             answer = Answer.of(past, Usage())
             ended = past.id, past.state.value, answer.stop, answer.text, past.error
             self.emit(RoundClosed(*ended, 0.0, spent=past.spent))

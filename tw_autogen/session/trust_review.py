@@ -14,7 +14,7 @@ from pathlib import Path
 from tw_autogen.code_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, path_out_of
+from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, current_folder, path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec
 from tw_autogen.recall import RecallSettings, example_paths
 from tw_autogen.session.named_places import NamedPlaces, lies_in, links_below
@@ -402,8 +402,11 @@ def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | No
     Args:
         settings: Say whether it is trusted.
         opening: They were read just now, for a session: where it is trusted, what was noted of it before ends.
+
+    Raises:
+        ConfigError: the current folder was removed.
     """
-    here = Path.cwd()
+    here = current_folder()
     if settings.trust is not Trust.none and settings.project is not None and settings.project.resolve() == here:
         if opening:
             UNTRUSTED_FOLDERS.discard(str(here))

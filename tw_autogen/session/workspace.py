@@ -36,7 +36,7 @@ _BEGUN = re.compile(
     rb'"user_query": ("[^"\\]{0,1000})'
 )
 """The beginning of a line with a question, which may be longer than any line that is read whole."""
-_GITIGNORE, _IGNORE_ALL = ".gitignore", "*\n"
+_GITIGNORE, _IGNORE_ALL = ".gitignore", b"*\n"
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
     """
     writable = settings.read("kernel", KernelSettings).write
     if named is not None:
-        return named_folder(named, writable=writable, distrusted=distrusted_folder(settings))
+        return named_folder(os.path.expanduser(named), writable=writable, distrusted=distrusted_folder(settings))
     workspace = Path(settings.read("session", SessionSettings).workspace)
     if settings.origin("session.workspace") == Settings.DEFAULT:
         folder = named_folder(workspace, writable=writable, distrusted=())
@@ -146,7 +146,7 @@ def _folder_at(named: Path) -> Path:
     Raises:
         ConfigError: there is none.
     """
-    given = Path(os.path.abspath(named))
+    given = Path(os.path.abspath(os.path.expanduser(named)))
     for one in (given, given.parent) if given.name == FILES else (given,):
         try:
             with _opened(one) as opened:
@@ -279,7 +279,8 @@ def prune_sessions(
             if one.is_open or one.days <= days:
                 if not (one.is_open or dry_run):
                     kept_bytes += (held := _variables_bytes(opened, one.id))
-                    if held and (variables_days and one.days > variables_days) or 0 < variables_mb << 20 < kept_bytes:
+                    old, large = 0 < variables_days < one.days, 0 < variables_mb << 20 < kept_bytes
+                    if held and (old or large):
                         with contextlib.suppress(OSError):
                             opened.remove(f"{one.id}/{_VARIABLES}")
                 continue
@@ -289,6 +290,8 @@ def prune_sessions(
                 if not dry_run:
                     opened.remove_tree(one.id)
                 gone.append(one)
+            except FileNotFoundError:  # another process has removed it meanwhile
+                continue
             except OSError as error:
                 problems.append(f"{one.folder}: {error.strerror or error}")
     return gone, problems
@@ -334,12 +337,10 @@ def ignore_in_git(workspace: Path, *, distrusted: bool) -> None:
     if above.name != ".tw":
         return
     with contextlib.suppress(OSError), held_folder(above) as opened:
-        try:
-            with opened.create_file(_GITIGNORE) as file:
-                file.write(_IGNORE_ALL.encode())
-        except FileExistsError:
-            if distrusted and opened.read_file(_GITIGNORE, limit_bytes=_LONGEST_LINE) != _IGNORE_ALL.encode():
-                _log.warning("%s/%s is not ours: git may take sessions up, with all that is asked", above, _GITIGNORE)
+        if not opened.has_entry(_GITIGNORE):
+            opened.write_file(_GITIGNORE, _IGNORE_ALL)  # whole at once: another session may look at it
+        elif distrusted and opened.read_file(_GITIGNORE, limit_bytes=_LONGEST_LINE) != _IGNORE_ALL:
+            _log.warning("%s/%s is not ours: git may take sessions up, with all that is asked", above, _GITIGNORE)
 
 
 def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
