@@ -83,6 +83,11 @@ PRODUCTS = ["invoice 20240131", "invoice 20240117", "invoice 20240118"]
         ("Wie lange hat ein Kunde Zeit?", GERMAN, 0),
         ("Was kostet der Versand?", GERMAN, 1),
         ("ค่าส่ง", ["ส่งฟรี", "ค่าส่งสิบบาท"], 1),
+        ("बिक्री का औसत", ["चुटकुला सुनाओ।", "बिक्री की तालिका।"], 1),
+        ("விற்பனை", ["நகைச்சுவை", "மாத விற்பனை அட்டவணை"], 1),
+        ("สรุปยอดขาย", ["เล่าเรื่องตลก", "ตารางยอดขาย"], 1),
+        ("l'été", ["hiver", "e\u0301te\u0301.csv"], 1),
+        ("e\u0301te\u0301", ["hiver", "été.csv"], 1),
         ("detection of anomalies", ["Tell a joke.", "Detect what is anomalous."], 1),
     ],
 )
