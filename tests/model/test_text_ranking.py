@@ -375,6 +375,8 @@ def test_vectors_without_numbers_of_their_own_are_in_the_order_of_the_texts():
         ),
         (refused(413, "too large"), r"the embedding server refused the texts \(413\)"),
         (refused(503, "no worker"), r"the server failed \(503\) 2 times"),
+        (Reply(body={"error": {"message": "No models loaded"}}), "answered with an error: No models loaded$"),
+        (Reply(503, {"error": "Loading model"}, headers={"retry-after": "600"}), r"the server failed \(503\) once"),
     ],
 )
 def test_a_server_that_gives_no_embeddings_is_an_error_that_says_what_to_do(reply, message):
@@ -388,6 +390,8 @@ def test_a_server_that_gives_no_embeddings_is_an_error_that_says_what_to_do(repl
         ([[1.0, 2.0], [1.0]], "vectors of different lengths"),
         ([[float("nan")], [1.0]], "no vectors of finite numbers"),
         ([[], []], "no vectors of finite numbers"),
+        (["AACAPw==", "AACAPw=="], "of something else than numbers"),
+        ([{"int8": [1]}], "of something else than numbers"),
     ],
 )
 def test_vectors_that_are_none_are_refused(vectors, message):

@@ -140,8 +140,8 @@ def _unit(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
     """Return the vectors as float32 rows of length 1, shape (texts, dimensions); a vector of zeros stays as it is."""
     try:
         rows = np.asarray(vectors, dtype="<f4")
-    except ValueError as error:
-        raise ModelError(f"{model}: vectors of different lengths") from error
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{model}: vectors of different lengths, or of something else than numbers") from error
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise ModelError(f"{model}: what came back are no vectors of finite numbers")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -104,6 +104,11 @@ class OpenAIModel(RequestModel):
         return client
 
     @property
+    def _expected(self) -> tuple[type[Exception], ...]:
+        """What is raised when a list that is asked for doesn't come."""
+        return (ServerRefusal, ConnectionFailed, AnswerError, *self._broken)
+
+    @property
     def _broken(self) -> tuple[type[Exception], ...]:
         """What is raised when an answer breaks off: by the connection, or by the JSON that ends too early."""
         return (ConnectionError, ValueError, httpx.HTTPError)
@@ -155,13 +160,13 @@ class OpenAIModel(RequestModel):
         Raises:
             ModelError: it doesn't answer, or has no such list.
         """
-        expected: tuple[type[Exception], ...] = (ServerRefusal, ConnectionFailed, *self._broken)
         try:
-            names = _list_of(self._client.get("/models", seconds=_PROBE_SECONDS), "id")
+            raise_reported(answer := self._client.get("/models", seconds=_PROBE_SECONDS))
+            names = _list_of(answer, "id")
             if names is None:
                 raise ValueError("it answers, with something else")
             return tuple(str(name) for name in names)
-        except expected as error:
+        except self._expected as error:
             if isinstance(error, ServerRefusal) and error.status_code in (401, 403):
                 raise self._failure(error) from None
             raise ModelError(
@@ -176,14 +181,14 @@ class OpenAIModel(RequestModel):
             ModelError: naming the server, what was wrong, and what to do.
         """
         body = {"model": self.name, "input": list(texts), "encoding_format": "float", **self.settings.extra}
-        expected: tuple[type[Exception], ...] = (ServerRefusal, ConnectionFailed, *self._broken)
         try:
             answer = self._client.post(
                 "/embeddings", body, seconds=self.settings.seconds, max_tries=self.settings.max_tries
             )
+            raise_reported(answer)
         except UnsendableRequest as unsent:
             raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
-        except expected as failed:
+        except self._expected as failed:
             refused = isinstance(failed, ServerRefusal) and failed.status_code in (400, 413, 422)
             if refused and (half := len(texts) // 2):  # servers take 10 to 2048 at once
                 return self.vectors(texts[:half]) + self.vectors(texts[half:])
