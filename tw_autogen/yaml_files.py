@@ -21,7 +21,7 @@ else:
     yaml = LazyModule("yaml")
     bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
-_BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; quotes keep them
+_BREAKS = "\x85\u2028\u2029"  # a block or single quotes would turn these into plain line breaks; double quotes escape them
 
 
 def read_yaml(
@@ -113,8 +113,9 @@ def _dumper() -> type[yaml.SafeDumper]:
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    as_block = (isinstance(text, Block) or "\n" in text) and not any(one in text for one in _BREAKS)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|" if as_block else None)
+    style = "|" if isinstance(text, Block) or "\n" in text else None
+    style = '"' if any(one in text for one in _BREAKS) else style
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)
 
 
 def _one_line(dumper: yaml.SafeDumper, plain: OneLineMapping) -> yaml.Node:
