@@ -21,7 +21,7 @@ else:
     yaml = LazyModule("yaml")
     bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
-_BREAKS = "\x85\u2028\u2029"  # a block or single quotes would turn these into plain line breaks; double quotes escape them
+_BREAKS = "\x85\u2028\u2029"  # in a block or single quotes they end lines; double quotes escape them
 
 
 def read_yaml(

@@ -287,9 +287,9 @@ def test_images_and_long_messages_are_shortened_in_notes():
         ),
         ("format: 1\nreplies:\n- {reply: hi, usage: {prompt: many}}", "reply 1: invalid literal"),
         ("format: 1\nreplies:\n- hi", "reply 1: "),
-        ("format: 1\nreplies:\n- hi", "reply 1: expected `reply: …`, found 'hi'"),
-        ("format: 1\nreplies: hi", "replies: expected a list, found 'hi'"),
-        ("format: 1\nreplies: 42", "replies: expected a list, found 42"),
+        ("format: 1\nreplies:\n- hi", "reply 1: expected `reply: …`, found str"),
+        ("format: 1\nreplies: hi", "replies: expected a list, found str"),
+        ("format: 1\nreplies: 42", "replies: expected a list, found int"),
         *(
             (f"format: 1\nreplies:\n- reply: {one}", "reply 1: `reply`: expected text, found .*; put it in quotes")
             for one in ("", "No", "3.10", "{send_to: User}")

@@ -84,11 +84,12 @@ class RecordedReply:
             ValueError: a key is unknown, the `reply` is no text, or a number is none.
         """
         if not isinstance(plain, Mapping):
-            raise ValueError(f"expected `reply: …`, found {plain!r}")
+            raise ValueError(f"expected `reply: …`, found {type(plain).__name__}")
         if problem := unknown_key(plain, _KEYS):
             raise ValueError(problem)
         if not isinstance(plain["reply"], str):  # YAML reads No and 3.10 as something else
-            raise ValueError(f"`reply`: expected text, found {plain['reply']!r}; put it in quotes, or below `reply: |-`")
+            kind = type(plain["reply"]).__name__
+            raise ValueError(f"`reply`: expected text, found {kind}; put it in quotes, or below `reply: |-`")
         tokens = plain.get("usage") or {}
         prompt, cached, written = (int(tokens.get(key, 0)) for key in ("prompt", "cached", "completion"))
         completion = Completion(
@@ -144,7 +145,7 @@ class Recording:
             raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)
         replies, entries = [], plain.get("replies") or []
         if not isinstance(entries, list):
-            raise ScenarioError(f"replies: expected a list, found {entries!r}", path=path)
+            raise ScenarioError(f"replies: expected a list, found {type(entries).__name__}", path=path)
         for number, entry in enumerate(entries, start=1):
             try:
                 replies.append(RecordedReply.from_dict(entry))
