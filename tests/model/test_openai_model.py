@@ -1190,6 +1190,15 @@ def test_a_variable_that_makes_no_header_is_an_error_in_words(monkeypatch, varia
         OpenAIModel(ModelSettings(base_url="http://127.0.0.1:9/v1", name="m")).models()
 
 
+@pytest.mark.parametrize("address", ["{}\n", " {}", "{} "])
+def test_blanks_around_an_address_are_no_part_of_it(address):
+    with scripted_server(said("ok")) as server:
+        model = OpenAIModel(ModelSettings(base_url=address.format(server.base_url), name="m"))
+        assert model.complete(ASKED).text == "ok"
+
+    assert server.paths == ["/v1/chat/completions"]
+
+
 def test_the_line_end_of_a_file_is_no_part_of_an_organization(monkeypatch):
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1\n")
     with scripted_server(said("ok")) as server:

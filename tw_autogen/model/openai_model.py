@@ -67,7 +67,7 @@ class OpenAIModel(RequestModel):
         self._section = section
         self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
         self.name = settings.name or OPENAI_NAME
-        self._url = settings.base_url or OPENAI_URL
+        self._url = (settings.base_url or OPENAI_URL).strip()
         try:
             parts = urlsplit(self._url)
             host = parts.hostname if parts.port != 0 else None
