@@ -256,6 +256,13 @@ def test_a_number_at_the_edge_of_what_is_right_is_right(evidence, tmp_path, valu
         assert (read_expectation(check, rounds=1).problems(evidence) == []) is holds
 
 
+@pytest.mark.parametrize("check", ["cells", "failed_cells"])
+def test_no_cell_at_all_is_asked_for_by_name_since_at_least_none_always_holds(check):
+    with pytest.raises(ValueError, match=rf"{check}\.at_least: input should be greater than 0, found 0"):
+        read_expectation({check: 0}, rounds=1)
+    assert read_expectation({check: {"at_most": 0}}, rounds=1).arguments == {"at_most": 0}
+
+
 def test_a_check_without_arguments_may_stand_alone(evidence):
     assert read_expectation("refused", rounds=1).problems(evidence) == []
     with pytest.raises(ValueError, match="number: missing key 'value'"):

@@ -377,7 +377,7 @@ def test_the_report_holds_the_whole_talk_with_words_that_are_no_markup(write, tm
     pytest.importorskip("jinja2", reason="the extra `report`")
     scenario = write(ASKS)
     with ScriptedModel(
-        [asked("which <b>ones</b>?"), told("3"), plans("draw it"), codes("print('<i>4</i>')"), told("4")]
+        [asked("which <b>ones</b>?"), told("3"), plans("draw it"), codes("print('<i>4</i>')"), told("4 \ud800")]
     ) as model:
         outcome = run_scenario(scenario, model, workspace=tmp_path / "work")
 
@@ -389,6 +389,7 @@ def test_the_report_holds_the_whole_talk_with_words_that_are_no_markup(write, tm
         "round 1, reply 1",
         "&lt;i&gt;4&lt;/i&gt;",
         "draw it",
+        "4 ?",
         "skipped: no reason",
     ):
         assert part in page

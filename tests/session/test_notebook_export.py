@@ -280,6 +280,18 @@ def test_a_cell_that_was_stopped_says_so_though_it_raised_nothing():
     assert (cell.outputs[0].ename, cell.outputs[0].evalue) == ("Stopped", error)
 
 
+def test_half_a_surrogate_pair_is_a_question_mark_in_a_notebook(tmp_path):
+    events = [
+        RoundOpened("round-1", "draw \udcff", []),
+        RoundClosed("round-1", "finished", "", "Drawn \ud800.", "", 1.0),
+    ]
+
+    text = write_notebook(events, tmp_path / "a.ipynb").read_text(encoding="utf-8")
+
+    assert "draw ?" in text
+    assert "Drawn ?." in text
+
+
 def test_a_round_without_an_answer_says_why():
     made = notebook([RoundOpened("r", "q", []), RoundClosed("r", "failed", "", "", "10 posts", 1.0, {})])
 

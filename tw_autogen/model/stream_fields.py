@@ -58,7 +58,7 @@ class FieldStream:
         """Add new text, and return what it adds to which field."""
         if self._broken:
             return []
-        self._more.append(delta)
+        self._more.append(delta.encode("utf-8", "replace").decode())  # the parser takes no half of a surrogate pair
         self._length += len(delta)
         if self._parsed_chars > _MOST_CHARS_PARSED and self._length < self._next_length:
             return []

@@ -66,7 +66,7 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     pictures = PictureReader()
     text = template.render(title=title, all_runs=[_plain(one, pictures) for one in all_runs]) + "\n"
     with held_folder(path.parent) as folder:
-        folder.write_file(path.name, text.encode())
+        folder.write_file(path.name, text.encode("utf-8", "replace"))
     return path
 
 
