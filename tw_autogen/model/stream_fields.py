@@ -134,9 +134,7 @@ class CodeStream:
         self._fence: Fence | None = None
         self._thinking = False
         self._line = ""  # the line that is not yet whole
-        self._more: list[
-            str
-        ] = []  # what follows in it, once it is long: each look at it takes the time of a whole line
+        self._more: list[str] = []  # what follows in it, once it is long: a look at it takes the time of a whole line
         self._shown = 0  # how much of it was given already
 
     def feed(self, delta: str) -> Grown:

@@ -89,10 +89,8 @@ def _in_string(lines: list[str]) -> bool:
     try:
         for _ in tokenize.generate_tokens(iter([*lines, ""]).__next__):
             pass
-    except tokenize.TokenError as error:
+    except (tokenize.TokenError, SyntaxError) as error:
         return "multi-line string" in str(error) or "triple-quoted" in str(error)
-    except SyntaxError:
-        return False
     return False
 
 
