@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, NonNegativeFloat
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from tw_autogen.scenario.check_parameters import Problems, Regex, Rounds, Words, is_near, short, span
+from tw_autogen.scenario.check_parameters import Problems, Regex, Rounds, Words, near, short, span
 from tw_autogen.scenario.evidence import ASKING
 
 _DATE_OR_TIME = re.compile(
@@ -53,7 +53,7 @@ def number(rounds: Rounds, value: float, *, within: NonNegativeFloat = 0.0) -> P
         within: How far from it a number may be, in its own unit.
     """
     found = numbers_in(rounds[-1].answer)
-    if not any(is_near(one, value, within) for one in found):
+    if not any(near(one, value, within) for one in found):
         wanted = f"{value:.15g}" + (f" (within {within:g})" if within else "")
         named = f"the numbers {', '.join(f'{one:.15g}' for one in found)}" if found else "no number"
         yield f"{rounds[-1]}: expected {wanted} in the answer, found {named} in {short(rounds[-1].answer)}"

@@ -13,16 +13,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.scenario.check_parameters import (
-    LARGEST_FILE_BYTES,
-    Problems,
-    Regex,
-    Words,
-    is_near,
-    listing,
-    row,
-    short,
-)
+from tw_autogen.scenario.check_parameters import LARGEST_FILE_BYTES, Problems, Regex, Words, listing, near, row, short
 
 _HEADER_CHARS = 1000
 _SHOWN_CELLS = 100
@@ -140,4 +131,4 @@ def _same_numbers(cells: Sequence[str], wanted: Sequence[float], within: float) 
         found = sorted(map(float, cells))
     except ValueError:
         return False
-    return len(found) == len(wanted) and all(map(is_near, found, sorted(wanted), itertools.repeat(within)))
+    return len(found) == len(wanted) and all(map(near, found, sorted(wanted), itertools.repeat(within)))

@@ -52,7 +52,7 @@ def count(where: str, what: str, found: int, at_least: int | None, at_most: int 
         yield f"{where}: expected at most {at_most} {what}, found {found}"
 
 
-def is_near(found: float, wanted: float, within: float) -> bool:
+def near(found: float, wanted: float, within: float) -> bool:
     """Return whether a number lies within a distance of another; 27.6 is within 0.1 of 27.5, in floats too."""
     return abs(found - wanted) <= within + 1e-12 * abs(wanted)
 

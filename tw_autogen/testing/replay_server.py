@@ -126,11 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
         owner.requests.append(request)
         try:
             completion = owner.model.complete(messages, tools=request.get("tools"))
-        except (ModelError, AssertionError) as error:  # a scripted model that is asked too often asserts
-            self._refuse(409, str(error))
-            return
         except Exception as error:  # noqa: BLE001 - foreign code: any model, or a step of a script
-            self._refuse(500, f"{type(error).__name__}: {error}")
+            parted = isinstance(error, ModelError | AssertionError)  # a script that is asked too often asserts
+            self._refuse(409 if parted else 500, str(error) if parted else f"{type(error).__name__}: {error}")
             return
         if request.get("stream"):
             wants_usage = bool((request.get("stream_options") or {}).get("include_usage"))
