@@ -18,7 +18,7 @@ from tw_autogen.scenario.evidence import ASKING
 _DATE_OR_TIME = re.compile(
     r"\b\d{4}-(0[1-9]|1[0-2])(-\d{2})?(?!\d)([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?|\b\d{1,2}:\d{2}(:\d{2})?(?!\d)"
 )
-_SEPARATORS = ",_'\u00a0\u202f\u2009"
+_SEPARATORS = ",_'\u2019\u00a0\u202f\u2009"
 _MINUS = "\u2212"
 _NUMBER = re.compile(
     r"(?<![\d.])(?<![^\W_\u2e80-\U0010ffff])(?<![^\W_]_)"  # scripts without blanks between words begin at U+2E80

@@ -251,7 +251,8 @@ class _Notebook:
             )
         if not event.ok:
             lines = event.error.splitlines()
-            said = next((match for line in reversed(lines) if (match := _EXCEPTION.match(line))), None)
+            last = max((at for at, line in enumerate(lines) if line.startswith("Traceback (")), default=0)
+            said = next((match for line in lines[last:] if (match := _EXCEPTION.match(line))), None)
             name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
             outputs.append(nbformat.v4.new_output("error", ename=name, evalue=value, traceback=lines))
         return outputs
