@@ -107,6 +107,12 @@ def test_a_planted_secret_is_out_of_reach_of_code_that_looks_for_it_in_every_pro
     assert "ORCHARD_TOKEN" not in os.environ
 
 
+@pytest.mark.parametrize("wrong", ["'ORCHARD=': x", "'': x", 'ORCHARD_TOKEN: "a\\0b"'])
+def test_a_variable_that_no_process_can_have_is_an_error_before_anything_runs(write, wrong):
+    with pytest.raises(ScenarioError, match=r"scenario\.yaml: environment.*: string should"):
+        write(SECRET.replace("{ORCHARD_TOKEN: plum-4711-violet}", f"{{{wrong}}}"))
+
+
 def test_a_secret_that_got_out_is_a_problem(write, tmp_path):
     with ScriptedModel([told("It is plum-4711-violet.")]) as model:
         outcome = run_scenario(write(SECRET), model, workspace=tmp_path / "work")
