@@ -288,8 +288,8 @@ def test_images_and_long_messages_are_shortened_in_notes():
         ("format: 1\nreplies:\n- {reply: hi, usage: {prompt: many}}", "reply 1: invalid literal"),
         ("format: 1\nreplies:\n- hi", "reply 1: "),
         ("format: 1\nreplies:\n- hi", "reply 1: expected `reply: …`, found str"),
-        ("format: 1\nreplies: hi", "replies: expected a list, found str"),
-        ("format: 1\nreplies: 42", "replies: expected a list, found int"),
+        ("format: 1\nreplies: hi", "reply 1: expected `reply: …`, found str"),
+        ("format: 1\nreplies: 42", "reply 1: expected `reply: …`, found int"),
         *(
             (f"format: 1\nreplies:\n- reply: {one}", "reply 1: `reply`: expected text, found .*; put it in quotes")
             for one in ("", "No", "3.10", "{send_to: User}")

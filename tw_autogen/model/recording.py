@@ -144,9 +144,7 @@ class Recording:
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)
         replies, entries = [], plain.get("replies") or []
-        if not isinstance(entries, list):
-            raise ScenarioError(f"replies: expected a list, found {type(entries).__name__}", path=path)
-        for number, entry in enumerate(entries, start=1):
+        for number, entry in enumerate(entries if isinstance(entries, list) else [entries], start=1):
             try:
                 replies.append(RecordedReply.from_dict(entry))
             except KeyError as error:

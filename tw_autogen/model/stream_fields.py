@@ -175,11 +175,8 @@ class CodeStream:
         last = self._fence.closed_by(line)
         if last is None:
             return [(self._field, f"{self._rest(line)}\n")]
-        ends = (
-            [(self._field, self._rest(last))]
-            if self._field == "reply_content"
-            else [("thought", f"{self._rest(line)}\n")]
-        )
+        rest = self._rest(last) if self._field == "reply_content" else f"{self._rest(line)}\n"
+        ends = [(self._field, rest)]
         self._fence = None
         return ends
 

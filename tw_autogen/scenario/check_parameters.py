@@ -53,7 +53,13 @@ def count(where: str, what: str, found: int, at_least: int | None, at_most: int 
 
 
 def near(found: float, wanted: float, within: float) -> bool:
-    """Return whether a number lies within a distance of another; 27.6 is within 0.1 of 27.5, in floats too."""
+    """Return whether a number is right; 27.6 is within 0.1 of 27.5, in floats too.
+
+    Args:
+        found: The number.
+        wanted: The one that was expected.
+        within: How far from it the number may be.
+    """
     return abs(found - wanted) <= within + 1e-12 * abs(wanted)
 
 
