@@ -116,6 +116,21 @@ def test_a_shape_keeps_its_own_references_and_style():
     )
 
 
+@pytest.mark.parametrize("name", ["font-family", "stroke-linejoin", "pointer-events", "stroke-linecap", "font-size"])
+def test_a_property_is_kept_as_an_attribute_in_a_style_and_in_a_rule(name):
+    made = safe_svg(svg(f'<style>text{{{name}: a}}</style><text {name}="a" style="{name}: a">x</text>'))
+
+    assert f'<text {name}="a" style="{name}: a">x</text>' in made
+    assert f"text{{{name}: a}}" in made
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1", "windows-1252"])
+def test_a_picture_is_read_in_the_encoding_that_it_declares(encoding):
+    text = f'<?xml version="1.0" encoding="{encoding}"?>{svg("<text>größer</text>")[21:]}'
+
+    assert "<text>größer</text>" in safe_svg(text.encode(encoding))
+
+
 @pytest.mark.parametrize("fonttype", ["path", "none"])
 def test_a_chart_of_matplotlib_stays_what_it_is(fonttype):
     pytest.importorskip("matplotlib", reason="needs the extra `data`")

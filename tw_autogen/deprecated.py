@@ -1,4 +1,4 @@
-"""Names of the last release that have another name or place now: they work for one more release, with a warning."""
+"""Earlier names of what is called otherwise or lies elsewhere now: they work until the next release, with a warning."""
 
 from __future__ import annotations
 

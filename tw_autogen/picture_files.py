@@ -46,7 +46,7 @@ class PictureReader:
         if counts > self._left:
             raise OSError(errno.EFBIG, "the pictures are too large together", str(path))
         self._left -= counts
-        return mime, safe_svg(content.decode("utf-8", errors="replace")).encode() if mime == _SVG else content
+        return mime, safe_svg(content).encode() if mime == _SVG else content
 
     def read_data(self, path: Path) -> tuple[str, str]:
         """Read a picture as a notebook holds it: MIME type, and an SVG's text or base64. Errors as of `read`."""

@@ -37,12 +37,12 @@ _WITH_TEXT = frozenset({"text", "tspan", "textPath", *_TEXT_ONLY})
 
 _PRESENTATION = _words(
     """alignment-baseline baseline-shift clip-path clip-rule color color-interpolation color-interpolation-filters
-    direction display dominant-baseline fill fill-opacity fill-rule filter flood-color flood-opacity font font-
-    family font-size font-stretch font-style font-variant font-weight image-rendering isolation letter-spacing
-    marker marker-end marker-mid marker-start mask mask-type mix-blend-mode opacity overflow paint-order pointer-
-    events shape-rendering stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap stroke-
-    linejoin stroke-miterlimit stroke-opacity stroke-width text-align text-anchor text-decoration text-rendering
-    transform vector-effect visibility white-space word-spacing writing-mode"""
+    direction display dominant-baseline fill fill-opacity fill-rule filter flood-color flood-opacity font font-family
+    font-size font-stretch font-style font-variant font-weight image-rendering isolation letter-spacing marker
+    marker-end marker-mid marker-start mask mask-type mix-blend-mode opacity overflow paint-order pointer-events
+    shape-rendering stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap stroke-linejoin
+    stroke-miterlimit stroke-opacity stroke-width text-align text-anchor text-decoration text-rendering transform
+    vector-effect visibility white-space word-spacing writing-mode"""
 )
 """Properties of the drawing, as attributes and in CSS; `position`, `content` and the like are not among them."""
 _ATTRIBUTES = _PRESENTATION | _words(
@@ -70,7 +70,7 @@ class UnsafeSvgError(TwAutogenError, ValueError):
     """The picture holds something that may run, load or send, or is no SVG; the message says what."""
 
 
-def safe_svg(text: str) -> str:
+def safe_svg(text: str | bytes) -> str:
     """Return a picture that can stand in a web page: its shapes and texts, written anew from what was parsed.
 
     Comments, processing instructions, the document type, metadata, and attributes that don't belong to the drawing are
@@ -78,7 +78,7 @@ def safe_svg(text: str) -> str:
     outermost element, by a class that is made of the picture's content. The time it takes is linear.
 
     Args:
-        text: An SVG document, as matplotlib, Graphviz or Plotly write it.
+        text: An SVG document, as matplotlib, Graphviz or Plotly write it; bytes are in the encoding that it declares.
 
     Raises:
         UnsafeSvgError: there is a script, an event handler, a foreign object, an animation, a reference to anything
@@ -88,7 +88,8 @@ def safe_svg(text: str) -> str:
         >>> safe_svg('<svg xmlns="http://www.w3.org/2000/svg"><!-- --><path d="M0 0" data-x="1"/></svg>')
         '<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0"/></svg>'
     """
-    writer = _Writer("tw-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16])
+    content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    writer = _Writer("tw-" + hashlib.sha256(content).hexdigest()[:16])
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = writer.doctype
     parser.StartElementHandler = writer.start
@@ -96,7 +97,7 @@ def safe_svg(text: str) -> str:
     parser.CharacterDataHandler = writer.text
     parser.buffer_text = True
     try:
-        parser.Parse(text.encode("utf-8", "replace"), True)
+        parser.Parse(content, True)
     except (expat.ExpatError, ValueError, LookupError) as error:
         if isinstance(error, UnsafeSvgError):
             raise

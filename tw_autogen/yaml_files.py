@@ -21,7 +21,7 @@ else:
     yaml = LazyModule("yaml")
     bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
-_BREAKS = "\x85\u2028\u2029"  # a block would turn these into plain line breaks; double quotes keep them
+_BREAKS = "\x85\u2028\u2029"  # in a block or single quotes they end lines; double quotes escape them
 
 
 def read_yaml(
@@ -113,8 +113,8 @@ def _dumper() -> type[yaml.SafeDumper]:
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    as_block = isinstance(text, Block) or "\n" in text
-    style = '"' if any(one in text for one in _BREAKS) else "|" if as_block else None
+    style = "|" if isinstance(text, Block) or "\n" in text else None
+    style = '"' if any(one in text for one in _BREAKS) else style
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)
 
 

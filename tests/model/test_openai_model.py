@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -679,6 +680,28 @@ def test_an_address_without_v1_is_told_from_a_missing_model():
         model_at(server).complete(ASKED)
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/html; charset=utf-8", "application/octet-stream", "x"])
+def test_an_answer_is_read_whatever_its_content_type_says(kind):
+    with scripted_server(replace(said("It is 42."), kind=kind)) as server:
+        assert model_at(server).complete(ASKED).text == "It is 42."
+
+
+def test_a_byte_order_mark_before_a_stream_costs_no_text():
+    pieces = []
+    with scripted_server(replace(streamed(*PIECES), raw=b"\xef\xbb\xbf" + streamed(*PIECES).raw)) as server:
+        reply = model_at(server).complete(ASKED, on_text=pieces.append)
+
+    assert reply.text == "".join(pieces) == "It is 42."
+
+
+def test_an_error_in_the_place_of_the_list_of_models_is_shown():
+    with (
+        scripted_server(models=Reply(body={"error": "not licensed"})) as server,
+        pytest.raises(ModelError, match=r"no list of models: not licensed\."),
+    ):
+        model_at(server).models()
+
+
 def test_a_web_page_in_the_answers_place_is_an_error():
     with (
         scripted_server(Reply(raw=b"<html>hello</html>", kind="text/html")) as server,
@@ -1156,6 +1179,8 @@ def test_an_address_that_is_none_is_an_error_before_a_request(url, words):
     [
         ("OPENAI_CUSTOM_HEADERS", "x-team: Zürich", "a character that no header has"),
         ("OPENAI_ORG_ID", "Zürich", "a character that no header has"),
+        ("OPENAI_CUSTOM_HEADERS", "x team: a", "'x team', which is no name of a header"),
+        ("OPENAI_CUSTOM_HEADERS", ": a", "'', which is no name of a header"),
     ],
 )
 def test_a_variable_that_makes_no_header_is_an_error_in_words(monkeypatch, variable, value, words):
@@ -1163,6 +1188,23 @@ def test_a_variable_that_makes_no_header_is_an_error_in_words(monkeypatch, varia
 
     with pytest.raises(ConfigError, match=f"{variable}: it holds {words}"):
         OpenAIModel(ModelSettings(base_url="http://127.0.0.1:9/v1", name="m")).models()
+
+
+@pytest.mark.parametrize("address", ["{}\n", " {}", "{} "])
+def test_blanks_around_an_address_are_no_part_of_it(address):
+    with scripted_server(said("ok")) as server:
+        model = OpenAIModel(ModelSettings(base_url=address.format(server.base_url), name="m"))
+        assert model.complete(ASKED).text == "ok"
+
+    assert server.paths == ["/v1/chat/completions"]
+
+
+def test_the_line_end_of_a_file_is_no_part_of_an_organization(monkeypatch):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1\n")
+    with scripted_server(said("ok")) as server:
+        assert model_at(server).complete(ASKED).text == "ok"
+
+    assert server.headers[0]["openai-organization"] == "org-1"
 
 
 def test_a_request_that_is_no_json_is_an_error_in_words():

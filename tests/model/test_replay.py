@@ -21,6 +21,7 @@ NASTY = [
     '{"json": "yes", "n": [1, 2]}',
     "# no comment\n- no: list\n--- \n...",
     "café 日本 😀 \u2028 separator \x85 \ufeff mark",
+    "a\x85b\u2028\u2029\x85\nc",
     "null",
     "'quotes' \"both\" `ticks`\n```python\nx = {'a': 1}\n```\n",
 ]
@@ -286,6 +287,13 @@ def test_images_and_long_messages_are_shortened_in_notes():
         ),
         ("format: 1\nreplies:\n- {reply: hi, usage: {prompt: many}}", "reply 1: invalid literal"),
         ("format: 1\nreplies:\n- hi", "reply 1: "),
+        ("format: 1\nreplies:\n- hi", "reply 1: expected `reply: …`, found str"),
+        ("format: 1\nreplies: hi", "reply 1: expected `reply: …`, found str"),
+        ("format: 1\nreplies: 42", "reply 1: expected `reply: …`, found int"),
+        *(
+            (f"format: 1\nreplies:\n- reply: {one}", "reply 1: `reply`: expected text, found .*; put it in quotes")
+            for one in ("", "No", "3.10", "{send_to: User}")
+        ),
     ],
 )
 def test_a_file_that_is_no_recording_says_what_is_wrong_in_it(tmp_path, text, problem):
@@ -299,5 +307,8 @@ def test_a_file_that_is_no_recording_says_what_is_wrong_in_it(tmp_path, text, pr
 
 def test_a_recording_written_by_hand_needs_replies_only(tmp_path):
     path = tmp_path / "replies.yaml"
-    path.write_text("format: 1\nreplies:\n- reply: hi\n", encoding="utf-8")
-    assert ReplayModel(path, strict=True).complete(asked("whatever")) == Completion("hi")
+    for keys in ("", "  role:\n  prompt:\n  system:\n  finish_reason:\n  model:\n"):
+        path.write_text(f"format: 1\nmodel:\nreplies:\n- reply: hi\n{keys}", encoding="utf-8")
+        model = ReplayModel(path, strict=True)
+        assert asked_as("Planner", model).complete(asked("whatever")) == Completion("hi")
+        assert model.recording.model == ""

@@ -230,6 +230,7 @@ def test_every_single_place_to_cut_gives_the_same_fields():
         ('{"a": "x \\d y"}', {"a": "x "}),
         ('{"a": "x",}', {"a": "x"}),
         ('{"a": "\\ud83d lone"}', {}),
+        ('{"a": "x", "b": "y \ud83d z", "c": 1}', {"a": "x", "b": "y ? z"}),
         ("{'a': 'x'}", {}),
         ("no object { at all", {}),
         ("<think>never closed {\"a\": \"x\"}", {}),

@@ -83,6 +83,11 @@ PRODUCTS = ["invoice 20240131", "invoice 20240117", "invoice 20240118"]
         ("Wie lange hat ein Kunde Zeit?", GERMAN, 0),
         ("Was kostet der Versand?", GERMAN, 1),
         ("ค่าส่ง", ["ส่งฟรี", "ค่าส่งสิบบาท"], 1),
+        ("बिक्री का औसत", ["चुटकुला सुनाओ।", "बिक्री की तालिका।"], 1),
+        ("விற்பனை", ["நகைச்சுவை", "மாத விற்பனை அட்டவணை"], 1),
+        ("สรุปยอดขาย", ["เล่าเรื่องตลก", "ตารางยอดขาย"], 1),
+        ("l'été", ["hiver", "e\u0301te\u0301.csv"], 1),
+        ("e\u0301te\u0301", ["hiver", "été.csv"], 1),
         ("detection of anomalies", ["Tell a joke.", "Detect what is anomalous."], 1),
     ],
 )
@@ -370,6 +375,8 @@ def test_vectors_without_numbers_of_their_own_are_in_the_order_of_the_texts():
         ),
         (refused(413, "too large"), r"the embedding server refused the texts \(413\)"),
         (refused(503, "no worker"), r"the server failed \(503\) 2 times"),
+        (Reply(body={"error": {"message": "No models loaded"}}), "answered with an error: No models loaded$"),
+        (Reply(503, {"error": "Loading model"}, headers={"retry-after": "600"}), r"the server failed \(503\) once"),
     ],
 )
 def test_a_server_that_gives_no_embeddings_is_an_error_that_says_what_to_do(reply, message):
@@ -383,6 +390,8 @@ def test_a_server_that_gives_no_embeddings_is_an_error_that_says_what_to_do(repl
         ([[1.0, 2.0], [1.0]], "vectors of different lengths"),
         ([[float("nan")], [1.0]], "no vectors of finite numbers"),
         ([[], []], "no vectors of finite numbers"),
+        (["AACAPw==", "AACAPw=="], "of something else than numbers"),
+        ([{"int8": [1]}], "of something else than numbers"),
     ],
 )
 def test_vectors_that_are_none_are_refused(vectors, message):

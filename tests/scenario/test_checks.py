@@ -237,10 +237,31 @@ def test_a_question_is_seen_by_its_stop_word_and_its_words(tmp_path):
         ("\u5171\u67091,234\u884c", [1234]),
         ("_42_", [42]),
         ("\u00e97, plot_7, v1.2.3", []),
+        ("2000-2010, 1500-2500 kg, season 2023-24", [2000, 2010, 1500, 2500, 2023, 24]),
+        ("1\u2019234.5 CHF", [1234.5]),
+        ("2024-03, 2024-03-11T08:00:00.5Z, 10:30am to 4:15pm", []),
+        ("p = .05, -.5 or $.50; at 10.0.0.1, v.5.1", [0.05, -0.5, 0.5]),
     ],
 )
 def test_numbers_are_found_where_no_blank_parts_words(text, found):
     assert numbers_in(text) == found
+
+
+@pytest.mark.parametrize(("value", "within", "holds"), [(1234.4, 0.1, True), (1234.3, 0.2, True), (1234.3, 0.1, False)])
+def test_a_number_at_the_edge_of_what_is_right_is_right(evidence, tmp_path, value, within, holds):
+    (tmp_path / "edge.csv").write_text("val\n1234.5\n", encoding="utf-8")
+    for check in (
+        {"number": {"value": value, "within": within}},
+        {"table": {"name": "edge.csv", "values": {"val": [value]}, "within": within}},
+    ):
+        assert (read_expectation(check, rounds=1).problems(evidence) == []) is holds
+
+
+@pytest.mark.parametrize("check", ["cells", "failed_cells"])
+def test_no_cell_at_all_is_asked_for_by_name_since_at_least_none_always_holds(check):
+    with pytest.raises(ValueError, match=rf"{check}\.at_least: input should be greater than 0, found 0"):
+        read_expectation({check: 0}, rounds=1)
+    assert read_expectation({check: {"at_most": 0}}, rounds=1).arguments == {"at_most": 0}
 
 
 def test_a_check_without_arguments_may_stand_alone(evidence):

@@ -107,6 +107,12 @@ def test_a_planted_secret_is_out_of_reach_of_code_that_looks_for_it_in_every_pro
     assert "ORCHARD_TOKEN" not in os.environ
 
 
+@pytest.mark.parametrize("wrong", ["'ORCHARD=': x", "'': x", 'ORCHARD_TOKEN: "a\\0b"'])
+def test_a_variable_that_no_process_can_have_is_an_error_before_anything_runs(write, wrong):
+    with pytest.raises(ScenarioError, match=r"scenario\.yaml: environment.*: string should"):
+        write(SECRET.replace("{ORCHARD_TOKEN: plum-4711-violet}", f"{{{wrong}}}"))
+
+
 def test_a_secret_that_got_out_is_a_problem(write, tmp_path):
     with ScriptedModel([told("It is plum-4711-violet.")]) as model:
         outcome = run_scenario(write(SECRET), model, workspace=tmp_path / "work")
@@ -377,7 +383,7 @@ def test_the_report_holds_the_whole_talk_with_words_that_are_no_markup(write, tm
     pytest.importorskip("jinja2", reason="the extra `report`")
     scenario = write(ASKS)
     with ScriptedModel(
-        [asked("which <b>ones</b>?"), told("3"), plans("draw it"), codes("print('<i>4</i>')"), told("4")]
+        [asked("which <b>ones</b>?"), told("3"), plans("draw it"), codes("print('<i>4</i>')"), told("4 \ud800")]
     ) as model:
         outcome = run_scenario(scenario, model, workspace=tmp_path / "work")
 
@@ -389,6 +395,7 @@ def test_the_report_holds_the_whole_talk_with_words_that_are_no_markup(write, tm
         "round 1, reply 1",
         "&lt;i&gt;4&lt;/i&gt;",
         "draw it",
+        "4 ?",
         "skipped: no reason",
     ):
         assert part in page

@@ -107,6 +107,24 @@ def test_refused_and_failed_code_is_kept_and_tagged(events):
     assert (failed.outputs[1].ename, failed.outputs[1].evalue) == ("ZeroDivisionError", "division by zero")
 
 
+TRACED = "Traceback (most recent call last):\n  cell 1, line 1\n    f()\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "value"),
+    [
+        (f"{TRACED}ValueError: first\nHint: second", "ValueError", "first"),
+        (f"{TRACED}pydantic.ValidationError: 1 error for M\na\n  Input", "pydantic.ValidationError", "1 error for M"),
+        (f"KeyError: 'a'\n\nThe error above led to this one:\n\n{TRACED}ValueError", "ValueError", ""),
+        ("  cell 1, line 1\n    x = (\nSyntaxError: incomplete input", "SyntaxError", "incomplete input"),
+    ],
+)
+def test_an_error_is_called_by_its_kind_whatever_its_message_says(error, name, value):
+    (cell,) = notebook([CellStarted(1, "f()"), ran(1, error=error)]).cells
+
+    assert (cell.outputs[0].ename, cell.outputs[0].evalue) == (name, value)
+
+
 def test_the_plugins_that_code_calls_are_loaded_by_a_cell_at_the_beginning(tmp_path):
     opened = SessionOpened("s", str(tmp_path), ["Planner"], ["sql_pull_data", "mine", "unused"], "local kernel")
     code = "df, said = sql_pull_data('SELECT 1')\nmine(df)"
@@ -278,6 +296,18 @@ def test_a_cell_that_was_stopped_says_so_though_it_raised_nothing():
     cell = notebook([CellStarted(1, "loop()"), ran(1, error=error)]).cells[0]
 
     assert (cell.outputs[0].ename, cell.outputs[0].evalue) == ("Stopped", error)
+
+
+def test_half_a_surrogate_pair_is_a_question_mark_in_a_notebook(tmp_path):
+    events = [
+        RoundOpened("round-1", "draw \udcff", []),
+        RoundClosed("round-1", "finished", "", "Drawn \ud800.", "", 1.0),
+    ]
+
+    text = write_notebook(events, tmp_path / "a.ipynb").read_text(encoding="utf-8")
+
+    assert "draw ?" in text
+    assert "Drawn ?." in text
 
 
 def test_a_round_without_an_answer_says_why():

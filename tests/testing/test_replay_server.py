@@ -60,6 +60,14 @@ def test_a_recording_is_matched_by_its_prompts(tmp_path):
         assert server.model.stale == []
 
 
+def test_what_a_model_raises_is_told_to_the_client_at_once():
+    with replay_server(ScriptedModel([lambda messages: messages[7]["content"], "never"])) as server:
+        with pytest.raises(ModelError, match=r"the server failed \(500\) once: IndexError: list index out of range"):
+            client_of(server).complete(ASKED)
+
+        assert server.model.left == 1
+
+
 def test_a_run_that_has_parted_is_told_to_the_client_at_once():
     with replay_server(["only one"]) as server:
         model = client_of(server)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from tw_autogen.bounded_json import replace_half_pairs
-from tw_autogen.errors import ModelError
+from tw_autogen.errors import ConfigError, ModelError, NoModelError
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.embedding_cache import VectorCache
 from tw_autogen.model.error_messages import EMBEDDING
-from tw_autogen.model.text_ranking import Ranked, best_first
+from tw_autogen.model.openai_model import OpenAIModel, is_loopback
+from tw_autogen.model.settings import EmbeddingSettings, ModelSettings
+from tw_autogen.model.text_ranking import LexicalRanker, Ranked, Ranker, best_first
+from tw_autogen.private_files import cache_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,16 +26,6 @@ if TYPE_CHECKING:
     Matrix = npt.NDArray[np.float32]
 else:
     np = LazyModule("numpy")  # only a choice among many needs it
-import hashlib
-import os
-from pathlib import Path
-from typing import Any
-
-from tw_autogen.errors import ConfigError, NoModelError
-from tw_autogen.model.openai_model import OpenAIModel, is_loopback
-from tw_autogen.model.settings import EmbeddingSettings, ModelSettings
-from tw_autogen.model.text_ranking import LexicalRanker, Ranker
-from tw_autogen.private_files import cache_folder
 
 Key = TypeVar("Key")
 _MOST_KEPT = 8
@@ -140,8 +136,8 @@ def _unit(vectors: Sequence[Sequence[float]], model: str) -> Matrix:
     """Return the vectors as float32 rows of length 1, shape (texts, dimensions); a vector of zeros stays as it is."""
     try:
         rows = np.asarray(vectors, dtype="<f4")
-    except ValueError as error:
-        raise ModelError(f"{model}: vectors of different lengths") from error
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{model}: vectors of different lengths, or of something else than numbers") from error
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise ModelError(f"{model}: what came back are no vectors of finite numbers")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -100,17 +100,15 @@ def describe_failure(
     Returns:
         An error without the original as its cause, since that one holds the request's headers.
     """
-    status = error.status_code if isinstance(error, ServerRefusal) else None
-    tries = error.tries if isinstance(error, ServerRefusal) else max_tries
-    words = server_words(error, key)
-    code = error.code if isinstance(error, ServerRefusal) else ""
-    kind = ModelError
+    refusal = error if isinstance(error, ServerRefusal) else None
+    status, tries, code = (refusal.status_code, refusal.tries, refusal.code) if refusal else (None, max_tries, "")
+    words, kind = server_words(error, key), ModelError
     if status is None:
         said = _no_answer(error, words, tries, section)
     elif section == EMBEDDING and status in (400, 413, 422) and not _names_no_model(code, words):
         said = f"the embedding server refused the texts ({status}): {words}. Check that {name!r} (`{section}.name`) is "
         said += f"a model for embeddings there (`{section}.base_url`), and takes texts of their length"
-    elif isinstance(error, ServerRefusal) and is_length_refusal(error):
+    elif refusal and is_length_refusal(refusal):
         kind = PromptTooLong
         said = f"the prompt is too long for {name!r} ({status}): {words}. Set `recall.compress_tokens` below the "
         said += f"model's context, ask for less at once, or choose a model with a longer context (`{section}.name`)"
@@ -120,11 +118,11 @@ def describe_failure(
             said = f"a key is wanted there ({status}): {words}. Set `{section}.api_key` (OPENAI_API_KEY)"
     elif status == 404 or (status in (400, 422) and _names_no_model(code, words)):
         said = _not_found(status, words, name, models, section)
-    elif status == 429 and is_out_of_quota(json.dumps(getattr(error, "body", ""))):
+    elif status == 429 and refusal and is_out_of_quota(json.dumps(refusal.body)):
         said = f"no credit is left, or a limit of the account is reached (429): {words}. Add credit, or use another key"
     elif status == 429:
         said = f"still too busy (429), after {_times(tries)}: {words}. Wait, or raise `{section}.max_tries`"
-        if (pause := getattr(error, "asked_for", None) or 0.0) > LONGEST_WAIT_SECONDS:
+        if refusal and (pause := refusal.asked_for or 0.0) > LONGEST_WAIT_SECONDS:
             said = f"too busy (429): {words}. It wants to be asked again in {pause:.0f} s, and not before"
     elif status >= 500:
         said = f"the server failed ({status}) {_times(tries)}: {words}. See its log, or try again later"

@@ -10,6 +10,7 @@ import random
 import re
 import threading
 import time
+from codecs import BOM_UTF8
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ _LONGEST_ANSWER_BYTES = 64 << 20
 LONGEST_WAIT_SECONDS = 120.0
 """A server that wants to be left alone for longer is not asked again."""
 _HEADER_VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _OUT_OF_QUOTA = re.compile(
     r"insufficient_quota|insufficient_balance|billing_(hard_limit|not_active)|exceeded your current quota"
 )
@@ -220,6 +222,7 @@ class HttpClient:
             first = b""
             while not first.strip() and (piece := next(pieces, None)) is not None:  # blanks keep a connection open
                 first = piece
+            first = first.removeprefix(BOM_UTF8)
             pieces_of_all = chain([first], pieces)
             if first.lstrip().startswith(b"{"):
                 yield Whole(bounded_json.loads(_joined(pieces_of_all)))
@@ -279,10 +282,11 @@ class HttpClient:
                     refusal = answer.refusal(tries)
                 finally:
                     response.close()
-            if _is_loading(refusal) and max_tries > 1 and time.monotonic() - began < seconds:
+            longer = max(pause, refusal.asked_for or 0.0)
+            if _is_loading(refusal) and max_tries > 1 and time.monotonic() - began + longer < seconds:
                 report_delay(f"the server still loads its model ({refusal.status_code})")
                 tries, waits = tries - 1, waits + 1
-                stopped.wait(max(pause, refusal.asked_for or 0.0))
+                stopped.wait(longer)
                 continue
             if not _may_try_again(refusal, response.headers) or tries >= max_tries:
                 raise refusal
@@ -329,7 +333,7 @@ class _Answer:
     abandoned: threading.Event | None
 
     def json(self) -> Any:
-        """Return its JSON; its text if it isn't said to be JSON, as a web page isn't.
+        """Return its JSON, whatever it is said to be; the text of what is none, such as a web page.
 
         Raises:
             ValueError: it is said to be JSON and is none, or is longer than 64 MB.
@@ -337,7 +341,12 @@ class _Answer:
         """
         kind = self.response.headers.get("content-type", "").partition(";")[0].strip().lower()
         whole = self._whole()
-        return bounded_json.loads(whole) if kind.endswith("json") else _text(whole)
+        try:
+            return bounded_json.loads(whole)
+        except ValueError:
+            if kind.endswith("json"):
+                raise
+            return _text(whole)
 
     def refusal(self, tries: int) -> ServerRefusal:
         """Return what an error status and the rest say, as far as that comes.
@@ -464,9 +473,11 @@ def _environment_headers() -> dict[str, str]:
     for name in ("OPENAI_CUSTOM_HEADERS", *_HEADER_VARIABLES.values()):
         if not os.environ.get(name, "").isascii():
             raise ConfigError(f"{name}: it holds a character that no header has")
-    found = {header: os.environ[name] for header, name in _HEADER_VARIABLES.items() if os.environ.get(name)}
+    found = {header: value for header, name in _HEADER_VARIABLES.items() if (value := os.environ.get(name, "").strip())}
     for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
         name, colon, value = line.partition(":")
+        if colon and not _HEADER_NAME.fullmatch(name.strip()):
+            raise ConfigError(f"OPENAI_CUSTOM_HEADERS: it holds {name.strip()!r}, which is no name of a header")
         if colon:
             found[name.strip()] = value.strip()
     return found

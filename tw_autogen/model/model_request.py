@@ -171,7 +171,7 @@ def call_model(model: ChatModel, request: ModelRequest) -> Completion:
         ModelError: as `ChatModel.complete`; and whatever `reserve` raises.
     """
     started = time.monotonic()
-    reserved = request.reserve(request.messages) if request.reserve else nullcontext(_no_reservation)
+    reserved = request.reserve(request.messages) if request.reserve else nullcontext(lambda: None)
     with reserved as answered, reporting_delays(request.on_delay):
         completion = complete(model, request)
         answered()
@@ -227,10 +227,6 @@ def report_delay(reason: str) -> None:
     on_delay = _ON_DELAY.get()
     if on_delay is not None:
         on_delay(reason)
-
-
-def _no_reservation() -> None:
-    """Do nothing once the answer is there."""
 
 
 def ask(

@@ -67,7 +67,7 @@ class OpenAIModel(RequestModel):
         self._section = section
         self._key = (settings.api_key or "").strip()  # the line break of a file is no part of it, and would be an error
         self.name = settings.name or OPENAI_NAME
-        self._url = settings.base_url or OPENAI_URL
+        self._url = (settings.base_url or OPENAI_URL).strip()
         try:
             parts = urlsplit(self._url)
             host = parts.hostname if parts.port != 0 else None
@@ -102,6 +102,11 @@ class OpenAIModel(RequestModel):
             raise ConfigError(f"{self.base_url}: {error}; or unset the proxy (ALL_PROXY)") from error
         weakref.finalize(self, client.close)
         return client
+
+    @property
+    def _expected(self) -> tuple[type[Exception], ...]:
+        """What is raised when a list that is asked for doesn't come."""
+        return (ServerRefusal, ConnectionFailed, AnswerError, *self._broken)
 
     @property
     def _broken(self) -> tuple[type[Exception], ...]:
@@ -155,13 +160,13 @@ class OpenAIModel(RequestModel):
         Raises:
             ModelError: it doesn't answer, or has no such list.
         """
-        expected: tuple[type[Exception], ...] = (ServerRefusal, ConnectionFailed, *self._broken)
         try:
-            names = _list_of(self._client.get("/models", seconds=_PROBE_SECONDS), "id")
+            raise_reported(answer := self._client.get("/models", seconds=_PROBE_SECONDS))
+            names = _list_of(answer, "id")
             if names is None:
                 raise ValueError("it answers, with something else")
             return tuple(str(name) for name in names)
-        except expected as error:
+        except self._expected as error:
             if isinstance(error, ServerRefusal) and error.status_code in (401, 403):
                 raise self._failure(error) from None
             raise ModelError(
@@ -176,14 +181,14 @@ class OpenAIModel(RequestModel):
             ModelError: naming the server, what was wrong, and what to do.
         """
         body = {"model": self.name, "input": list(texts), "encoding_format": "float", **self.settings.extra}
-        expected: tuple[type[Exception], ...] = (ServerRefusal, ConnectionFailed, *self._broken)
         try:
             answer = self._client.post(
                 "/embeddings", body, seconds=self.settings.seconds, max_tries=self.settings.max_tries
             )
+            raise_reported(answer)
         except UnsendableRequest as unsent:
             raise ModelError(f"{self.base_url}: the request can't be written as JSON: {unsent}") from None
-        except expected as failed:
+        except self._expected as failed:
             refused = isinstance(failed, ServerRefusal) and failed.status_code in (400, 413, 422)
             if refused and (half := len(texts) // 2):  # servers take 10 to 2048 at once
                 return self.vectors(texts[:half]) + self.vectors(texts[half:])

@@ -81,20 +81,25 @@ class RecordedReply:
 
         Raises:
             KeyError: there is no `reply`.
-            ValueError: a key is unknown, or a number is none.
+            ValueError: a key is unknown, the `reply` is no text, or a number is none.
         """
+        if not isinstance(plain, Mapping):
+            raise ValueError(f"expected `reply: …`, found {type(plain).__name__}")
         if problem := unknown_key(plain, _KEYS):
             raise ValueError(problem)
+        if not isinstance(plain["reply"], str):  # YAML reads No and 3.10 as something else
+            kind = type(plain["reply"]).__name__
+            raise ValueError(f"`reply`: expected text, found {kind}; put it in quotes, or below `reply: |-`")
         tokens = plain.get("usage") or {}
         prompt, cached, written = (int(tokens.get(key, 0)) for key in ("prompt", "cached", "completion"))
         completion = Completion(
-            text=str(plain["reply"]),
+            text=plain["reply"],
             tool_calls=tuple(ToolCall(**{k: str(v) for k, v in one.items()}) for one in plain.get("tool_calls") or ()),
             usage=Usage(prompt, cached, written, calls=1),
-            finish_reason=str(plain.get("finish_reason", "stop")),
-            model=str(plain.get("model", "")),
+            finish_reason=str(plain.get("finish_reason") or "stop"),
+            model=str(plain.get("model") or ""),
         )
-        return cls(completion, *(str(plain.get(key, "")) for key in ("prompt", "last", "role", "system")))
+        return cls(completion, *(str(plain.get(key) or "") for key in ("prompt", "last", "role", "system")))
 
 
 @dataclass(frozen=True)
@@ -138,15 +143,15 @@ class Recording:
         if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
             found = plain.get("format") if isinstance(plain, Mapping) else type(plain).__name__
             raise ScenarioError(f"expected a recording with `format: {FORMAT}`, found {found!r}", path=path)
-        replies = []
-        for number, entry in enumerate(plain.get("replies") or (), start=1):
+        replies, entries = [], plain.get("replies") or []
+        for number, entry in enumerate(entries if isinstance(entries, list) else [entries], start=1):
             try:
                 replies.append(RecordedReply.from_dict(entry))
             except KeyError as error:
                 raise ScenarioError(f"reply {number}: missing key {error.args[0]!r}", path=path) from error
             except (AttributeError, TypeError, ValueError) as error:
                 raise ScenarioError(f"reply {number}: {error}", path=path) from error
-        head = str(plain.get("model", "")), str(plain.get("date", "")), path, plain.get("objects_only") is True
+        head = str(plain.get("model") or ""), str(plain.get("date") or ""), path, plain.get("objects_only") is True
         return cls(tuple(replies), *head)
 
     def write(self, path: Path, *, folder: SafeFolder | None = None) -> None:

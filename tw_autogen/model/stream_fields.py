@@ -58,7 +58,7 @@ class FieldStream:
         """Add new text, and return what it adds to which field."""
         if self._broken:
             return []
-        self._more.append(delta)
+        self._more.append(delta.encode("utf-8", "replace").decode())  # the parser takes no half of a surrogate pair
         self._length += len(delta)
         if self._parsed_chars > _MOST_CHARS_PARSED and self._length < self._next_length:
             return []
@@ -134,9 +134,7 @@ class CodeStream:
         self._fence: Fence | None = None
         self._thinking = False
         self._line = ""  # the line that is not yet whole
-        self._more: list[
-            str
-        ] = []  # what follows in it, once it is long: each look at it takes the time of a whole line
+        self._more: list[str] = []  # what follows in it, once it is long: a look at it takes the time of a whole line
         self._shown = 0  # how much of it was given already
 
     def feed(self, delta: str) -> Grown:
@@ -177,11 +175,8 @@ class CodeStream:
         last = self._fence.closed_by(line)
         if last is None:
             return [(self._field, f"{self._rest(line)}\n")]
-        ends = (
-            [(self._field, self._rest(last))]
-            if self._field == "reply_content"
-            else [("thought", f"{self._rest(line)}\n")]
-        )
+        rest = self._rest(last) if self._field == "reply_content" else f"{self._rest(line)}\n"
+        ends = [(self._field, rest)]
         self._fence = None
         return ends
 

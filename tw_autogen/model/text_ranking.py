@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Protocol, runtime_checkable
 
-_WORD = re.compile(r"[^\W_]+")
+_MARKS = "".join(chr(one) for one in range(0x300, 0x1800) if unicodedata.category(chr(one)).startswith("M"))
+"""Signs of vowels and tones that belong to a word, of Hindi or Thai for instance, and are no letters."""
+_WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}]+[^\W_]*)*")
 _DIGIT = re.compile(r"\d")
 _ENGLISH = """
     a about above after again against ain all am an and any are aren as at be because been before being below
@@ -108,7 +111,7 @@ class LexicalRanker:
         found = [
             [Counter(one for word in _words(field) for one in _features(word)) for field in fields] for fields in texts
         ]
-        joined = ["".join(_WORD.findall(fields[0].lower())) for fields in texts]
+        joined = ["".join(_WORD.findall(_folded(fields[0]))) for fields in texts]
         means = [sum(one[at].total() for one in found) / max(1, len(found)) or 1.0 for at in range(len(weights))]
         wanted = dict.fromkeys(one for word in _words(query) for one in _features(word))
         scores = [0.0] * len(texts)
@@ -196,9 +199,14 @@ def _index(texts: tuple[str, ...]) -> _Index:
     return _Index(texts)
 
 
+def _folded(text: str) -> str:
+    """Return text in small letters, each with its accent as one character; names of files on macOS have two."""
+    return unicodedata.normalize("NFC", text.lower())
+
+
 def _words(text: str) -> Iterator[str]:
     """Yield the words that carry meaning, English plurals cut off; of scripts without blanks, pairs of characters."""
-    for found in _WORD.findall(text.lower()):
+    for found in _WORD.findall(_folded(text)):
         runs = [(False, found)] if found.isascii() else groupby(found, _is_unspaced)
         for is_unspaced, run in runs:
             word = "".join(run)

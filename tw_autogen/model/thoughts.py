@@ -64,9 +64,8 @@ def without_thoughts(text: str) -> str:
         ('It is 42.', '<analysis>a</analysis> b')
     """
     rest = _after_template(text)
-    if (
-        rest is None and (end := text.find(_END)) >= 0 and _END_OF_THOUGHT.match(text, end)
-    ):  # its begin is in the prompt
+    end = text.find(_END) if rest is None else -1
+    if end >= 0 and _END_OF_THOUGHT.match(text, end):  # its begin is in the prompt
         before = text[:end]
         quoted = before.lstrip().startswith(("{", "[")) or before.count("```") % 2
         rest = None if quoted else text[end + len(_END) :]

@@ -148,16 +148,13 @@ def _code_length(lines: list[str]) -> int:
 
 def _trimmed(lines: list[str], body: list[ast.stmt]) -> list[str]:
     """Return the lines without what at their end is no more code than prose: `hello`; none if they begin so."""
-    stored = {one.id for node in body for one in ast.walk(node) if isinstance(one, ast.Name) and _is_stored(one)}
+    names = [one for node in body for one in ast.walk(node) if isinstance(one, ast.Name)]
+    stored = {one.id for one in names if isinstance(one.ctx, ast.Store)}
     if body and _is_word(body[0], set()):
         return []
     while body and _is_word(body[-1], stored):
         body.pop()
     return lines[: body[-1].end_lineno] if body else []
-
-
-def _is_stored(name: ast.Name) -> bool:
-    return isinstance(name.ctx, ast.Store)
 
 
 def _is_word(node: ast.stmt, stored: set[str]) -> bool:
@@ -171,11 +168,7 @@ def _is_word(node: ast.stmt, stored: set[str]) -> bool:
 
 def _is_program(code: str) -> bool:
     """Return True if code of several lines imports something and prints, as no example in prose does."""
-    body = _statements(code)
+    tree = parsed_cell(code)
+    body = tree.body if tree else []
     prints = any(isinstance(one, ast.Name) and one.id == "print" for node in body for one in ast.walk(node))
     return len(body) > 1 and prints and any(isinstance(node, ast.Import | ast.ImportFrom) for node in body)
-
-
-def _statements(code: str) -> list[ast.stmt]:
-    tree = parsed_cell(code)
-    return tree.body if tree else []

@@ -22,7 +22,7 @@ _VALUE = re.compile(r"""(?:"([^"]+)"(?!\S)|'([^']+)'(?!\S)|(\S*))(.*)""", re.DOT
 """In quotes of one kind or of the other, or without; and what follows."""
 _USAGE = """usage: %tw [--file PATH]... [--var NAME]... QUESTION      or %%tw, with the question in the cell
        %tw --to-cell      puts the code of the last answer that has some into the next cell
-       %tw --close        ends the session with its variables"""
+       %tw --close        ends the session that %tw has opened, with its variables"""
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,8 @@ def _in_string(lines: list[str]) -> bool:
     try:
         for _ in tokenize.generate_tokens(iter([*lines, ""]).__next__):
             pass
-    except tokenize.TokenError as error:
+    except (tokenize.TokenError, SyntaxError) as error:
         return "multi-line string" in str(error) or "triple-quoted" in str(error)
-    except SyntaxError:
-        return False
     return False
 
 

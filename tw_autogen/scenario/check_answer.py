@@ -12,15 +12,17 @@ from pydantic import AfterValidator, Field, NonNegativeFloat
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from tw_autogen.scenario.check_parameters import Problems, Regex, Rounds, Words, short, span
+from tw_autogen.scenario.check_parameters import Problems, Regex, Rounds, Words, near, short, span
 from tw_autogen.scenario.evidence import ASKING
 
-_DATE_OR_TIME = re.compile(r"\b\d{4}-\d{2}(-\d{2})?([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?|\b\d{1,2}:\d{2}(:\d{2})?\b")
-_SEPARATORS = ",_'\u00a0\u202f\u2009"
+_DATE_OR_TIME = re.compile(
+    r"\b\d{4}-(0[1-9]|1[0-2])(-\d{2})?(?!\d)([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?|\b\d{1,2}:\d{2}(:\d{2})?(?!\d)"
+)
+_SEPARATORS = ",_'\u2019\u00a0\u202f\u2009"
 _MINUS = "\u2212"
 _NUMBER = re.compile(
     r"(?<![\d.])(?<![^\W_\u2e80-\U0010ffff])(?<![^\W_]_)"  # scripts without blanks between words begin at U+2E80
-    rf"([-{_MINUS}+]?)(\d{{1,3}}(?:[{_SEPARATORS}]\d{{3}})+(?!\d)|\d+)(\.\d+)?([eE][-+]?\d+)?(?!\.?\d)"
+    rf"([-{_MINUS}+]?)(\d{{1,3}}(?:[{_SEPARATORS}]\d{{3}})+(?!\d)|\d+|(?=\.\d))(\.\d+)?([eE][-+]?\d+)?(?!\.?\d)"
 )
 
 
@@ -51,7 +53,7 @@ def number(rounds: Rounds, value: float, *, within: NonNegativeFloat = 0.0) -> P
         within: How far from it a number may be, in its own unit.
     """
     found = numbers_in(rounds[-1].answer)
-    if not any(abs(one - value) <= within for one in found):
+    if not any(near(one, value, within) for one in found):
         wanted = f"{value:.15g}" + (f" (within {within:g})" if within else "")
         named = f"the numbers {', '.join(f'{one:.15g}' for one in found)}" if found else "no number"
         yield f"{rounds[-1]}: expected {wanted} in the answer, found {named} in {short(rounds[-1].answer)}"

@@ -97,7 +97,7 @@ def never_executed(rounds: Rounds, matches: Regex) -> Problems:
                 yield f"{seen}, cell {cell.cell}: expected no code that matches {matches.pattern!r}, found {found[0]!r}"
 
 
-def cells(rounds: Rounds, *, at_least: NonNegativeInt | None = None, at_most: NonNegativeInt | None = None) -> Problems:
+def cells(rounds: Rounds, *, at_least: PositiveInt | None = None, at_most: NonNegativeInt | None = None) -> Problems:
     """Expect that so many cells were run, in all the rounds together.
 
     Args:
@@ -109,7 +109,7 @@ def cells(rounds: Rounds, *, at_least: NonNegativeInt | None = None, at_most: No
 
 
 def failed_cells(
-    rounds: Rounds, *, at_least: NonNegativeInt | None = None, at_most: NonNegativeInt | None = None
+    rounds: Rounds, *, at_least: PositiveInt | None = None, at_most: NonNegativeInt | None = None
 ) -> Problems:
     """Expect that so many cells failed, in all the rounds together.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from tw_autogen.escaped_text import shortened
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.scenario.check_parameters import LARGEST_FILE_BYTES, Problems, Regex, Words, listing, row, short
+from tw_autogen.scenario.check_parameters import LARGEST_FILE_BYTES, Problems, Regex, Words, listing, near, row, short
 
 _HEADER_CHARS = 1000
 _SHOWN_CELLS = 100
@@ -130,6 +131,4 @@ def _same_numbers(cells: Sequence[str], wanted: Sequence[float], within: float) 
         found = sorted(map(float, cells))
     except ValueError:
         return False
-    return len(found) == len(wanted) and all(
-        abs(one - other) <= within for one, other in zip(found, sorted(wanted), strict=True)
-    )
+    return len(found) == len(wanted) and all(map(near, found, sorted(wanted), itertools.repeat(within)))

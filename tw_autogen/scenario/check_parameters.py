@@ -52,6 +52,17 @@ def count(where: str, what: str, found: int, at_least: int | None, at_most: int 
         yield f"{where}: expected at most {at_most} {what}, found {found}"
 
 
+def near(found: float, wanted: float, within: float) -> bool:
+    """Return whether a number is right; 27.6 is within 0.1 of 27.5, in floats too.
+
+    Args:
+        found: The number.
+        wanted: The one that was expected.
+        within: How far from it the number may be.
+    """
+    return abs(found - wanted) <= within + 1e-12 * abs(wanted)
+
+
 def span(rounds: Rounds) -> str:
     """Name rounds by the first and the last of them."""
     first, last = rounds[0].number, rounds[-1].number

@@ -33,14 +33,12 @@ class RoundEvidence:
     @property
     def answer(self) -> str:
         """The words that reached the user; empty if none did."""
-        last = self._last
-        return last.message if last else ""
+        return self._last.message if self._last else ""
 
     @property
     def stop(self) -> str:
         """Why the user was spoken to, in the Planner's word; empty if there is no answer, or no Planner."""
-        last = self._last
-        return last.content(AttachmentType.stop) if last else ""
+        return self._last.content(AttachmentType.stop) if self._last else ""
 
     @property
     def path(self) -> tuple[str, ...]:

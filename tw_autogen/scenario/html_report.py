@@ -66,7 +66,7 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     pictures = PictureReader()
     text = template.render(title=title, all_runs=[_plain(one, pictures) for one in all_runs]) + "\n"
     with held_folder(path.parent) as folder:
-        folder.write_file(path.name, text.encode())
+        folder.write_file(path.name, text.encode("utf-8", "replace"))
     return path
 
 
@@ -84,16 +84,15 @@ def _plain(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
             {
                 "outcome": one,
                 "judged": said,
-                "rounds": [_round(seen, pictures) for seen in one.evidence.rounds],
+                "rounds": [
+                    {"name": str(seen), "things": list(_things(seen, pictures)), "error": seen.round.error}
+                    for seen in one.evidence.rounds
+                ],
                 "calls": _calls(one),
             }
             for one, said in zip(runs.outcomes, judged, strict=True)
         ],
     }
-
-
-def _round(seen: RoundEvidence, pictures: PictureReader) -> dict[str, Any]:
-    return {"name": str(seen), "things": list(_things(seen, pictures)), "error": seen.round.error}
 
 
 def _things(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str, Any]]:

@@ -102,7 +102,8 @@ def record_scenario(
             outcome = run_live(scenario, recorder, workspace=workspace, seconds=seconds)
             if outcome.ok:
                 folder.move(_UNDER_WAY, scenario.replies.name)
-                _remove(folder, _FAILED)
+                with contextlib.suppress(FileNotFoundError):
+                    folder.remove(_FAILED)
         finally:
             _keep(folder, recorder.left)
         if outcome.ok and outcome.lesson:
@@ -130,11 +131,6 @@ def _keep_lesson(folder: SafeFolder, scenario: Scenario, lesson: Experience) -> 
         )
     except OSError as error:
         raise ScenarioError(f"the lesson can't be written: {error.strerror}", path=scenario.kept_lesson) from error
-
-
-def _remove(folder: SafeFolder, name: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        folder.remove(name)
 
 
 def _known(folder: SafeFolder) -> tuple[RecordedReply, ...]:

@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from tw_autogen.errors import ConfigError, ScenarioError, nearest, unknown_key
 from tw_autogen.named_folders import path_out_of
@@ -117,6 +117,7 @@ class Scenario:
 
 _HINTS = {
     **{one.name: get_type_hints(Scenario)[one.name] for one in fields(Scenario) if one.name not in ("name", "folder")},
+    "environment": dict[Annotated[str, Field(pattern=r"^[^=\x00]+$")], Annotated[str, Field(pattern=r"^[^\x00]*$")]],
     **{"expect": tuple[Any, ...], "when_asked": Any, "limits": dict[str, Any]},
 }
 """What `scenario.yaml` may hold; the last three are read further."""

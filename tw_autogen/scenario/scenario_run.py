@@ -197,8 +197,8 @@ def _learn(session: Session) -> tuple[Experience | None, list[str]]:
 def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables of this process for a while."""
     before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
     try:
+        os.environ.update(wanted)
         yield
     finally:
         for name, value in before.items():

@@ -96,7 +96,7 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, be
         if cell.cell_type == "markdown":
             cell.source = f"<div {NO_FORMULAS}>\n\n{cell.source}\n\n</div>"
     with held_folder(path.parent) as folder:
-        folder.write_file(path.name, (nbformat.writes(made) + "\n").encode())
+        folder.write_file(path.name, (nbformat.writes(made) + "\n").encode("utf-8", "replace"))
     return path
 
 
@@ -236,7 +236,7 @@ class _Notebook:
     def _add(self, cell: nbformat.NotebookNode, *, at: int | None = None) -> None:
         """Add a cell under an id that depends on its place and words only, so that notebooks can be compared."""
         place = f"{len(self._cells)}\n{cell.cell_type}\n{cell.source}"
-        cell.id = hashlib.sha256(place.encode()).hexdigest()[:12]
+        cell.id = hashlib.sha256(place.encode("utf-8", "replace")).hexdigest()[:12]
         self._cells.insert(len(self._cells) if at is None else at, cell)
 
     def _outputs(self, event: CellRan) -> list[nbformat.NotebookNode]:
@@ -251,7 +251,8 @@ class _Notebook:
             )
         if not event.ok:
             lines = event.error.splitlines()
-            said = next((match for line in reversed(lines) if (match := _EXCEPTION.match(line))), None)
+            last = max((at for at, line in enumerate(lines) if line.startswith("Traceback (")), default=0)
+            said = next((match for line in lines[last:] if (match := _EXCEPTION.match(line))), None)
             name, value = (said[1], said[2] or "") if said else ("Stopped", event.error.strip())
             outputs.append(nbformat.v4.new_output("error", ename=name, evalue=value, traceback=lines))
         return outputs

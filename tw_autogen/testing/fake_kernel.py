@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -183,27 +184,13 @@ def _served(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    call.submit = lambda *args, **kwargs: _Ticket(functools.partial(function, *args, **kwargs))  # type: ignore[attr-defined]  # functions take attributes
-    return call
-
-
-class _Ticket:
-    """A submitted call, which is over already."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._value: Any = None
-        self._error: Exception | None = None
+    def submit(*args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
         try:
-            self._value = call()
+            done.set_result(function(*args, **kwargs))
         except Exception as error:  # noqa: BLE001 - foreign code; it comes out of `result`
-            self._error = error
+            done.set_exception(error)
+        return done
 
-    def result(self) -> Any:
-        """Return what came of it."""
-        if self._error is not None:
-            raise self._error
-        return self._value
-
-    def done(self) -> bool:
-        """Return True."""
-        return True
+    call.submit = submit  # type: ignore[attr-defined]  # functions take attributes
+    return call

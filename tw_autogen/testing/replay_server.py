@@ -49,7 +49,8 @@ def replay_server(
 ) -> Iterator[ReplayServer]:
     """Serve `/v1/chat/completions` (whole and streamed, with tool calls and usage) and `/v1/models` on loopback.
 
-    When a recording and the run have parted the client gets status 409 with the reason, and is told not to try again.
+    When a recording and the run have parted the client gets status 409 with the reason, of what else a model raises
+    status 500; and is told not to try again.
 
     Args:
         replies: A recording, its file, a list of replies that answer whatever is asked, or any model.
@@ -125,8 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
         owner.requests.append(request)
         try:
             completion = owner.model.complete(messages, tools=request.get("tools"))
-        except (ModelError, AssertionError) as error:  # a scripted model that is asked too often asserts
-            self._refuse(409, str(error))
+        except Exception as error:  # noqa: BLE001 - foreign code: any model, or a step of a script
+            parted = isinstance(error, ModelError | AssertionError)  # a script that is asked too often asserts
+            self._refuse(409 if parted else 500, str(error) if parted else f"{type(error).__name__}: {error}")
             return
         if request.get("stream"):
             wants_usage = bool((request.get("stream_options") or {}).get("include_usage"))
