@@ -1,5 +1,7 @@
 """What came of code, in words; and which files a cell made, whoever wrote them."""
 
+import os
+
 import pytest
 
 from tw_autogen.code_interpreter.cell_runner import new_files, snapshot
@@ -14,6 +16,7 @@ from tw_autogen.code_interpreter.report_texts import (
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.kernel import Artifact, Execution, Log, Variable
+from tw_autogen.safe_folder import remove_folder
 
 
 def test_everything_that_came_of_a_cell_is_reported(tmp_path):
@@ -131,6 +134,27 @@ def test_of_too_many_files_none_counts_as_new_that_may_have_been_there_before(tm
     (tmp_path / "sub" / "0001.csv").write_text("changed")
 
     assert [one.name for one in new_files(before, snapshot(tmp_path), set())] == ["new.csv", "0001.csv"]
+
+
+@pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="no names that are longer than a path here")
+def test_names_of_files_that_lie_very_deep_are_taken_down_only_so_far(tmp_path):
+    (tmp_path / "a.csv").touch()
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(60):
+        os.mkdir("d" * 250, dir_fd=here)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    for number in range(1800):
+        os.close(os.open(f"{number}", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+
+    found = snapshot(tmp_path)
+
+    assert tmp_path / "a.csv" in found
+    assert 0 < sum(len(str(one)) for one in found) < 17_000_000
+    assert found.end is not None
+    remove_folder(tmp_path)
 
 
 def test_a_try_that_failed_is_told_by_its_error_and_not_by_the_hints_behind_it():

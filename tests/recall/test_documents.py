@@ -7,6 +7,7 @@ import pytest
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import LexicalRanker
 from tw_autogen.recall import DocumentIndex, Passage
+from tw_autogen.safe_folder import SafeFolder
 
 LONG = "\n".join(
     f"# Part {part}\n\n" + "\n\n".join(f"Paragraph {part}.{at} of the text." for at in range(9)) for part in range(5)
@@ -221,3 +222,51 @@ def test_an_index_is_read_and_written_over_no_link_that_came_meanwhile(tmp_path,
     with pytest.raises(ConfigError, match="sub is a link"):
         DocumentIndex.build("sub/docs")
     assert [one.name for one in private.iterdir()] == ["tea.md"]
+
+
+def planted(folder, **more):
+    """Write an index that somebody has made by hand."""
+    passages = [{"file": "a.md", "lines": [1, 1], "text": "beavers"}]
+    plain = {"format": 1, "folder": ".", "files": {"a.md": "0"}, "passages": passages, **more}
+    (folder / "tw-index.json").write_text(json.dumps(plain), encoding="utf-8")
+
+
+def test_passages_that_say_they_lie_far_apart_do_not_grow_together(tmp_path):
+    far = [{"file": "a.md", "lines": [at, at], "text": text} for at, text in ((1, "beavers"), (10**9, "dams"))]
+    planted(tmp_path, passages=far)
+
+    (found,) = DocumentIndex.read(tmp_path).search("beavers", LexicalRanker(), around_chars=4000)
+
+    assert (found.text, found.last) == ("beavers", 1)
+
+
+@pytest.mark.parametrize(
+    "passage", [{"lines": ["1", "2"]}, {"lines": [1]}, {"text": 7}, {"heading": []}, {"file": None}]
+)
+def test_a_passage_that_is_none_is_an_error_of_the_index(tmp_path, passage):
+    planted(tmp_path, passages=[{"file": "a.md", "lines": [1, 1], "text": "beavers", **passage}])
+
+    with pytest.raises(ConfigError, match=r"tw-index\.json: no index of documents"):
+        DocumentIndex.read(tmp_path)
+
+
+def test_what_is_no_text_is_read_only_so_often(tmp_path, monkeypatch):
+    monkeypatch.setattr("tw_autogen.recall.documents._MOST_TOGETHER", 10_000)
+    for number in range(30):
+        (tmp_path / f"{number:02}.md").write_bytes(b"\xff" * 1000)
+    (tmp_path / "good.md").write_text("beavers", encoding="utf-8")
+    planted(tmp_path, files={f"{'./' * number}00.md": "0" for number in range(300)})
+    read, whole = [], SafeFolder.read_file
+
+    def count(folder, name, **how):
+        read.append(name)
+        return whole(folder, name, **how)
+
+    monkeypatch.setattr(SafeFolder, "read_file", count)
+
+    assert len(DocumentIndex.read(tmp_path).changed()) == 300
+    assert len(read) == 10
+    read.clear()
+    with pytest.raises(ConfigError, match="no text in files"):
+        DocumentIndex.build(tmp_path, globs=["0*.md", "1*.md", "2*.md"])
+    assert len(read) == 10

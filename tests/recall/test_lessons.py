@@ -121,6 +121,14 @@ def test_more_lessons_than_are_read_in_a_moment_are_an_error(tmp_path):
         read_experiences(tmp_path)
 
 
+def test_more_lessons_than_can_be_ranked_in_a_moment_are_an_error(tmp_path):
+    for number in range(2001):
+        (tmp_path / f"exp_{number}.yaml").write_text("experience_text: x\n", encoding="utf-8")
+
+    with pytest.raises(ConfigError, match="2001 experiences, and at most 2000 are read; keep the best"):
+        read_experiences(tmp_path)
+
+
 def test_only_lessons_that_fit_are_recalled_and_no_more_than_asked_for():
     lessons = [
         Experience("1", "Parse dates with dayfirst=True.", request="plot revenue by month"),

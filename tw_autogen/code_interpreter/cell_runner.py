@@ -38,6 +38,7 @@ _KINDS: Mapping[str, str] = {
 }  # fmt: skip
 _MOST_FILES = 2000
 _MOST_ENTRIES = 20_000
+_MOST_CHARS = 16_000_000  # in names together: those of folders in one another may be long
 
 
 class FolderSnapshot(dict[Path, tuple[int, int]]):
@@ -233,8 +234,10 @@ def snapshot(folder: Path) -> FolderSnapshot:
     gone_or_closed = contextlib.suppress(FileNotFoundError, PermissionError)  # by code
     with gone_or_closed, SafeFolder(folder) as opened:
         entries = opened.walk(enter=lambda name: not name.startswith((".", "__")))
+        chars = 0
         for number, one in enumerate(entries):
-            if number == _MOST_ENTRIES or len(found) > _MOST_FILES:  # not worth the time of every cell
+            chars += len(one.name)
+            if number == _MOST_ENTRIES or chars > _MOST_CHARS or len(found) > _MOST_FILES:  # no cell waits for more
                 found.end = folder / one.name
                 break
             if one.is_file and not one.name.rpartition("/")[2].startswith(".") and is_unicode(one.name):

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import reprlib
 import stat
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,7 @@ class DocumentIndex:
         skipped: list[str] = []
         left = _MOST_TOGETHER
         with _held(named) as opened:  # code may be able to write there, and to exchange folders for links
+            reader = _TextReader(opened)
             found = [one.name for one in opened.walk(enter=lambda name: hidden or name[0] != ".") if not one.is_folder]
             for name in sorted(found, key=lambda name: name.split("/")):
                 last = name.rpartition("/")[2]
@@ -125,7 +127,7 @@ class DocumentIndex:
                     or not any(fnmatch(last, one) for one in globs)
                 ):
                     continue
-                text = _text(opened, name, most_bytes=left)
+                text = reader.read(name, most_bytes=left)
                 if isinstance(text, Exception):
                     skipped.append(f"{name}: {text}")
                     continue
@@ -160,10 +162,7 @@ class DocumentIndex:
             plain = bounded_json.loads(content, most_bytes=_MOST_HELD_BYTES)
             if plain["format"] != _FORMAT:
                 raise ValueError(f"format {plain['format']}, and this version reads {_FORMAT}")
-            found = tuple(
-                Passage(one["file"], one["lines"][0], one["lines"][1], one["text"], one.get("heading", ""))
-                for one in plain["passages"]
-            )
+            found = tuple(map(_passage, plain["passages"]))
             own, said, files = file.parent.resolve(), str(plain["folder"]), dict(plain["files"])
             folder = (own / said).resolve()
             known = folder == own or _is_vouched(str(plain.get("made_here", "")), said, files)
@@ -237,8 +236,9 @@ class DocumentIndex:
         changed, left = list[str](), _MOST_TOGETHER  # of what was indexed, no more was read
         try:
             with SafeFolder(self.folder) as opened:
+                reader = _TextReader(opened)
                 for name, known in self.files.items():
-                    text = _text(opened, name, most_bytes=left)
+                    text = reader.read(name, most_bytes=left)
                     if isinstance(text, Exception) or _hash(text) != known:
                         changed.append(name)
                     left -= 0 if isinstance(text, Exception) else len(text)
@@ -270,8 +270,10 @@ class DocumentIndex:
                 if not 0 <= one < len(self.passages) or any(a <= one <= b for a, b in taken):
                     continue
                 more = self.passages[one]
-                if more.file == self.passages[at].file and chars + len(more.text) <= around_chars:
-                    first, last, chars, grew = min(first, one), max(last, one), chars + len(more.text), True
+                apart = more.first - self.passages[last].last if one > last else self.passages[first].first - more.last
+                longer = chars + max(0, apart) + len(more.text)
+                if more.file == self.passages[at].file and longer <= around_chars:
+                    first, last, chars, grew = min(first, one), max(last, one), longer, True
         return first, last
 
     def _joined(self, first: int, last: int) -> Passage:
@@ -296,21 +298,54 @@ def _held(folder: Path) -> SafeFolder:
         raise ConfigError(f"{folder}: {error.strerror or error}") from error
 
 
-def _text(opened: SafeFolder, name: str, *, most_bytes: int = _MOST_BYTES) -> str | Exception:
-    try:
-        info = opened.info(name)
-        if stat.S_ISLNK(info.st_mode):
-            return ValueError("a link; links are not followed")
-        if most_bytes < info.st_size <= _MOST_BYTES:
-            return ValueError(_TOO_MUCH)
-        content = opened.read_file(name, limit_bytes=_MOST_BYTES)
-        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig").read()
-    except UnicodeDecodeError:
-        return ValueError("not UTF-8; save it as UTF-8")
-    except OSError as error:
-        return ValueError(error.strerror or str(error))
-    except ValueError as error:
-        return error
+class _TextReader:
+    """Reads the texts of a folder. What is no text is read too, to find that out, but only so much of it.
+
+    Args:
+        opened: The folder.
+    """
+
+    def __init__(self, opened: SafeFolder) -> None:
+        self._opened = opened
+        self._left = _MOST_TOGETHER
+
+    def read(self, name: str, *, most_bytes: int) -> str | Exception:
+        """Return a text, or why it can't be read.
+
+        Args:
+            name: Of the file.
+            most_bytes: How large it may be, where that is less than any document may be.
+        """
+        try:
+            info = self._opened.info(name)
+            if stat.S_ISLNK(info.st_mode):
+                return ValueError("a link; links are not followed")
+            if min(most_bytes, self._left) < info.st_size <= _MOST_BYTES:
+                return ValueError(_TOO_MUCH)
+            content = self._opened.read_file(name, limit_bytes=_MOST_BYTES)
+            return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig").read()
+        except UnicodeDecodeError:
+            self._left -= len(content)
+            return ValueError("not UTF-8; save it as UTF-8")
+        except OSError as error:
+            return ValueError(error.strerror or str(error))
+        except ValueError as error:
+            return error
+
+
+def _passage(plain: Mapping[str, Any]) -> Passage:
+    """Read a passage of an index file.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    first, last = plain["lines"]
+    found = Passage(plain["file"], first, last, plain["text"], plain.get("heading", ""))
+    if not all(isinstance(one, int) for one in (first, last)):
+        raise ValueError(f"lines {reprlib.repr(plain['lines'])}")
+    if not all(isinstance(one, str) for one in (found.file, found.text, found.heading)):
+        raise ValueError(f"a passage of lines {first} to {last} without texts")
+    return found
 
 
 def _vouched(folder: str, files: Mapping[str, str]) -> str:

@@ -23,6 +23,7 @@ _KEYS = (
     *("raw_experience_path", "embedding_model", "embedding"),  # TaskWeaver's, which are not needed here
 )
 _LONGEST_CHARS, _LEAST_CHARS = 4000, 300
+_MOST_FILES = 2000
 _MOST_BYTES = 5_000_000
 """Of all lessons of a folder: to read so many takes seconds."""
 _QUESTIONS = ("Clarification", "AdditionalInformation")
@@ -87,6 +88,8 @@ def read_experiences(folder: Path) -> tuple[Experience, ...]:
         raise ConfigError(f"{folder}: there is no such folder of experiences; make it, or take the setting out")
     named = [(match["id"], path) for path in sorted(folder.iterdir()) if (match := _FILE.fullmatch(path.name))]
     found = [(name, path, size) for name, path in named if (size := path.lstat().st_size)]
+    if len(found) > _MOST_FILES:
+        raise ConfigError(f"{folder}: {len(found)} experiences, and at most {_MOST_FILES} are read; keep the best")
     if (held := sum(size for *_, size in found)) > _MOST_BYTES:
         most = f"{_MOST_BYTES / 1e6:g} MB"
         raise ConfigError(f"{folder}: {held / 1e6:.1f} MB of experiences, and at most {most} are read; keep the best")

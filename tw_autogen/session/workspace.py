@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import logging
 import os
 import re
@@ -31,6 +32,7 @@ _MOST_NAMED = 5
 _DAY_SECONDS = 86_400.0
 _LONGEST_LINE = 1 << 20
 _FIRST_LINES = 50
+_MOST_SIZED = 1_000_000
 _BEGUN = re.compile(
     rb'\{"seq": \d{1,9}, "at": "[^"]{1,40}", "event": "RoundOpened", "round_id": "[^"\\]{0,100}", '
     rb'"user_query": ("[^"\\]{0,1000})'
@@ -49,7 +51,7 @@ class PastSession:
         id: Name of its folder.
         folder: That folder.
         days: How long ago something happened in it.
-        size_bytes: What its files take together.
+        size_bytes: What its files take together; of a million and more, those looked at first.
         question: The first one; empty if there was none, or the journal can't be read.
         is_open: A process has it open. On Windows that is not known, and False.
     """
@@ -353,7 +355,8 @@ def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
     folder, size = workspace.path / name, 0
     if sized:
         with workspace.open_folder(name) as opened:
-            size = sum(entry.info.st_size for entry in opened.walk() if entry.is_file)
+            entries = itertools.islice(opened.walk(), _MOST_SIZED)  # its code may run, and make others meanwhile
+            size = sum(entry.info.st_size for entry in entries if entry.is_file)
     return PastSession(name, folder, max(0.0, time.time() - newest) / _DAY_SECONDS, size, question, is_open)
 
 
