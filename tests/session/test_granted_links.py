@@ -10,7 +10,7 @@ from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, RoundError
 from tw_autogen.recall import DocumentIndex
 from tw_autogen.safe_folder import KERNEL_FOLDERS
-from tw_autogen.session import open_kernel, read_settings, role_seats
+from tw_autogen.session import open_kernel, read_settings, role_configs
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -181,7 +181,7 @@ def test_a_file_is_given_over_no_link_of_the_folder_that_the_program_has_gone_to
 
 @pytest.mark.parametrize("key", ["kernel.read", "kernel.write", "session.user_folder"])
 def test_what_is_granted_is_what_was_checked(linked, tmp_path, monkeypatch, key):
-    checked = role_seats.granted_path
+    checked = role_configs.granted_path
 
     def exchanging(path, **options):
         real = checked(path, **options)
@@ -189,19 +189,19 @@ def test_what_is_granted_is_what_was_checked(linked, tmp_path, monkeypatch, key)
         (linked / "mine").symlink_to(tmp_path / "private")
         return real
 
-    monkeypatch.setattr(role_seats, "granted_path", exchanging)
+    monkeypatch.setattr(role_configs, "granted_path", exchanging)
     with pytest.raises(ConfigError, match="a link to .*private came in place of what is granted while"):
         open_session(ScriptedModel([]), settings={key: "way"}, folder=tmp_path / "sessions")
 
 
 def test_a_folder_that_becomes_a_link_after_it_was_looked_at_is_no_kernels(linked, tmp_path, monkeypatch):
-    pick = role_seats.Kernels.pick
+    pick = role_configs.Kernels.pick
 
-    def exchanging(kernels, seat):
+    def exchanging(kernels, role_config):
         (linked / "mine").rename(tmp_path / "gone")
         (linked / "mine").symlink_to(tmp_path / "private")
-        return pick(kernels, seat)
+        return pick(kernels, role_config)
 
-    monkeypatch.setattr(role_seats.Kernels, "pick", exchanging)
+    monkeypatch.setattr(role_configs.Kernels, "pick", exchanging)
     with ExitStack() as undo, pytest.raises(PermissionError, match="here/mine: a link"):
         open_kernel(read_settings(), "mine", undo, name="kernel")

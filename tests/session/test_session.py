@@ -41,7 +41,7 @@ from tw_autogen.model import Completion, Usage
 from tw_autogen.planner import Planner
 from tw_autogen.role import Role
 from tw_autogen.session import (
-    Seat,
+    RoleConfig,
     Session,
     SessionSettings,
     open_session,
@@ -468,9 +468,9 @@ def test_roles_that_share_a_kernel_put_what_was_given_once(tmp_path):
             ),
         ]
     )
-    coders = [Seat("code_interpreter", name=name, model=model) for name in ("Cleaner", "Counter")]
+    coders = [RoleConfig("code_interpreter", name=name, model=model) for name in ("Cleaner", "Counter")]
 
-    with model, open_team([Seat("planner", model=model), *coders], folder=tmp_path) as session:
+    with model, open_team([RoleConfig("planner", model=model), *coders], folder=tmp_path) as session:
         session.ask("clean, then sum", variables={"values": [1, -5, 2]})
         session["n"] = 1
         session.ask("add one")

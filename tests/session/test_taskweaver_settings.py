@@ -15,7 +15,7 @@ from tw_autogen.plugin.settings import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session import SessionSettings, read_settings
 from tw_autogen.session.project import read_project
-from tw_autogen.session.role_seats import Seat, policy_of
+from tw_autogen.session.role_configs import RoleConfig, policy_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes
 
 
@@ -31,7 +31,7 @@ def read(tmp_path):
 
 
 def policy(settings):
-    return policy_of(Seat("code_interpreter"), settings)
+    return policy_of(RoleConfig("code_interpreter"), settings)
 
 
 def test_code_that_is_to_be_verified_may_import_what_taskweaver_allows_and_call_no_blocked_function(read):
@@ -79,12 +79,14 @@ def test_lists_narrow_the_policy_and_never_widen_it(read):
 def test_a_policy_that_is_given_in_code_beats_the_one_of_the_settings(read, setting):
     given = Policy(shell=True)
 
-    assert policy_of(Seat("code_interpreter"), read({}, **setting)) not in (given, Policy())
-    assert policy_of(Seat("code_interpreter", policy=given), read({}, **setting)) == given
-    assert policy_of(Seat("code_interpreter_plugin_only", policy=given), read({})).only_plugins  # so the role is called
+    assert policy_of(RoleConfig("code_interpreter"), read({}, **setting)) not in (given, Policy())
+    assert policy_of(RoleConfig("code_interpreter", policy=given), read({}, **setting)) == given
+    assert policy_of(
+        RoleConfig("code_interpreter_plugin_only", policy=given), read({})
+    ).only_plugins  # so the role is called
 
     lists = read({}, **setting, **{"code_interpreter.allowed_modules": ["pandas"]})
-    assert policy_of(Seat("code_interpreter", policy=given), lists) == given.of_modules(["pandas"])
+    assert policy_of(RoleConfig("code_interpreter", policy=given), lists) == given.of_modules(["pandas"])
 
 
 @pytest.mark.parametrize("role", ["code_interpreter", "code_interpreter_plugin_only"])
@@ -97,7 +99,7 @@ def test_plugins_only_of_a_folder_that_nobody_trusts_leaves_the_users_policy_in_
 
     def refused(*, policy=None, **how):
         read = read_settings({"code_interpreter.policy": "strict"}, environ={}, **how)
-        found = policy_of(Seat(role, policy=policy and find_policy(policy)), read)
+        found = policy_of(RoleConfig(role, policy=policy and find_policy(policy)), read)
         return [bool(verify(cell, found, plugins=["f"])) for cell in cells]
 
     assert refused(project=tmp_path) == [True, False, True]

@@ -22,7 +22,7 @@ from tw_autogen.errors import ConfigError, ModelError, NoModelError, RoleSpecErr
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, OpenAIModel, resolve_model
 from tw_autogen.session import Review, read_project, read_settings, review_folder, trust_lines
-from tw_autogen.session.role_seats import Seat, policy_of
+from tw_autogen.session.role_configs import RoleConfig, policy_of
 from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.session.trust_review import still_remembered
 from tw_autogen.settings import Settings
@@ -1109,7 +1109,7 @@ def test_a_flag_of_the_folder_takes_no_ban_of_the_users_away(here, tmp_path):
     write(tmp_path / "home" / ".config" / "tw-autogen", **{"config.yaml": bans})
     write(here, **{HOSTILE: {"code_interpreter.plugin_only": True}})
 
-    assert "send_mail" in policy_of(Seat("code_interpreter"), read_settings()).blocked_functions
+    assert "send_mail" in policy_of(RoleConfig("code_interpreter"), read_settings()).blocked_functions
 
 
 def test_settings_are_those_that_were_compared_with_what_is_trusted(here):

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from tw_autogen.session.program_parameters import Parameter
     from tw_autogen.session.project import Project, example_files, is_project, read_project
     from tw_autogen.session.request_inputs import FilesWanted, several
-    from tw_autogen.session.role_seats import (
+    from tw_autogen.session.role_configs import (
         KernelWanted,
         ModelWanted,
         PolicyWanted,
+        RoleConfig,
         RolesWanted,
         RoleWanted,
-        Seat,
         checked_policy,
         policy_of,
         role_name,
@@ -71,7 +71,7 @@ __all__ = [
     "RoleWanted",
     "RolesWanted",
     "Saved",
-    "Seat",
+    "RoleConfig",
     "Session",
     "SessionSettings",
     "USER",
@@ -137,13 +137,13 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "program_parameters": ("Parameter",),
             "project": ("Project", "example_files", "is_project", "read_project"),
             "request_inputs": ("FilesWanted", "several"),
-            "role_seats": (
+            "role_configs": (
                 "KernelWanted",
                 "ModelWanted",
                 "PolicyWanted",
                 "RolesWanted",
                 "RoleWanted",
-                "Seat",
+                "RoleConfig",
                 "checked_policy",
                 "policy_of",
                 "role_name",
@@ -174,11 +174,12 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "tw_autogen.session.assembly": ("check_roles",),
                 "tw_autogen.session.event_journal": ("Journal",),
                 "tw_autogen.session.request_descriptions": ("profile_value",),
-                "tw_autogen.session.role_seats": ("checked_models",),
+                "tw_autogen.session.role_configs": ("checked_models",),
             },
             renamed={
                 "Conversation": "tw_autogen.hosts.partner_conversation.PartnerConversation",
                 "Landing": "AnswerFiles",
+                "Seat": "RoleConfig",
                 "answer_text": "tw_autogen.session.Answer.markdown",
                 "failure_text": "tw_autogen.errors.RoundError.in_words",
                 "files_of": "tw_autogen.session.Answer.files_markdown",

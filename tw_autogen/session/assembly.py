@@ -30,16 +30,16 @@ from tw_autogen.session.mcp_tools import start_mcp_servers, with_tools
 from tw_autogen.session.named_places import files_of_setting
 from tw_autogen.session.project import Project, project_folder, project_here, read_project
 from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, place_inputs, several
-from tw_autogen.session.role_seats import (
+from tw_autogen.session.role_configs import (
     Kernels,
     KernelWanted,
     Models,
     ModelWanted,
     PolicyWanted,
     Resume,
+    RoleConfig,
     RolesWanted,
     RoleWanted,
-    Seat,
     absolute_role,
     checked_models,
     checked_policy,
@@ -151,13 +151,15 @@ def open_session(
         earlier = EarlierSession.read(place, trust=trust)
     with compared_with(read.files):
         specs = check_plugins(several(plugins), own=own, project=project.plugins if project else ())
-        seats = [
-            Seat(one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy)
+        configs = [
+            RoleConfig(
+                one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy
+            )
             for one in check_roles(roles, read, project)
         ]
     asked = rerun if rerun is not None else _ask_rerun(approve)
     return open_team(
-        seats,
+        configs,
         folder=folder,
         handlers=handlers,
         settings=read,
@@ -170,7 +172,7 @@ def open_session(
 
 
 def open_team(
-    seats: Sequence[Seat],
+    configs: Sequence[RoleConfig],
     *,
     folder: Path | str | None = None,
     handlers: Sequence[Handler] = (),
@@ -185,7 +187,7 @@ def open_team(
     """Open a session whose roles each have a name, a model, and for code a kernel, plugins and a policy of their own.
 
     Args:
-        seats: Who takes part; a Planner is the one that gets the user's requests.
+        configs: Who takes part; a Planner is the one that gets the user's requests.
         folder: As in `open_session`.
         handlers: As in `open_session`.
         settings: As in `open_session`.
@@ -202,18 +204,18 @@ def open_team(
     for handler in handlers:
         if not callable(handler):
             raise ConfigError(f"handlers: expected functions that take an event, got {handler!r}")
-    for seat in seats:
-        if seat.kernel is not None and not isinstance(seat.kernel, Kernel) and not callable(seat.kernel):
-            raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {seat.kernel!r}")
+    for config in configs:
+        if config.kernel is not None and not isinstance(config.kernel, Kernel) and not callable(config.kernel):
+            raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {config.kernel!r}")
     approve = checked_approve(approve)
     read = settings if isinstance(settings, Settings) else read_logged(settings, trust=trust)
     distrusted = distrusted_folder(read, opening=True)
     _compare_named(read)
     models = Models(read, examples, distrusted=distrusted)
-    for seat in seats:
-        if known(seat.role):
-            models.pick(seat)  # a missing model is told before any folder or process is made
-            policy_of(seat, read)
+    for config in configs:
+        if known(config.role):
+            models.pick(config)  # a missing model is told before any folder or process is made
+            policy_of(config, read)
     options = read.read("session", SessionSettings)
     session_id = earlier.id if earlier else new_id("session")
     root = earlier.folder if earlier else chosen_folder(read, folder) / session_id
@@ -235,27 +237,27 @@ def open_team(
             distrusted=distrusted,
             root=root,
         )
-        servers = start_mcp_servers(mcp_servers, seats, read, root / "mcp", undo, approve=asked)
-        seats = [with_tools(seat, servers, seats) for seat in seats]
+        servers = start_mcp_servers(mcp_servers, configs, read, root / "mcp", undo, approve=asked)
+        configs = [with_tools(config, servers, configs) for config in configs]
         workers = [
-            _worker(seat, models, kernels, read, undo, approve, alone=len(seats) == 1)
-            for seat in seats
-            if known(seat.role) != "planner"
+            _worker(config, models, kernels, read, undo, approve, alone=len(configs) == 1)
+            for config in configs
+            if known(config.role) != "planner"
         ]
         own, recall = read.read("planner", PlannerSettings), models.recall_for("planner")
         planners: list[Role] = [
             Planner(
-                models.pick(seat),
+                models.pick(config),
                 workers,
                 settings=own,
                 recall=recall,
-                name=seat.name or Planner.name,
+                name=config.name or Planner.name,
                 approve=approve,
             )
-            for seat in seats
-            if known(seat.role) == "planner"
+            for config in configs
+            if known(config.role) == "planner"
         ]
-        _refuse_roleless(read, seats)
+        _refuse_roleless(read, configs)
         session = Session(
             [*planners, *workers],
             folder=root,
@@ -264,7 +266,7 @@ def open_team(
             owned=[guards, *kernels.made, *([servers] if servers else [])],
             session_id=session_id,
             entry=planners[0].name if planners else None,
-            learner=models.learner(seats),
+            learner=models.learner(configs),
             grants=kernels.grants,
             distrusted=distrusted,
             earlier=earlier,
@@ -310,7 +312,7 @@ def open_kernel(
         LocalKernel.check_folder(place, settings)
         undo.enter_context(keep_private_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
-        kernel = kernels.pick(Seat("code_interpreter"))
+        kernel = kernels.pick(RoleConfig("code_interpreter"))
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
     return kernel
 
@@ -488,10 +490,12 @@ def _refused(path: str, approve: Approve | None, opened: Sequence[Session]) -> s
     return f"Code can't write there itself.{said} {landing.sentence}"
 
 
-def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:
+def _refuse_roleless(read: Settings, configs: Sequence[RoleConfig]) -> None:
     """Refuse settings for a role that is neither here nor known from elsewhere: its name is misspelt."""
     here = [
-        role_spec(seat.role).name for seat in seats if isinstance(seat.role, str | Path | type) and not known(seat.role)
+        role_spec(config.role).name
+        for config in configs
+        if isinstance(config.role, str | Path | type) and not known(config.role)
     ]
     shipped = [one.name for one in shipped_folder("roles").iterdir()]
     for name in read.roles:
@@ -505,7 +509,7 @@ def _refuse_roleless(read: Settings, seats: Sequence[Seat]) -> None:
 
 
 def _worker(
-    seat: Seat,
+    config: RoleConfig,
     models: Models,
     kernels: Kernels,
     read: Settings,
@@ -515,15 +519,15 @@ def _worker(
     alone: bool,
 ) -> Role:
     role: Role
-    if known(seat.role):
-        own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(seat)
-        name, policy = seat.name or CodeInterpreter.name, policy_of(seat, read)
+    if known(config.role):
+        own, kernel = read.read("code_interpreter", CodeInterpreterSettings), kernels.pick(config)
+        name, policy = config.name or CodeInterpreter.name, policy_of(config, read)
         if kernel is kernels.shared:
             policy = replace(policy, install=read.read("kernel", KernelSettings).install)
         role = CodeInterpreter(
-            models.pick(seat),
+            models.pick(config),
             kernel,
-            plugins=seat.plugins,
+            plugins=config.plugins,
             policy=policy,
             settings=own,
             ranker=models.ranker,
@@ -533,23 +537,23 @@ def _worker(
             keeps_definitions=alone,
             distrusted=distrusted_now,
         )
-    elif isinstance(seat.role, str | Path | type):
-        spec = role_spec(seat.role)
+    elif isinstance(config.role, str | Path | type):
+        spec = role_spec(config.role)
         named = read.of_role(spec.name, ["model"]).get("model")
         role = spec.make(
-            lambda: models.pick(seat, str(named.value) if named else str(spec.settings.get("model") or "")),
+            lambda: models.pick(config, str(named.value) if named else str(spec.settings.get("model") or "")),
             given=lambda keys: read.of_role(spec.name, keys),
             more={
                 "approve": lambda: approve,
-                "kernel": lambda: kernels.pick(seat),
+                "kernel": lambda: kernels.pick(config),
                 "ranker": lambda: models.ranker,
             },
             distrusted=distrusted_folder(read),
         )
     else:
-        made = seat.role() if callable(seat.role) and not hasattr(seat.role, "reply") else seat.role
+        made = config.role() if callable(config.role) and not hasattr(config.role, "reply") else config.role
         role = as_role(made)
-    if seat.name:
-        role.name = seat.name
+    if config.name:
+        role.name = config.name
     undo.callback(role.close)
     return role

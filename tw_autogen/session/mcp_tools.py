@@ -19,7 +19,7 @@ from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import make_private_folder
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.named_places import program_name, server_files
-from tw_autogen.session.role_seats import Seat, runs_code
+from tw_autogen.session.role_configs import RoleConfig, runs_code
 from tw_autogen.session.trust_review import distrusted_folder, still_remembered
 from tw_autogen.setting_values import naming_folder
 from tw_autogen.settings import Settings
@@ -43,7 +43,7 @@ _SCRIPTS = (".py", ".js", ".mjs", ".cjs", ".ts", ".sh")
 
 def start_mcp_servers(
     wanted: McpWanted | None,
-    seats: Sequence[Seat],
+    configs: Sequence[RoleConfig],
     read: Settings,
     logs: Path,
     undo: ExitStack,
@@ -54,7 +54,7 @@ def start_mcp_servers(
 
     Args:
         wanted: As in `open_session`.
-        seats: Who takes part.
+        configs: Who takes part.
         read: How long starts and calls may take, and which servers, where nobody says otherwise.
         logs: Folder for what the servers write.
         undo: Gets what ends them.
@@ -73,7 +73,7 @@ def start_mcp_servers(
         wanted = named_file(Path(wanted).expanduser(), distrusted=distrusted)[0] if str(wanted) else ""
     with compared_with(read.files if from_folder else None, only=True):
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
-    if not servers or not any(runs_code(seat) for seat in seats):
+    if not servers or not any(runs_code(config) for config in configs):
         return None
     said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
     if not from_folder and (distrusted is not None or not said):  # trust of a project says nothing of another folder
@@ -222,15 +222,15 @@ def _approval(read: Settings, *, from_folder: bool) -> McpApproval:
     return "writes" if said == "never" and unknown else said
 
 
-def with_tools(seat: Seat, servers: McpServers | None, seats: Sequence[Seat]) -> Seat:
-    """Return the same seat with the servers' tools among its plugins, if it runs code; no name is taken twice.
+def with_tools(config: RoleConfig, servers: McpServers | None, configs: Sequence[RoleConfig]) -> RoleConfig:
+    """Return a role with the servers' tools among its plugins, if it runs code; no name is taken twice.
 
     Args:
-        seat: One role of the session.
+        config: One role of the session.
         servers: Those that were started; None: none.
-        seats: All roles, whose plugins' names are taken.
+        configs: All roles, whose plugins' names are taken.
     """
-    if servers is None or not runs_code(seat):
-        return seat
-    taken = {spec.name for one in seats for spec in one.plugins}
-    return replace(seat, plugins=(*seat.plugins, *servers.specs(taken)))
+    if servers is None or not runs_code(config):
+        return config
+    taken = {spec.name for one in configs for spec in one.plugins}
+    return replace(config, plugins=(*config.plugins, *servers.specs(taken)))

@@ -17,7 +17,7 @@ from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import read_conversation
 from tw_autogen.role import find_role, is_role_file
-from tw_autogen.session.role_seats import BUILT_IN, RoleWanted, known
+from tw_autogen.session.role_configs import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust

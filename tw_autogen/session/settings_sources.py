@@ -18,7 +18,7 @@ from tw_autogen.planner import PlannerSettings
 from tw_autogen.plugin import PluginSettings
 from tw_autogen.recall import RecallSettings
 from tw_autogen.session.project import project_folder
-from tw_autogen.session.role_seats import role_spec
+from tw_autogen.session.role_configs import role_spec
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import Review, trust_lines
 from tw_autogen.settings import Settings

@@ -28,7 +28,7 @@ from tw_autogen.session import (
     FilesWanted,
     PluginsWanted,
     PolicyWanted,
-    Seat,
+    RoleConfig,
     check_plugins,
     open_kernel,
     policy_of,
@@ -93,8 +93,8 @@ class KernelCodeExecutor(Closing):
         self._options = read.read("code_interpreter", CodeInterpreterSettings)
         self._policy: Policy | None = None
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
-            seat = Seat("code_interpreter", policy=policy)
-            self._policy = replace(policy_of(seat, read), install=read.read("kernel", KernelSettings).install)
+            role_config = RoleConfig("code_interpreter", policy=policy)
+            self._policy = replace(policy_of(role_config, read), install=read.read("kernel", KernelSettings).install)
         with ExitStack() as stack:
             self._kernel = open_kernel(
                 read, folder, stack, name="executor", files=files, variables=variables, approve=approve

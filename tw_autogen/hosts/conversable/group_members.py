@@ -24,8 +24,8 @@ from tw_autogen.session import (
     KernelWanted,
     PluginsWanted,
     PolicyWanted,
+    RoleConfig,
     RoleWanted,
-    Seat,
     check_plugins,
     checked_policy,
     several,
@@ -41,20 +41,20 @@ class GroupMember(SpeakingAgent):
 
     Args:
         name: Its name in the group and in the session.
-        seat: What the role is made of; its model is the host's client unless it brings one.
+        role_config: What the role is made of; its model is the host's client unless it brings one.
         session: Shared with other members; None: one of its own.
         does: What it can do, as its description unless the user gives another.
         **host: As for any ConversableAgent.
     """
 
     def __init__(
-        self, name: str, *args: Any, seat: Seat, session: SharedSession | None, does: str = "", **host: Any
+        self, name: str, *args: Any, role_config: RoleConfig, session: SharedSession | None, does: str = "", **host: Any
     ) -> None:
         super().__init__(name, *args, does=does, **host)
-        self._model = seat.model
+        self._model = role_config.model
         self.shared = session or SharedSession()
-        policy = checked_policy(seat.policy)  # afterwards: the session has noted whether the folder is trusted
-        self.seat = dataclasses.replace(seat, name=name, model=self._own_model(), policy=policy)
+        policy = checked_policy(role_config.policy)  # afterwards: the session has noted whether the folder is trusted
+        self.role_config = dataclasses.replace(role_config, name=name, model=self._own_model(), policy=policy)
         self.shared.join(self)
         self._register_functions()
 
@@ -97,7 +97,7 @@ class GroupMember(SpeakingAgent):
         super()._prepare_chat(recipient, clear_history, *args, **kwargs)
         self.shared.prepare(recipient, clear=False, wait=not on_loop())
 
-    _shared_with_copies = ("_model", "seat", "shared")
+    _shared_with_copies = ("_model", "role_config", "shared")
 
     def check_clients_apart(self) -> None:
         """Check that code of one client of a service can't read what another one has asked and made.
@@ -108,7 +108,7 @@ class GroupMember(SpeakingAgent):
         self.shared.check_clients_apart(self.name)
 
     def _own_sessions(self, memo: dict[int, Any], copied: GroupMember) -> None:
-        self.seat = dataclasses.replace(copied.seat, model=self._own_model())
+        self.role_config = dataclasses.replace(copied.role_config, model=self._own_model())
         self.shared = copy.deepcopy(copied.shared, memo)
 
     def _own_model(self) -> ChatModel | None:
@@ -117,7 +117,7 @@ class GroupMember(SpeakingAgent):
         return HostModel(weakref.proxy(self), speaker=weakref.ref(self))
 
     def _can_answer(self) -> bool:
-        return self.seat.model is not None
+        return self.role_config.model is not None
 
     def _conversations_of(self) -> Conversations[SharedChat]:
         return self.shared.chats
@@ -154,7 +154,9 @@ class PlannerAgent(GroupMember):
         model: ChatModel | None = None,
         **host: Any,
     ) -> None:
-        super().__init__(name, *args, seat=Seat("planner", model=model), session=session, does=_PLANS, **host)
+        super().__init__(
+            name, *args, role_config=RoleConfig("planner", model=model), session=session, does=_PLANS, **host
+        )
 
 
 class CodeInterpreterAgent(GroupMember):
@@ -188,14 +190,14 @@ class CodeInterpreterAgent(GroupMember):
     ) -> None:
         specs = check_plugins(map(with_context, several(plugins)))
         named = f" Its plugins: {', '.join(spec.name for spec in specs)}." if specs else ""
-        seat = Seat("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=policy)
-        super().__init__(name, *args, seat=seat, session=session, does=_CODES + named, **host)
+        role_config = RoleConfig("code_interpreter", model=model, plugins=specs, kernel=kernel, policy=policy)
+        super().__init__(name, *args, role_config=role_config, session=session, does=_CODES + named, **host)
 
     def _plugins_of(self) -> Sequence[PluginSpec]:
-        return self.seat.plugins
+        return self.role_config.plugins
 
     def _set_plugins(self, plugins: Sequence[PluginSpec]) -> None:
-        self.seat = dataclasses.replace(self.seat, plugins=tuple(plugins))
+        self.role_config = dataclasses.replace(self.role_config, plugins=tuple(plugins))
 
 
 class RoleAgent(GroupMember):
@@ -229,7 +231,7 @@ class RoleAgent(GroupMember):
             does = spec.intro
         elif not name:
             raise ConfigError("RoleAgent: a role that a function makes needs a name: RoleAgent(make, name=...)")
-        super().__init__(name, *args, seat=Seat(role, model=model), session=session, does=does, **host)
+        super().__init__(name, *args, role_config=RoleConfig(role, model=model), session=session, does=does, **host)
 
     def _can_answer(self) -> bool:
         return True  # not every role asks a model

@@ -25,7 +25,7 @@ from tw_autogen.session import (
     USER,
     Answer,
     FilesWanted,
-    Seat,
+    RoleConfig,
     Session,
     SessionSettings,
     open_team,
@@ -50,7 +50,7 @@ class SessionMember(Protocol):
     """A member, as its shared session sees it."""
 
     name: str
-    seat: Seat
+    role_config: RoleConfig
     house_rules: str
     system_message: str
 
@@ -292,7 +292,7 @@ class SharedSession(Closing):
             raise ConfigError(f"{member.name}: this session has begun; make all members before the first message")
         if member.name in self._members:
             raise ConfigError(f"{member.name}: this session has a member of that name already")
-        if member.seat.role == "planner" and self.planner:
+        if member.role_config.role == "planner" and self.planner:
             raise ConfigError(f"{member.name}: {self.planner} plans here already; a session has one Planner")
         self._members[member.name] = member
 
@@ -305,7 +305,7 @@ class SharedSession(Closing):
         Raises:
             ConfigError: the workspace lies in a folder that code may read.
         """
-        if any(one.seat.kernel is None for one in self._members.values()):
+        if any(one.role_config.kernel is None for one in self._members.values()):
             with named_in(self._made_in):
                 read = read_settings(self._settings, trust=self._trust.holds())
             check_clients_apart(name, read, self._workspace)
@@ -313,7 +313,7 @@ class SharedSession(Closing):
     @property
     def planner(self) -> str:
         """The name of the member that plans; empty if none does."""
-        return next((name for name, one in self._members.items() if one.seat.role == "planner"), "")
+        return next((name for name, one in self._members.items() if one.role_config.role == "planner"), "")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -404,7 +404,7 @@ class SharedSession(Closing):
         """Open a session with all members."""
         with named_in(self._made_in):
             return open_team(
-                [one.seat for one in self._members.values()],
+                [one.role_config for one in self._members.values()],
                 folder=self._workspace,
                 handlers=self._handlers,
                 settings={"planner.instructions": self.house_rules, **self._settings},

@@ -315,7 +315,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         """Return the names of the arguments that our classes add to the host's."""
         ours = (kind for kind in cls.__mro__ if issubclass(kind, SpeakingAgent))
         named = {one.name for kind in ours for one in inspect.signature(kind.__init__).parameters.values()}
-        return named - {"self", "args", "host", "does", "seat"}
+        return named - {"self", "args", "host", "does", "role_config"}
 
     def _excluding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments of `generate_reply` whose `exclude` names our reply functions too."""

@@ -1,4 +1,4 @@
-"""`Seat`: one role of a session as it is wanted; what its name means; and the models and kernels that seats share."""
+"""`RoleConfig`: one role of a session as it is wanted; what its name means; and the models and kernels of them all."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ ModelWanted = ChatModel | str | Mapping[str, ChatModel | str] | None
 
 
 @dataclass(frozen=True)
-class Seat:
+class RoleConfig:
     """One role of a session, and what it is made of.
 
     Args:
         role: The name of a shipped role or of an installed package's, the folder or class of one's own, a role, or a
             function that makes one. A relative path means what it means now.
-        name: Its name in the talk; empty: the role's own.
+        name: Its name in the conversation; empty: the role's own.
         model: What it asks; None: the one that the settings name.
         plugins: For a CodeInterpreter: what its code may call.
         kernel: For a CodeInterpreter: where its code runs; None: the one `LocalKernel` that the session's interpreters
@@ -126,26 +126,26 @@ def checked_policy(policy: PolicyWanted | None) -> Policy | None:
     return policy if policy is None or isinstance(policy, Policy) else find_policy(policy)
 
 
-def policy_of(seat: Seat, read: Settings) -> Policy:
-    """Return what a seat's code may do: what was given, else what the settings say; a role's name that says it holds.
+def policy_of(config: RoleConfig, read: Settings) -> Policy:
+    """Return what a role's code may do: what was given, else what the settings say; some names say it, too.
 
     A policy that was given beats the settings `policy` and `plugin_only`; `allowed_modules` and `blocked_functions`
     narrow that one too. Where a folder's file says plugins only, and nobody trusts it, the policy that would hold
     without it holds besides.
 
     Args:
-        seat: The role; its own policy counts first.
+        config: The role; its own policy counts first.
         read: All settings.
 
     Raises:
-        ConfigError: the seat or the setting `code_interpreter.policy` names none, or its YAML is wrong.
+        ConfigError: the role's or the setting `code_interpreter.policy` names none, or its YAML is wrong.
     """
     own = read.read("code_interpreter", CodeInterpreterSettings)
     of_folder = read.folder_of("code_interpreter.policy")
     with compared_with(read.files if of_folder else None, only=True):
         set_one = find_policy(own.policy, folder=of_folder or read.base_of("code_interpreter.policy"))
-    policy = narrowed(checked_policy(seat.policy) or set_one, own)
-    only = own.plugin_only and seat.policy is None or known(seat.role) == PLUGIN_ONLY
+    policy = narrowed(checked_policy(config.policy) or set_one, own)
+    only = own.plugin_only and config.policy is None or known(config.role) == PLUGIN_ONLY
     if not only:
         return policy
     plugins_only = find_policy("plugins-only")
@@ -167,9 +167,9 @@ def narrowed(policy: Policy, own: CodeInterpreterSettings) -> Policy:
     return replace(policy, blocked_functions=policy.blocked_functions | frozenset(own.blocked_functions))
 
 
-def runs_code(seat: Seat) -> bool:
+def runs_code(config: RoleConfig) -> bool:
     """Return whether code is written and run here."""
-    return ALIASES.get(known(seat.role)) == CodeInterpreter.name
+    return ALIASES.get(known(config.role)) == CodeInterpreter.name
 
 
 def known(wanted: RoleWanted) -> str:
@@ -207,7 +207,7 @@ class Resume:
 
 
 class Models:
-    """Who is asked, by seat: what was given, else what the settings name, made once for each name; and what recalls."""
+    """Who is asked, by role: what was given, else what the settings name, made once for each name; and what recalls."""
 
     def __init__(self, read: Settings, examples: Sequence[Path], *, distrusted: Path | None = None) -> None:
         self._read = read
@@ -239,9 +239,9 @@ class Models:
             examples = read_examples(folder or mine, self._read.examples if shown else None)
         return Recall(own, examples, self.ranker)
 
-    def learner(self, seats: Sequence[Seat]) -> Learner:
+    def learner(self, configs: Sequence[RoleConfig]) -> Learner:
         """Return who words lessons: the model of the first role that is always known."""
-        first = next((seat for seat in seats if known(seat.role)), None)
+        first = next((config for config in configs if known(config.role)), None)
         return Learner((lambda: self.pick(first)) if first else None, self._folder("experience"), self._distrusted)
 
     def _folder(self, key: str) -> Path | None:
@@ -255,23 +255,23 @@ class Models:
             named_folder(named, distrusted=self._distrusted)
         return Path(os.path.abspath(named)) if named else None
 
-    def pick(self, seat: Seat, name: str = "") -> ChatModel:
-        """Return a seat's model.
+    def pick(self, config: RoleConfig, name: str = "") -> ChatModel:
+        """Return a role's model.
 
         Args:
-            seat: Whose.
+            config: Whose.
             name: Name of the model on the server, if the role's settings say one.
 
         Raises:
             NoModelError: none was given, and the settings name none.
             ConfigError: `session.max_dollars` or `max_session_dollars` limits its cost, and its price is not known.
         """
-        if seat.model is not None:
-            return self._priced(seat.model)
+        if config.model is not None:
+            return self._priced(config.model)
         own = {
             Planner.name: self._read.read("planner", PlannerSettings).model,
             CodeInterpreter.name: self._read.read("code_interpreter", CodeInterpreterSettings).model,
-        }.get(ALIASES.get(known(seat.role), ""), name)
+        }.get(ALIASES.get(known(config.role), ""), name)
         if own not in self._made:
             options = self._read.read("model", ModelSettings)
             self._made[own] = self._priced(resolve_model(replace(options, name=own) if own else options))
@@ -297,7 +297,7 @@ class Models:
 
 
 class Kernels:
-    """Where code runs: what a seat brings, else one for all (`shared`); `made` are those that the session owns.
+    """Where code runs: what a role brings, else one for all (`shared`); `made` are those that the session owns.
 
     A grant over a link out of `distrusted`, a folder that somebody else may have made, is refused, and one for writing
     that covers `root`, the session's folder: the host believes its journal.
@@ -329,12 +329,12 @@ class Kernels:
         self.shared: Kernel | None = None
         self.made: list[Kernel] = []
 
-    def pick(self, seat: Seat) -> Kernel:
-        """Return the kernel in which a seat's code runs."""
-        if isinstance(seat.kernel, Kernel):
-            return seat.kernel
-        if seat.kernel is not None:
-            return self._own(seat.kernel)
+    def pick(self, config: RoleConfig) -> Kernel:
+        """Return the kernel in which a role's code runs."""
+        if isinstance(config.kernel, Kernel):
+            return config.kernel
+        if config.kernel is not None:
+            return self._own(config.kernel)
         if self.shared is None:
             options = self._read.read("kernel", KernelSettings)
             options = self._resolved(options)
