@@ -120,6 +120,15 @@ def test_with_quiet_the_texts_that_count_are_named_all_the_same(run, here):
     assert len(ran.stderr.splitlines()) == 2
 
 
+def test_texts_are_named_only_where_a_session_takes_them(run, here):
+    (here[0] / "a.md").write_text("beavers")
+
+    ran = run("index", ".")
+
+    check_line(ran.stderr)
+    assert "becomes part of prompts" not in ran.stderr
+
+
 def test_the_json_of_a_script_names_what_of_the_folder_counts(run, here):
     with replay_server([plans("It is 42.", to="User")]) as server:
         ran = run("--base-url", server.base_url, "--output-format", "json", "-p", "What is 6*7?")

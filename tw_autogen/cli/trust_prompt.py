@@ -18,7 +18,7 @@ HOW = "--trust"
 
 
 def read_settings_and_warn(options: Options, say: Callable[[str], None], *, how: str = HOW) -> Settings:
-    """Read the settings as the shared options say, and say what of an untrusted folder does not count.
+    """Read the settings for what opens no session, and say what of an untrusted folder does not count.
 
     Args:
         options: What the shared options said.
@@ -29,7 +29,7 @@ def read_settings_and_warn(options: Options, say: Callable[[str], None], *, how:
         SettingsError: as `read_settings`.
     """
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
-    for line in trust_lines(settings, how):
+    for line in trust_lines(settings, how, prompts=False):
         say(line)
     return settings
 

@@ -365,13 +365,14 @@ class Review:
         return self.folder / path.name if path in named else path
 
 
-def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tuple[str, ...]:
+def trust_lines(settings: Settings, how: str, *, brings_code: bool = True, prompts: bool = True) -> tuple[str, ...]:
     """Return lines about what of a folder that is not trusted does not count, and what of it becomes part of prompts.
 
     Args:
         settings: Read for that folder.
         how: How to trust the folder, such as `--trust`.
         brings_code: The folder's roles, plugins and example folders would be used if it were trusted.
+        prompts: A session is opened, so that its texts become part of prompts.
     """
     review = Review(settings)
     unused = [] if brings_code else [one for one in own_examples(review.folder) if one not in settings.examples]
@@ -379,8 +380,9 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True) -> tu
     listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     problem = review.problem() if settings.trust is not Trust.full else ""
-    lines = (review.line(how, brings_code=brings_code), shown if texts else "", problem)
-    return tuple(line for line in (*lines, *map(visible_line, (*settings.shortened, *settings.withheld))) if line)
+    lines = (review.line(how, brings_code=brings_code), shown if texts and prompts else "", problem)
+    more = (*(settings.shortened if prompts else ()), *settings.withheld)
+    return tuple(line for line in (*lines, *map(visible_line, more)) if line)
 
 
 def still_remembered(settings: Settings) -> bool:
