@@ -1,6 +1,7 @@
 """The house of the design, held by its imports: down only, no neighbours, none inside a function."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -99,6 +100,16 @@ def test_a_name_that_is_imported_late_is_not_that_of_a_module_which_would_take_i
 
 def test_faces_do_not_grow():
     assert face_names() <= MOST_NAMES, "let one function do what its callers do by hand, or move it where it is used"
+
+
+def test_the_modules_that_the_architecture_names_are_there():
+    root = PACKAGE.parent
+    named = re.findall(r"`([\w./]+\.py)`", (root / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    paths = [path for place in ("tw_autogen", "tests", "docs/scripts") for path in (root / place).rglob("*.py")]
+    there = [f"/{path.relative_to(root).as_posix()}" for path in paths]
+
+    assert len(named) > 100
+    assert [one for one in named if not any(path.endswith(f"/{one}") for path in there)] == []
 
 
 def test_every_module_is_short_enough_to_read_at_a_sitting():
