@@ -403,6 +403,20 @@ def test_a_column_without_any_piece_says_no_such_zone_either(tmp_path):
 
 @needs_arrow
 @pytest.mark.parametrize(
+    ("version", "metadata"), [("V4", None), ("V5", {"ARROW:experimental_compression": "zstd"}), ("V4", {"a": "b"})]
+)
+def test_an_arrow_stream_that_may_be_compressed_in_the_older_way_is_refused(version, metadata):
+    sink, batch = pa.BufferOutputStream(), pa.record_batch([pa.array([0] * 9)], names=["0"])
+    options = pa.ipc.IpcWriteOptions(metadata_version=getattr(pa.ipc.MetadataVersion, version))
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch, custom_metadata=metadata)
+
+    with pytest.raises(ValueError, match="version V5 without metadata of its own"):
+        ArrowReader(sink.getvalue().to_pybytes(), Budget(8 << 20))
+
+
+@needs_arrow
+@pytest.mark.parametrize(
     "values",
     [[1, None, 3], ["a", None], [[1, 2], [], None], [{"a": 1}, None], [datetime.date(2024, 1, 1)], [b"x"]],
     ids=str,

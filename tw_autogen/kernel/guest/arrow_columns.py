@@ -20,6 +20,8 @@ _BYTES_PER_OFFSET = 8
 _BYTES_PER_HEADER_BYTE = 8
 """What Arrow takes for its description of a message, whose arrays may be empty."""
 
+_VERSION = 4
+"""V5 of Arrow's metadata; in V4 a message's own metadata may say that it is compressed."""
 _DICTIONARY, _BATCH = 2, 3
 _REPEATED = ("run_end_encoded", "string_view", "binary_view", "list_view", "large_list_view")
 """Types of Arrow whose few bytes may stand for many values, or for one many times."""
@@ -186,10 +188,11 @@ def is_compressed(metadata: bytes) -> bool:
             its list of fields lies, and that list holds where each field lies in the table, 0 for a missing one.
 
     Raises:
-        ValueError: it is no such header.
+        ValueError: it is no such header; or one that may say it in another way, of an older version.
 
-    Source: Apache Arrow's `Message.fbs`: `Message.header` is field 2, its kind field 1 (2: dictionary, 3: batch);
-    `DictionaryBatch.data` is field 1; `RecordBatch.compression` is field 3.
+    Source: Apache Arrow's `Message.fbs`: `Message.version` is field 0, its header field 2, that one's kind field 1 (2:
+    dictionary, 3: batch), its own metadata field 4; `DictionaryBatch.data` is field 1; `RecordBatch.compression` is
+    field 3.
     """
 
     def number(form: str, at: int) -> int:
@@ -208,7 +211,9 @@ def is_compressed(metadata: bytes) -> bool:
 
     try:
         message = number("<I", 0)
-        at = field(message, 1)
+        version, at = field(message, 0), field(message, 1)
+        if not version or number("<h", version) != _VERSION or field(message, 4):
+            raise ValueError("no header of an Arrow message of version V5 without metadata of its own")
         kind = number("<B", at) if at else 0
         batch = inner(message, 2)
         if kind == _DICTIONARY and batch:
