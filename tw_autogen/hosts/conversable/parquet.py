@@ -28,8 +28,9 @@ _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9,
 _INTEGERS = (4, 5, 6)
 _ZONE_FILE = "dateutil"
 """Begins a zone that pandas takes for the path of a file."""
-_UNCOMPRESSED, _COMPRESSED = 2, 3
-"""Fields of a page's header."""
+_UNCOMPRESSED, _COMPRESSED = (2,), (3,)
+_VALUES = ((5, 1), (8, 1))
+"""Fields of a page's header, by their numbers; how many values there are says that of a page of data, V1 or V2."""
 
 
 def read_parquet(file: BinaryIO) -> Any:
@@ -53,7 +54,7 @@ def read_parquet(file: BinaryIO) -> Any:
     groups = [opened.metadata.row_group(at) for at in range(opened.metadata.num_row_groups)]
     if max(opened.metadata.num_rows, sum(one.num_rows for one in groups)) > _MOST_VALUES:
         raise ValueError(f"the table says that it has more than {_MOST_VALUES} rows, which a tool takes at most")
-    widest, pages = 1, _MOST_PAGES
+    widest, pages, values = 1, _MOST_PAGES, _MOST_VALUES
     for group in groups:
         chunks = [group.column(at) for at in range(group.num_columns)]
         starts = [_start(one) for one in chunks]
@@ -61,11 +62,14 @@ def read_parquet(file: BinaryIO) -> Any:
             raise ValueError("the table's columns do not lie in its file side by side")
         held = width = 0
         for chunk, start in zip(chunks, starts, strict=True):
-            sizes = list(_page_sizes(file, start, chunk.total_compressed_size, pages))
-            pages -= len(sizes)
-            largest = max(sizes, default=0)
+            found = list(_pages(file, start, chunk.total_compressed_size, pages))
+            pages -= len(found)
+            values -= sum(number for _, number in found)  # a row may have a list of any length
+            largest = max((page for page, _ in found), default=0)
             held += largest
             width += largest if "BYTE_ARRAY" in chunk.physical_type else 16  # one text may stand in each row
+        if values < 0:
+            raise ValueError(f"the table has more than {_MOST_VALUES} values, which a tool takes at most")
         if held > _MOST_BYTES:
             raise ValueError(f"the table's pages take more than {_MOST_BYTES >> 20} MB of memory")
         widest = max(widest, width)
@@ -140,8 +144,8 @@ def _count_values(array: Any) -> int:
     return len(array)
 
 
-def _page_sizes(file: BinaryIO, start: int, length: int, most: int) -> Iterator[int]:
-    """Return the size of each page of a column chunk once it is decompressed.
+def _pages(file: BinaryIO, start: int, length: int, most: int) -> Iterator[tuple[int, int]]:
+    """Return the size of each page of a column chunk once it is decompressed, and how many values it has.
 
     Args:
         file: Open for reading.
@@ -158,32 +162,31 @@ def _page_sizes(file: BinaryIO, start: int, length: int, most: int) -> Iterator[
     while at < start + length:
         most -= 1
         file.seek(at)
-        sizes = _struct(file)
-        page, compressed = sizes.get(_UNCOMPRESSED, -1), sizes.get(_COMPRESSED, -1)
-        if most < 0 or page < 0 or compressed < 0:
+        header = _struct(file)
+        page, compressed = header.get(_UNCOMPRESSED, -1), header.get(_COMPRESSED, -1)
+        values = [header[one] for one in _VALUES if one in header]
+        if most < 0 or min(page, compressed, *values) < 0:
             raise ValueError(f"a column of the table has no pages that can be read, or more than {_MOST_PAGES}")
-        yield page
+        yield page, sum(values)
         at = file.tell() + compressed
 
 
-def _struct(file: BinaryIO, depth: int = 0) -> dict[int, int]:
-    """Read a struct; return its fields that are integers."""
-    found: dict[int, int] = {}
+def _struct(file: BinaryIO, depth: int = 0) -> dict[tuple[int, ...], int]:
+    """Read a struct; return its fields that are integers, and those of the structs in it, by their numbers."""
+    found: dict[tuple[int, ...], int] = {}
     field = 0
     while kind := _byte(file):
         field = field + (kind >> 4) if kind >> 4 else _integer(file)
-        value = _value(file, kind & 15, depth)
-        if value is not None:
-            found[field] = value
+        found |= {(field, *inner): value for inner, value in _value(file, kind & 15, depth).items()}
     return found
 
 
-def _value(file: BinaryIO, kind: int, depth: int) -> int | None:
-    """Read a value; return it if it is an integer."""
+def _value(file: BinaryIO, kind: int, depth: int) -> dict[tuple[int, ...], int]:
+    """Read a value; return an integer under the empty key, and the integers of a struct by their numbers."""
     if depth > _DEEPEST:
         raise ValueError("a page's header is nested too deeply")
     if kind in _INTEGERS:
-        return _integer(file)
+        return {(): _integer(file)}
     if kind in (_BYTE, _DOUBLE):
         file.seek(1 if kind == _BYTE else 8, 1)
     elif kind == _BINARY:
@@ -196,10 +199,10 @@ def _value(file: BinaryIO, kind: int, depth: int) -> int | None:
         for _ in range(count):
             _value(file, _BYTE if head & 15 in (_TRUE, _FALSE) else head & 15, depth + 1)
     elif kind == _STRUCT:
-        _struct(file, depth + 1)
+        return _struct(file, depth + 1)
     elif kind not in (_TRUE, _FALSE):
         raise ValueError("a page's header is none")
-    return None
+    return {}
 
 
 def _byte(file: BinaryIO) -> int:
