@@ -14,7 +14,7 @@ import pytest
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel import LocalKernel
 from tw_autogen.kernel.guest import table_codec
-from tw_autogen.kernel.guest.arrow_columns import ArrowReader, is_compressed
+from tw_autogen.kernel.guest.arrow_columns import ArrowReader, check_message
 from tw_autogen.kernel.guest.bounds import Budget
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.exchange_folder import FOLDER, InsideExchange
@@ -425,10 +425,26 @@ def test_arrow_columns_that_are_plain_come_through(values):
     assert ArrowReader(*stream(pa.array(values))).column(0).to_pylist() == values
 
 
+@needs_arrow
+@pytest.mark.parametrize("deltas", [False, True])
+def test_a_dictionary_crosses_once(deltas):
+    def column(texts):
+        return pa.DictionaryArray.from_arrays(pa.array([0], "int8"), pa.array(texts))
+
+    sink, first = pa.BufferOutputStream(), pa.record_batch([column(["a"])], names=["0"])
+    options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)
+    with pa.ipc.new_stream(sink, first.schema, options=options) as writer:
+        for texts in (["a"], ["a", "b"]):
+            writer.write_batch(pa.record_batch([column(texts)], names=["0"]))
+
+    with pytest.raises(ValueError, match="each dictionary of a table's columns crosses once"):
+        ArrowReader(sink.getvalue().to_pybytes(), Budget(8 << 20))
+
+
 @pytest.mark.parametrize("metadata", [b"", b"\x04\0\0\0", b"\xff" * 64, bytes(200)], ids=repr)
 def test_a_header_of_arrow_that_is_none_is_an_error_or_has_no_compression(metadata):
     try:
-        assert not is_compressed(metadata)
+        check_message(metadata, set())
     except ValueError as error:
         assert "no header of an Arrow message" in str(error)  # noqa: PT017 - either will do
 

@@ -56,7 +56,8 @@ class ArrowWriter:
         import pyarrow as pa  # deferred: an extra that both sides were found to have
 
         if self._arrays:
-            table = pa.table(self._arrays, names=[str(number) for number in range(len(self._arrays))])
+            names = [str(number) for number in range(len(self._arrays))]
+            table = pa.table(self._arrays, names=names).unify_dictionaries()  # each crosses once
             options = pa.ipc.IpcWriteOptions(use_threads=False)
             with pa.ipc.new_stream(file, table.schema, options=options) as writer:
                 writer.write_table(table)
@@ -76,13 +77,12 @@ class ArrowReader:
     def __init__(self, stream: bytes, budget: Budget) -> None:
         import pyarrow as pa  # deferred: an extra that both sides were found to have
 
-        messages = pa.ipc.MessageReader.open_stream(pa.py_buffer(stream))
+        messages, dictionaries = pa.ipc.MessageReader.open_stream(pa.py_buffer(stream)), set[int]()
         try:
             while True:
                 metadata = messages.read_next_message().metadata.to_pybytes()
                 budget.claim(_BYTES_PER_HEADER_BYTE * len(metadata))
-                if is_compressed(metadata):
-                    raise ValueError("a table's columns cross uncompressed")
+                check_message(metadata, dictionaries)
         except StopIteration:
             pass
         options = pa.ipc.IpcReadOptions(use_threads=False)
@@ -180,19 +180,21 @@ def _claim(array: Any, budget: Budget, each: int) -> None:
         _claim(one, budget, _BYTES_PER_VALUE)
 
 
-def is_compressed(metadata: bytes) -> bool:
-    """Return whether the buffers of an Arrow message are compressed, by its header alone.
+def check_message(metadata: bytes, dictionaries: set[int]) -> None:
+    """Refuse an Arrow message that may stand for more than its bytes, by its header alone.
 
     Args:
         metadata: Of a message of Arrow's stream format: a flatbuffer, in which a table begins with how far before it
             its list of fields lies, and that list holds where each field lies in the table, 0 for a missing one.
+        dictionaries: Those that came before in the stream, by their numbers; that of this message is added.
 
     Raises:
-        ValueError: it is no such header; or one that may say it in another way, of an older version.
+        ValueError: it is no such header, or of an older version; its buffers are compressed; or its dictionary came
+            before: each time a new one is made of both.
 
     Source: Apache Arrow's `Message.fbs`: `Message.version` is field 0, its header field 2, that one's kind field 1 (2:
-    dictionary, 3: batch), its own metadata field 4; `DictionaryBatch.data` is field 1; `RecordBatch.compression` is
-    field 3.
+    dictionary, 3: batch), its own metadata field 4, where V4 may say that it is compressed; `DictionaryBatch.id` is
+    field 0, its data field 1; `RecordBatch.compression` is field 3.
     """
 
     def number(form: str, at: int) -> int:
@@ -217,7 +219,14 @@ def is_compressed(metadata: bytes) -> bool:
         kind = number("<B", at) if at else 0
         batch = inner(message, 2)
         if kind == _DICTIONARY and batch:
+            at = field(batch, 0)
+            own = number("<q", at) if at else 0
+            if own in dictionaries:
+                raise ValueError("each dictionary of a table's columns crosses once")
+            dictionaries.add(own)
             batch = inner(batch, 1)
-        return kind in (_DICTIONARY, _BATCH) and bool(batch) and field(batch, 3) != 0
+        compressed = kind in (_DICTIONARY, _BATCH) and bool(batch) and field(batch, 3) != 0
     except StructError as error:
         raise ValueError(f"no header of an Arrow message: {error}") from None
+    if compressed:
+        raise ValueError("a table's columns cross uncompressed")
