@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import itertools
 import math
 import os
 import stat
@@ -20,7 +21,7 @@ _LONGEST = 2000
 """Bytes of a relative path, from which on a folder is opened and its contents are named from there."""
 _MOST_OPEN = 128
 _AT_ONCE = 4096
-"""How many files of a folder are counted before memory, and what the host says, is looked at again."""
+"""How many files are counted before memory, and what the host says, is looked at again."""
 _LOOK = getattr(os, "O_PATH", 0) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -40,16 +41,21 @@ def disk_size(
     Returns:
         The bytes, and whether all could be seen: not a folder that nobody may list, or one of endless depth.
     """
-    total, whole = 0, True
+    total, whole, number = 0, True, itertools.count(1)
+
+    def each() -> None:
+        if next(number) % _AT_ONCE == 0:
+            between()
+
     for folder in folders:
         with contextlib.suppress(OSError):
             top = os.open(folder, _FOLDER)
-            found, seen = _below(top, enough - total, between)
+            found, seen = _below(top, enough - total, each)
             total, whole = total + found, whole and seen
     return total, whole
 
 
-def _below(top: int, enough: float, between: Callable[[], None]) -> tuple[int, bool]:
+def _below(top: int, enough: float, each: Callable[[], None]) -> tuple[int, bool]:
     """Add up what lies below an open folder, and close it; paths of any length, because they begin at open folders.
 
     Folders that code puts in the place of others meanwhile, as by a link above them, are not listed.
@@ -80,7 +86,7 @@ def _below(top: int, enough: float, between: Callable[[], None]) -> tuple[int, b
                 os.close(found)
                 continue
             try:
-                for name, status in _entries(found, device, between):
+                for name, status in _entries(found, device, each):
                     total += max(LEAST, status.st_blocks * 512)
                     if stat.S_ISDIR(status.st_mode):
                         waiting.append((here, f"{path}/{name}", status.st_ino))
@@ -96,17 +102,15 @@ def _below(top: int, enough: float, between: Callable[[], None]) -> tuple[int, b
     return total, whole
 
 
-def _entries(folder: int, device: int, between: Callable[[], None]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield name and status of what lies in an open folder, and is not mounted there; see `disk_size` for `between`."""
-    between()
+def _entries(folder: int, device: int, each: Callable[[], None]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield name and status of what lies in an open folder, and is not mounted there; `each` is called for all."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for number, entry in enumerate(entries, 1):
+        for entry in entries:
+            each()
             with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
                 if status.st_dev == device:
                     yield entry.name, status
-            if number % _AT_ONCE == 0:
-                between()
 
 
 def _opened(path: str, here: int, identity: tuple[int, int]) -> int:
