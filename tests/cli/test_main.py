@@ -70,6 +70,18 @@ def test_no_program_comes_from_the_current_folder_whatever_the_path_says(monkeyp
     assert os.environ.get("PATH") == kept
 
 
+@pytest.mark.parametrize(("value", "kept"), [(":/lib", "/lib"), ("/lib", "/lib"), ("lib", None), ("", None)])
+def test_no_library_of_later_processes_comes_from_the_current_folder(monkeypatch, capsys, value, kept):
+    monkeypatch.setenv("LD_LIBRARY_PATH", value)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+    leave_out_current_folder(search_path.__file__)
+
+    assert os.environ.get("LD_LIBRARY_PATH") == kept
+    named = f"LD_LIBRARY_PATH is {value!r}, of which a part means the current folder"
+    assert (named in capsys.readouterr().err) is (kept != value and value != "")
+
+
 def test_no_compiled_file_of_the_current_folder_is_taken_for_a_programs_own(environ, tmp_path):
     program = shutil.which("tw-autogen", path=os.path.dirname(sys.executable))
     source = click.__file__

@@ -61,6 +61,25 @@ def test_sessions_are_listed_with_age_size_and_first_question(session, workspace
     assert lines[1].endswith("   40 days     200 kB  plot it")
 
 
+def test_no_name_of_a_folder_writes_signs_to_the_terminal(session, workspace, tmp_path, monkeypatch):
+    (tmp_path / "odd\x1b[31m").mkdir()
+    monkeypatch.chdir(tmp_path / "odd\x1b[31m")
+    made = session("session-aa11", days=40)
+    made.parent.parent.rename(".tw")
+
+    said = [
+        run("list"),
+        run("show", "session-aa11"),
+        run("prune", "--days", "99"),
+        run("rm", "session-aa11"),
+        run("list"),
+    ]
+
+    assert [one.exit_code for one in said] == [0] * 5
+    assert all("odd\\x1b" in one.output for one in said[1:])
+    assert not any("\x1b" in one.output for one in said)
+
+
 def test_an_export_replaces_a_file_only_by_force(session, workspace, tmp_path):
     journal = session("session-aa11", days=1) / "events.jsonl"
     journal.write_text(journal.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")

@@ -39,7 +39,7 @@ from tw_autogen.plugin import (
 )
 from tw_autogen.recall import read_conversation
 from tw_autogen.safe_folder import private_folder
-from tw_autogen.session import Project, example_files, is_project, read_settings
+from tw_autogen.session import Project, example_files, is_project
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
@@ -70,7 +70,7 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
 
     A shipped or installed one, or one that is not enabled, is brought along by its name: --plugins NAME.
     """
-    settings = read_settings(project=project)
+    settings = read_settings_and_warn(Options(project=project), _say)
     folder = _plugin_folder(project, settings)
     python = settings.read("kernel", KernelSettings).python
     found = listed_plugins(folder, paths, used=project is not None or is_project(Path()), python=python)
@@ -110,7 +110,7 @@ def check(
     settings. Ends with 1 if something is wrong.
     """
     options = Options(sets=sets, project=project, trust=trust)
-    settings = read_settings_and_warn(options, lambda words: click.echo(visible_line(words), err=True))
+    settings = read_settings_and_warn(options, _say)
     trusted = project is not None or settings.trust is Trust.full
     own = _plugin_folder(project, settings)
     files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
@@ -155,6 +155,10 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
     line = Text.assemble(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check ", named)
     console.print(line, soft_wrap=True)
     console.print(Text.assemble("It is used with: tw-autogen --plugins ", named), soft_wrap=True)
+
+
+def _say(words: str) -> None:
+    click.echo(visible_line(words), err=True)
 
 
 def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:

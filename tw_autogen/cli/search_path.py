@@ -8,13 +8,16 @@ from __future__ import annotations
 import os
 import sys
 
+_LIBRARIES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
+
 
 def leave_out_current_folder(package: str) -> None:
     """Take out of `sys.path` what a part of PYTHONPATH that is no whole path put there, and say so.
 
-    Processes that are started from here don't get such parts either, nor those of PATH: a pager, a viewer or an editor
-    would come from there. A PYTHONPYCACHEPREFIX or PYTHONUSERBASE that is no whole path counts no more: what lies there
-    is taken for what Python has compiled, or what was installed.
+    Processes that are started from here don't get such parts either, nor those of PATH and of the paths of libraries: a
+    pager, a viewer, an editor or a library would come from there. Where the system has taken libraries of this process
+    from there, that can only be said. A PYTHONPYCACHEPREFIX or PYTHONUSERBASE that is no whole path counts no more:
+    what lies there is taken for what Python has compiled, or what was installed.
 
     `PYTHONPATH=$PYTHONPATH:/my/lib` has an empty part where the variable was not set before, which Python takes for the
     current folder: anybody's, where one works in what somebody else made. So is `src`.
@@ -34,7 +37,17 @@ def leave_out_current_folder(package: str) -> None:
     own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(package))))
     relative = [one for one in said.split(os.pathsep) if not os.path.isabs(one)] if said else []
     places = {os.path.realpath(one or os.curdir) for one in relative}
-    for name, more in (("PATH", []), ("PYTHONPATH", [own] if own in places else [])):
+    for name in _LIBRARIES:
+        if (value := os.environ.get(name)) and not all(map(os.path.isabs, value.split(os.pathsep))):
+            sys.stderr.write(
+                f"tw-autogen: {name} is {value!r}, of which a part means the current folder: the system has looked for "
+                "libraries of this program there. Write whole paths, and no empty part\n"
+            )
+    for name, more in (
+        ("PATH", []),
+        ("PYTHONPATH", [own] if own in places else []),
+        *((one, []) for one in _LIBRARIES),
+    ):
         if whole := [*more, *filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))]:
             os.environ[name] = os.pathsep.join(whole)
         else:

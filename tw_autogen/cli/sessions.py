@@ -54,7 +54,7 @@ def list_command(**place: Any) -> None:
     for one in sessions:
         click.echo(session_line(one))
     if not sessions:
-        click.echo(f"no sessions in {workspace}", err=True)
+        click.echo(f"no sessions in {visible_line(str(workspace))}", err=True)
 
 
 @command.command("prune")
@@ -72,11 +72,11 @@ def prune_command(ctx: click.Context, /, days: float | None, dry_run: bool, **pl
     workspace = _workspace(**place)
     gone, problems = prune_sessions(workspace, days, dry_run=dry_run)
     for one in gone:
-        click.echo(session_line(one) if dry_run else f"removed {one.folder}")
+        click.echo(session_line(one) if dry_run else f"removed {visible_line(str(one.folder))}")
     for problem in problems:
-        click.echo(f"tw-autogen: not removed: {problem}", err=True)
+        click.echo(f"tw-autogen: not removed: {visible_line(problem)}", err=True)
     if not gone and not problems:
-        click.echo(f"nothing older than {days:g} days in {workspace}", err=True)
+        click.echo(f"nothing older than {days:g} days in {visible_line(str(workspace))}", err=True)
     ctx.exit(1 if problems else 0)
 
 
@@ -101,7 +101,7 @@ def show_command(session_id: str, **place: Any) -> None:
     )
     for line in left:
         click.echo(f"variable {line}", err=True)
-    click.echo(f"files {folder / 'files'}", err=True)
+    click.echo(f"files {visible_line(str(folder / 'files'))}", err=True)
 
 
 @command.command("export")
@@ -135,7 +135,7 @@ def rm_command(session_ids: tuple[str, ...], **place: Any) -> None:
     workspace = _workspace(**place)
     for folder in dict.fromkeys(session_folder(one, workspace) for one in session_ids):
         remove_session(folder)
-        click.echo(f"removed {folder}")
+        click.echo(f"removed {visible_line(str(folder))}")
 
 
 for _one in (list_command, show_command, export_command, fork_command, rm_command, prune_command):

@@ -15,6 +15,7 @@ from tw_autogen.approval import Approve, Decision, Proposal, checked_approve, de
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
@@ -141,7 +142,7 @@ def open_session(
     if isinstance(project, str | Path):
         project = read_project(project, read)
         for line in project.remarks:
-            _log.warning("%s", line)
+            _log.warning("%s", visible_line(line))
     own = project.plugin_folder if project else None
     earlier = None
     if resume is not None:
