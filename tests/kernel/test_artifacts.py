@@ -112,7 +112,12 @@ def test_numbers_of_numpy_are_numbers_in_json_and_keys_of_any_type_are_texts(ker
 
 @pytest.mark.parametrize(
     ("asked", "kind", "name"),
-    [("sales v1.2", "chart", "sales_v1.2.png"), ("2024.", "df", "2024.csv"), ("a.1", "file", "a.1"), ("a.7z", "file", "a.7z")],
+    [
+        ("sales v1.2", "chart", "sales_v1.2.png"),
+        ("2024.", "df", "2024.csv"),
+        ("a.1", "file", "a.1"),
+        ("a.7z", "file", "a.7z"),
+    ],
 )
 def test_digits_behind_a_dot_are_no_suffix(kernel, asked, kind, name):
     code = (

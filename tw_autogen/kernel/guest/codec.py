@@ -154,11 +154,13 @@ class Codec:
             depth: How many lists and objects of JSON it lies in.
 
         Raises:
-            TypeError: the value, or one in it, is of a type that doesn't cross, nested too deeply, or too long a number.
+            TypeError: the value, or one in it, is of a type that doesn't cross, nested too deeply, or a very long int.
         """
         kind = type(value)
         if kind is int and value.bit_length() > _MOST_BITS:
-            raise TypeError(f"an int of more than {_MOST_BITS} bits doesn't cross between kernel and host; pass its text")
+            raise TypeError(
+                f"an int of more than {_MOST_BITS} bits doesn't cross between kernel and host; pass its text"
+            )
         if value is None or kind in (bool, int, float, str):
             return value
         if depth > _DEEPEST:

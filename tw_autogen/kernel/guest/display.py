@@ -262,7 +262,7 @@ class Display:
 
         Args:
             data: What is published; the table itself is known from its formatting.
-            shown: Its text as the last value; without rows, columns or parts of texts that are left out it is all of it.
+            shown: Its text, where it is the last value.
         """
         value, made = self._value, self._data
         self._value = self._data = None

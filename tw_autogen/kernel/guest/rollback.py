@@ -224,7 +224,7 @@ class _Named:
 
 
 def _is_kept(name: Any) -> bool:
-    """Return whether a key of the namespace is put back: none of the shell's own; a number may be one, `globals()[1]`."""
+    """Return whether a key of the namespace, which may be no text, is put back: none of the shell's own."""
     return not (is_a(name, str) and _SHELLS_OWN.fullmatch(name))
 
 

@@ -109,9 +109,8 @@ def _members(error: BaseException) -> list[BaseException]:
 
 def without_paths(text: str) -> str:
     """Shorten the paths of this machine to what is below the working folder, or to the package."""
-    for start in _starts():
-        text = text.replace(start, "")
-    return text
+    starts = "|".join(map(re.escape, _starts()))
+    return re.sub(rf"(?<![\w.~-])(?:{starts})", "", text)
 
 
 def short_warning(
