@@ -230,9 +230,7 @@ def _is_kept(name: Any) -> bool:
 
 def _reached(code: str, names: Mapping[str, Any]) -> list[str]:
     """Return the variables that a cell can reach by name: those whose name is a word of it, in strings too."""
-    words = set(_WORD.findall(unicodedata.normalize("NFKC", code)))
-    if _MAGIC.search(code):
-        return list(names)
+    words = _ANY_NAME if _MAGIC.search(code) else set(_WORD.findall(unicodedata.normalize("NFKC", code)))
     return _meant(words, names)
 
 
