@@ -283,7 +283,7 @@ def _with_plain_keys(value: Any) -> Any:
     if isinstance(value, dict):
         plain = (str, int, float, type(None))
         return {key if isinstance(key, plain) else str(key): _with_plain_keys(one) for key, one in value.items()}
-    return [_with_plain_keys(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_with_plain_keys(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def preview(kind: str, value: Any) -> str:
