@@ -5,12 +5,13 @@ import unicodedata
 from io import StringIO
 
 import pytest
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from tw_autogen.approval import Proposal
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
-from tw_autogen.escaped_text import inert_output, is_quickly_rendered, visible
+from tw_autogen.escaped_text import inert_output, is_quickly_rendered, markdown_line, visible
 
 HIDDEN = {
     "a bidirectional override": ("\u202e", "\\u202e"),
@@ -133,6 +134,13 @@ def test_a_line_separator_begins_no_line_of_the_code_that_is_shown():
 def test_markdown_whose_cells_are_filled_is_rendered_up_to_its_length(markdown):
     assert is_quickly_rendered(markdown)
     assert not is_quickly_rendered(markdown + " " * 20_000)
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "_draft_.txt", "a_1_b.csv", "größe_1.csv", "*a*[b]`c`.txt", "_", "__"])
+def test_a_name_is_shown_by_markdown_as_it_is(name):
+    (paragraph,) = [one for one in MarkdownIt().parse(markdown_line(name)) if one.type == "inline"]
+
+    assert [(one.type, one.content) for one in paragraph.children] == [("text", name)]
 
 
 @pytest.mark.parametrize("before", ["", "> ", "   ", "> > ", "  >> "])

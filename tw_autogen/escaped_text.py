@@ -27,7 +27,7 @@ _ACTED_ON = re.compile(
     re.IGNORECASE,
 )
 """What begins a block of code, which agents of a host may run, or an image or the like, which they may load."""
-_MARKDOWN = re.compile(r"[\\`*\[\]]")
+_MARKDOWN = re.compile(r"[\\`*\[\]]|(?<![^\W_])_|_(?![^\W_])")  # within a word, `_` emphasizes nothing
 _LONG_PARAGRAPH_CHARS = 200
 _MOST_COLORED_CHARS = 20_000
 _MANY_BLANK_LINES = re.compile(r"(?:\n[ \t]*){50}")

@@ -84,7 +84,7 @@ def import_soon(*names: str) -> None:
     """
     left = [name for name in names if name not in sys.modules]
     if left:
-        thread = threading.Thread(target=_each_imported, args=(left,), name=f"tw-import-{left[0]}", daemon=True)
+        thread = threading.Thread(target=lambda: [*map(_imported, left)], name=f"tw-import-{left[0]}", daemon=True)
         _RUNNING.append(thread)
         thread.start()
 
@@ -119,11 +119,6 @@ def import_all() -> None:
         for name in sorted(left):
             _imported(name)
         done |= left
-
-
-def _each_imported(names: Sequence[str]) -> None:
-    for name in names:
-        _imported(name)
 
 
 def _imported(name: str) -> None:

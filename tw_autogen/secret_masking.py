@@ -38,9 +38,10 @@ _COUNTED = re.compile(r"(^|[_-])(max|min|num|n|total)[_-]?token$", re.IGNORECASE
 _PASSWORD = re.compile(r"passw|passphrase|pwd", re.IGNORECASE)
 _NEW_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NAMED = re.compile(
-    r"""(?P<before>(?<![\w.-])["']?(?P<name>[\w.-]{1,100})["']?[ \t]{0,8}[:=][ \t]{0,8}\[?)"""
-    r"""(?:(?P<quote>["'])(?P<quoted>[^"'\n\\]{4,})(?P=quote)|(?P<open>["']?)(?P<value>[^\s"',;{}\[\]]{4,}))"""
-    r"""|(?P<tag><(?P<element>[\w.-]{1,100})>)(?P<text>[^<>\n]{4,})(?=</)"""
+    r"""(?<![\w.-])["']?(?P<name>[\w.-]{1,100})["']?[ \t]{0,8}[:=][ \t]{0,8}\[?"""
+    r"""(?:"(?P<double>[^"\\\n]*(?:\\.[^"\\\n]*){0,50})"|'(?P<single>[^'\\\n]*(?:\\.[^'\\\n]*){0,50})'"""
+    r"""|["']?(?P<value>[^\s"',;{}\[\]]{4,}))"""
+    r"""|<(?P<element>[\w.-]{1,100})>(?P<text>[^<>\n]{4,})(?=</)"""
 )
 _NO_VALUE = frozenset({"true", "false", "none", "null", "required", "optional", "string"})
 _KEY_FILES = (".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".gpg", ".ovpn")
@@ -55,7 +56,10 @@ _PATH_VARIABLE = re.compile(r"_(?:DIR|PATH|FILE|FOLDER)$", re.IGNORECASE)
 _BEGIN_OF_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-f]{4}))"
 """Also after an escape such as `\\n`."""
 _MASK = "[secret]"
-_PLACEHOLDER = re.compile(r"\s|\$|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE)
+_LEAST_NAMED_CHARS = 4
+_PLACEHOLDER = re.compile(
+    r"\s|^\$|\$[a-z_({]|^<.*>$|^(your|place|insert|enter|change|example|x{3}|\*{3}|\.{3})", re.IGNORECASE
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -176,19 +180,19 @@ def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def _masked_value(found: re.Match[str]) -> str:
-    if found["tag"]:
-        name, value, before, after = found["element"], found["text"], found["tag"], ""
-    elif found["quote"]:
-        name, value, after = found["name"], found["quoted"], found["quote"]
-        before = f"{found['before']}{after}"
-    else:
-        name, value, before, after = found["name"], found["value"], f"{found['before']}{found['open']}", ""
-    return f"{before}{_MASK if _is_named_secret(name, value) else value}{after}"
+    kind = str(found.lastgroup)
+    value, (start, end) = found[kind], found.span(kind)
+    masked = _MASK if _is_named_secret(found["name"] or found["element"], value) else ""
+    if not masked:  # in quotes there may be settings, too
+        masked = _NAMED.sub(_masked_value, value) if kind in ("double", "single") else value
+    return f"{found.string[found.start() : start]}{masked}{found.string[end : found.end()]}"
 
 
 def _is_named_secret(name: str, value: str) -> bool:
     """Return whether a value is a secret by its name; a password may be short and have blanks."""
-    if not is_secret_name(name) or _COUNTED.search(name) or value.lower() in _NO_VALUE or value[0] == "<":
+    if len(value) < _LEAST_NAMED_CHARS or not is_secret_name(name) or _COUNTED.search(name):
+        return False
+    if value.lower() in _NO_VALUE or value[0] == "<":
         return False
     if name.lower() == "key" and value.replace("_", "").isalpha():
         return False

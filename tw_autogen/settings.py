@@ -559,7 +559,8 @@ def _held_in(value: Any, folder: Path | None, others: tuple[Path, ...]) -> tuple
         held = tuple(sorted(itertools.islice(Path(value).iterdir(), MOST_EXAMPLES + 1)))
     together = {*others, *held}
     inside = len(together) <= MOST_EXAMPLES and all(_lies_in(one, folder) for one in held)
-    return held if inside and sum(map(_size, together)) <= MOST_EXAMPLE_BYTES else None
+    small = inside and sum(one.stat().st_size for one in together if one.exists()) <= MOST_EXAMPLE_BYTES
+    return held if small else None
 
 
 def texts_of(value: Any) -> Iterator[str]:
@@ -571,10 +572,6 @@ def texts_of(value: Any) -> Iterator[str]:
     elif isinstance(value, Sequence):
         for one in value:
             yield from texts_of(one)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def _flat(plain: Mapping[str, Any], prefix: str = "", *, depth: int = 9) -> Iterator[tuple[str, Any]]:

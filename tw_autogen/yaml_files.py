@@ -21,6 +21,7 @@ else:
     yaml = LazyModule("yaml")
     bounded_yaml = LazyModule("tw_autogen.bounded_yaml")
 
+_MAP = "tag:yaml.org,2002:map"
 _BREAKS = "\x85\u2028\u2029"  # in a block or single quotes they end lines; double quotes escape them
 
 
@@ -108,7 +109,7 @@ def _dumper() -> type[yaml.SafeDumper]:
 
     Readable.add_representer(str, _text)
     Readable.add_representer(Block, _text)
-    Readable.add_representer(OneLineMapping, _one_line)
+    Readable.add_representer(OneLineMapping, lambda self, one: self.represent_mapping(_MAP, one, flow_style=True))
     return Readable
 
 
@@ -116,7 +117,3 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = "|" if isinstance(text, Block) or "\n" in text else None
     style = '"' if any(one in text for one in _BREAKS) else style
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=style)
-
-
-def _one_line(dumper: yaml.SafeDumper, plain: OneLineMapping) -> yaml.Node:
-    return dumper.represent_mapping("tag:yaml.org,2002:map", plain, flow_style=True)

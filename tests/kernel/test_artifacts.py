@@ -93,6 +93,42 @@ def test_numbers_that_json_does_not_have_are_null(kernel):
     assert [json.loads(text, parse_constant=refuse) for text in texts] == [wanted, wanted]
 
 
+def test_numbers_of_numpy_are_numbers_in_json_and_keys_of_any_type_are_texts(kernel):
+    code = (
+        f"{_BRIDGE}import numpy as np, pandas as pd\nday = pd.Timestamp('2024-01-01')\n"
+        "value = {'rows': np.int64(3), 'mean': np.float32(1.5), 'gap': np.float32('nan'), 'yes': np.bool_(True),\n"
+        "    'list': np.arange(1500), 'column': pd.Series([1, 2]), 'at': np.datetime64('2024-01-01', 'ns')}\n"
+        "ctx.add_artifact('a', 'a.json', 'json', value)\n"
+        "ctx.add_artifact('b', 'b.json', 'json', [{day: np.int64(1), ('x', 1): {np.int64(7): float('nan')}, 2: 'y'}])"
+    )
+    first, second = (json.loads(one.path.read_text(encoding="utf-8")) for one in run(kernel, code).artifacts)
+
+    assert first == {
+        "rows": 3, "mean": 1.5, "gap": None, "yes": True, "list": [*range(1500)], "column": [1, 2],
+        "at": "2024-01-01T00:00:00.000000000",
+    }  # fmt: skip
+    assert second == [{"2024-01-01 00:00:00": 1, "('x', 1)": {"7": None}, "2": "y"}]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "name"),
+    [
+        ("sales v1.2", "chart", "sales_v1.2.png"),
+        ("2024.", "df", "2024.csv"),
+        ("a.1", "file", "a.1"),
+        ("a.7z", "file", "a.7z"),
+    ],
+)
+def test_digits_behind_a_dot_are_no_suffix(kernel, asked, kind, name):
+    code = (
+        f"{_BRIDGE}import pandas as pd, matplotlib.pyplot as plt\nfigure = plt.figure(figsize=(1, 1))\nplt.close()\n"
+        f"values = {{'chart': figure, 'df': pd.DataFrame({{'a': [1]}}), 'file': b'x'}}\n"
+        f"ctx.add_artifact('a', {asked!r}, {kind!r}, values[{kind!r}])"
+    )
+
+    assert run(kernel, code).result == repr(name)
+
+
 def test_charts_that_want_scripts_of_a_page_are_kept_otherwise_or_named(kernel):
     for name, source in CHARTS.items():
         (kernel.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -125,6 +161,10 @@ def test_a_table_as_last_value_is_a_file_only_where_its_text_is_not_all_of_it(ke
 
     (made,) = run(kernel, "frame").artifacts
     assert len(pd.read_csv(made.path)) == 500
+    (made,) = run(kernel, "pd.DataFrame(0.5, range(100), range(40))").artifacts  # longer than a result may be
+    assert pd.read_csv(made.path).shape == (100, 40)
+    (made,) = run(kernel, "pd.DataFrame({'text': ['x' * 500]})").artifacts
+    assert pd.read_csv(made.path).text[0] == "x" * 500
 
 
 def test_files_that_are_too_large_or_too_many_are_left_out_and_told(tmp_path):

@@ -75,6 +75,14 @@ def test_an_error_quotes_the_cells_own_line_and_no_path_of_this_machine(kernel):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="ExceptionGroup is of Python 3.11")
+def test_a_path_that_only_ends_like_one_of_this_machine_is_quoted_whole(kernel):
+    code = "import os, warnings\nwarnings.warn(f'see {os.getcwd()}/b.csv')\nopen(f'/mnt{os.getcwd()}/a.csv')"
+    execution = kernel.execute(code, seconds=30)
+
+    assert f"'/mnt{kernel.folder}/a.csv'" in execution.error.partition("\nThe sandbox")[0]
+    assert "UserWarning: see b.csv" in execution.stderr
+
+
 def test_an_error_that_is_a_group_quotes_the_errors_in_it(kernel):
     code = "errors = []\nfor n in 'xy':\n    try:\n        int(n)\n    except ValueError as e:\n        errors += [e]"
 

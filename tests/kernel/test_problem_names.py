@@ -34,6 +34,7 @@ HARMLESS = {
     "no streams": "import sys\nsys.stdout = sys.stderr = sys.stdin = None",
     "streams that do nothing": "import sys\nsys.stdout.write = sys.stderr.write = sys.stdout.flush = None",
     "no builtins": "__builtins__ = None",
+    "names that are numbers": "globals().update({2020: 1.5, (1, 2): 'x'})",
     "no name": "__name__ = None\ndel __name__",
     "no IPython": "get_ipython = None",
     "no environment": "import os\nos.environ.clear()",

@@ -436,6 +436,7 @@ BACK = {
         "(2, True)",
     ),
     "type variable": ("from typing import TypeVar\nT = TypeVar('T')\nheld = {'t': T}", "held['t'] is T", "True"),
+    "a name that is a number": ("globals()[2020] = 1.5\nn = 1", "n", "1"),
     "lambda": ("f = lambda n: n + 1\nheld = [f]", "(f(1), held[0](1))", "(2, 2)"),
 }
 

@@ -41,6 +41,14 @@ def test_names_that_were_added_are_gone_and_names_that_were_rebound_or_deleted_a
     assert "added" not in [one.name for one in execution.variables]
 
 
+def test_a_name_that_is_no_text_does_not_keep_a_cell_from_being_undone(run, fails):
+    run("globals()[2020] = 1.5\nkept = 1")
+
+    fails("globals()[2021] = globals()[2020] = kept = eval('2')")
+
+    assert run("globals().pop(2020), 2021 in globals(), kept").result == "(1.5, False, 1)"
+
+
 def test_without_the_setting_a_failed_cell_leaves_what_it_did():
     with LocalKernel() as kernel:
         failed = kernel.execute("left = 1\n1 / 0", seconds=30)

@@ -115,6 +115,48 @@ def test_a_value_of_a_richer_type_comes_back_as_what_says_the_same(kernel, value
     assert (back, type(back)) == (expected, type(expected))
 
 
+UNFIT = {
+    "too long": ("2**20_000", "an int of more than 14000 bits doesn't cross between kernel and host; pass its text"),
+    "in itself": ("value = []; value.append(value)", "a value that contains itself, or is nested too deeply"),
+    "deep": ("value = []\nfor _ in range(95): value = [value]", "nested too deeply, doesn't cross"),
+    "deep in tuples": ("value = ()\nfor _ in range(46): value = (value,)", "nested too deeply, doesn't cross"),
+    "deep in keys": ("value = ()\nfor _ in range(31): value = {1: value}", "nested too deeply, doesn't cross"),
+    "very deep": ("value = []\nfor _ in range(3000): value = [value]", "nested too deeply, doesn't cross"),
+}
+
+
+@pytest.mark.parametrize(("code", "why"), UNFIT.values(), ids=UNFIT)
+def test_what_no_message_takes_does_not_cross_in_any_direction_and_the_error_says_why(kernel, code, why):
+    kernel.serve("take", lambda value: value)
+    assert kernel.execute(code if "value" in code else f"value = {code}", seconds=30).ok
+
+    with pytest.raises(TypeError, match=why):
+        kernel.get("value")
+    assert why in kernel.execute("take(value)", seconds=30).error
+    names = {}
+    exec(code if "value" in code else f"value = {code}", names)
+    with pytest.raises(TypeError, match=why):
+        kernel.put("value", names["value"])
+
+
+@pytest.mark.parametrize("make", [lambda value: [value], lambda value: (value,), lambda value: {1: value}])
+def test_what_is_nested_as_deeply_as_it_may_be_crosses_in_any_direction(kernel, make):
+    kernel.serve("take", lambda value: value)
+    value = datetime.date(2024, 1, 1)
+    for _ in range({list: 89, tuple: 44, dict: 29}[type(make(0))]):
+        value = make(value)
+    kernel.put("value", value)
+
+    assert kernel.execute("take(value) == value", seconds=30).result == "True"
+    assert kernel.get("value") == value
+
+
+def test_a_number_that_is_longer_than_pythons_comes_back_as_it_went(kernel):
+    kernel.put("value", np.longdouble(1) / 3)
+
+    assert kernel.get("value") == np.longdouble(1) / 3
+
+
 def test_a_missing_time_of_numpy_stays_missing(kernel):
     kernel.put("value", np.datetime64("NaT", "ns"))
 

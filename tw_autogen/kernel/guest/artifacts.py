@@ -81,6 +81,8 @@ def safe_name(file_name: str, kind: str) -> str:
     """
     last = re.split(r"[\\/]", str(file_name))[-1]
     stem, suffix = os.path.splitext(re.sub(r"[^\w.\-]+", "_", last).lstrip("._"))
+    if not any(map(str.isalpha, suffix)):  # a dot and digits, as in `sales v1.2`
+        stem, suffix = f"{stem}{suffix}".rstrip("."), ""
     if _RESERVED.match(stem):  # devices on Windows, whatever their suffix
         stem = f"{stem.split('.')[0]}_"
     suffix = suffix[:20]
@@ -256,18 +258,32 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
     """Return a value as JSON that every program reads: NaN and infinities, for which JSON has no numbers, are null.
 
     Args:
-        value: What JSON has no form for becomes a string.
+        value: Arrays become lists, numbers of numpy numbers; what JSON has no form for becomes a string, a key too.
         indent: As `json.dumps` has it.
 
     Example:
-        >>> json_text({"mean": float("nan"), "rows": 3})
-        '{"mean": null, "rows": 3}'
+        >>> json_text({"mean": float("nan"), "rows": 3, (1, 2): 4})
+        '{"mean": null, "rows": 3, "(1, 2)": 4}'
     """
     try:
-        return json.dumps(value, ensure_ascii=False, indent=indent, default=str, allow_nan=False)
-    except ValueError:
-        finite = json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=_plain, allow_nan=False)
+    except (TypeError, ValueError):
+        finite = json.loads(json.dumps(_with_plain_keys(value), default=_plain), parse_constant=lambda _: None)
         return json.dumps(finite, ensure_ascii=False, indent=indent)
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and texts of numpy and pandas as Python's, and as text what else JSON has no form for."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    listed = value.tolist() if kind in tuple("biufOSU") else value
+    return str(value) if isinstance(listed, type(value)) else listed
+
+
+def _with_plain_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        plain = (str, int, float, type(None))
+        return {key if isinstance(key, plain) else str(key): _with_plain_keys(one) for key, one in value.items()}
+    return [_with_plain_keys(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def preview(kind: str, value: Any) -> str:

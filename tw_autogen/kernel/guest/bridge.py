@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from json import dumps, loads  # held here: code may overwrite them in the module
-from pathlib import Path
 from typing import Any
 
 from .crash_output import CrashOutput, flush_before_exit
@@ -227,7 +226,7 @@ class Bridge:
                 "result": self._display.result,
                 "print_ends": self._streams[0].print_ends,
                 "kept_as": kept_as,
-                "artifacts": [[one.name, one.kind, self._relative(one.path), one.preview] for one in kept],
+                "artifacts": [[one.name, one.kind, one.path.name, one.preview] for one in kept],
                 "logs": logs,
                 "variables": self.session.variables(),
                 **({} if undone is None else {"rollback": undone}),
@@ -270,9 +269,6 @@ class Bridge:
     def _request(self) -> str:
         return str(self._shell.kernel.get_parent("shell")["header"]["msg_id"])
 
-    def _relative(self, path: Path) -> str:
-        return os.path.relpath(path, self.session.folder)
-
     def _show_error(self, exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
         """Take the place of IPython's `showtraceback`, whose text is slow to make and long to read."""
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
@@ -307,7 +303,7 @@ class Bridge:
         shell.events.register("post_run_cell", self._after)
         shell.showtraceback = shell.showsyntaxerror = shell.showindentationerror = self._show_error
         shell.compile.get_code_name = self._name_cell
-        shell.ask_exit = _end_cell
+        shell.ask_exit = sys.exit  # `exit()` and `quit()` end the running cell, not the kernel
         shell.automagic = False  # `sx ('rm' 'x')` is Python, as the check before it took it to be
         forget_outputs(shell)
         watch_reset(shell, self._reset)
@@ -324,11 +320,6 @@ class Bridge:
         for name, tune in _TUNED.items():
             AfterImport(name, tune).install()
         install_names()
-
-
-def _end_cell() -> None:
-    """End the running cell in place of the kernel: `exit()` and `quit()`."""
-    raise SystemExit
 
 
 def _exits_well(error: BaseException | None) -> bool:

@@ -24,7 +24,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from .object_snapshot import is_a
+from .object_snapshot import is_a, is_users
 
 MAIN = "__main__"
 _PLAIN = {types.ModuleType, types.BuiltinFunctionType, int, float, complex, str, bytes, bool, type(None)}
@@ -504,7 +504,7 @@ class Checkpoint:
         values = {
             name: value
             for name, value in self._namespace.items()
-            if not name.startswith("_") and hidden.get(name, self) is not value
+            if is_users(name) and hidden.get(name, self) is not value
         }
         classes = {name: source for name, source in self._classes.items() if _is_named(values.get(name))}
         first = {name: value for name, value in values.items() if name not in classes and comes_first(value)}

@@ -51,6 +51,10 @@ _BYTES_PER_PAIR, _BYTES_PER_MEMBER = 192, 128
 """What a dict and a set take beyond the list of what is in them."""
 
 _LONGEST_PATH = 32_767
+_MOST_BITS = 14_000
+"""Of a number: Python writes and reads 4300 digits at most."""
+_DEEPEST = 90
+"""How deep the lists and objects of one value may be nested: each side reads no more than 100 in a message."""
 _MOST_DIMENSIONS = 64
 
 
@@ -94,10 +98,7 @@ class Codec:
         Raises:
             TypeError: the value, or one in it, is of a type that doesn't cross.
         """
-        try:
-            return dumps(self.pack(value))
-        except RecursionError as error:
-            raise TypeError("a value that contains itself, or is nested too deeply, doesn't cross") from error
+        return dumps(self.pack(value))
 
     def loads(self, text: str) -> Any:
         """Return the value of which `dumps` made this text."""
@@ -145,30 +146,38 @@ class Codec:
         self.exchange.remove(name)
         return text
 
-    def pack(self, value: Any) -> Any:
+    def pack(self, value: Any, *, depth: int = 0) -> Any:
         """Return plain JSON values.
 
+        Args:
+            value: Any.
+            depth: How many lists and objects of JSON it lies in.
+
         Raises:
-            TypeError: the value, or one in it, is of a type that doesn't cross.
+            TypeError: the value, or one in it, is of a type that doesn't cross, nested too deeply, or a very long int.
         """
         kind = type(value)
+        if kind is int and value.bit_length() > _MOST_BITS:
+            raise TypeError(
+                f"an int of more than {_MOST_BITS} bits doesn't cross between kernel and host; pass its text"
+            )
         if value is None or kind in (bool, int, float, str):
             return value
+        if depth > _DEEPEST:
+            raise TypeError("a value that contains itself, or is nested too deeply, doesn't cross")
         if kind is list:
-            return [self.pack(one) for one in value]
+            return [self.pack(one, depth=depth + 1) for one in value]
         if kind is dict:
             if all(type(key) is str for key in value) and TAG not in value:
-                return {key: self.pack(one) for key, one in value.items()}
-            return {TAG: "dict", "items": [[self.pack(key), self.pack(one)] for key, one in value.items()]}
-        if isinstance(value, tuple):
-            return {TAG: "tuple", "items": [self.pack(one) for one in value]}
-        if isinstance(value, (set, frozenset)):
-            name = "set" if isinstance(value, set) else "frozenset"
-            return {TAG: name, "items": [self.pack(one) for one in value]}
+                return {key: self.pack(one, depth=depth + 1) for key, one in value.items()}
+            return {TAG: "dict", "items": [[self.pack(one, depth=depth + 3) for one in pair] for pair in value.items()]}
+        for name, container in (("tuple", tuple), ("set", set), ("frozenset", frozenset)):
+            if isinstance(value, container):
+                return {TAG: name, "items": [self.pack(one, depth=depth + 2) for one in value]}
         plain: Any
         for plain in (bool, int, float, str, list, dict):  # their subclasses, such as numpy.float64 and OrderedDict
             if isinstance(value, plain):
-                return self.pack(str.__str__(value) if plain is str else plain(value))
+                return self.pack(str.__str__(value) if plain is str else plain(value), depth=depth)
         return self._pack_known(value, _class_name(value))
 
     def unpack(self, plain: Any, bounds: Bounds | None = None) -> Any:
@@ -247,8 +256,8 @@ class Codec:
         if value.shape:
             return _packed_array(value)
         plain = value.item()
-        if value.dtype.kind in "mM" and not isinstance(plain, datetime.date):  # of nanoseconds it would be a number
-            return _packed_array(value)
+        if isinstance(plain, type(value)) or (value.dtype.kind in "mM" and not isinstance(plain, datetime.date)):
+            return _packed_array(value)  # of nanoseconds it would be a number, and a longdouble is its own item
         return self.pack(plain)
 
     def _unpack_known(self, kind: str, plain: dict[str, Any], bounds: Bounds) -> Any:
@@ -330,8 +339,6 @@ def untransferable_reason(value: Any) -> str:
         Codec(_Nowhere()).pack(value.iloc[:_SAMPLE_ROWS] if hasattr(value, "iloc") else value)
     except (TypeError, ValueError, OverflowError) as error:
         return str(error)
-    except RecursionError:
-        return "a value that contains itself, or is nested too deeply, doesn't cross"
     return ""
 
 

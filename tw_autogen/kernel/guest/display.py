@@ -23,6 +23,8 @@ from .plugin_context import ArtifactType, PluginContext
 from .traceback_text import code_lines
 
 _CHARS = 100
+_CUT = "..."
+"""Stands in a table's text where pandas has left something out."""
 _READ = 20_000
 _PNG = b"\x89PNG\r\n\x1a\n"
 _INLINE = "module://matplotlib_inline.backend_inline"
@@ -192,13 +194,13 @@ class Display:
             **kwargs: As IPython passes them.
         """
         text = _text(data)
-        self._keep_table(data, shown=False)
+        self._keep_table(data)
         if not self._keep(data, text) and text:
             print(text)  # noqa: T201 - this is how displayed text reaches the cell's output
 
     def _take_result(self, data: Mapping[str, Any], metadata: Any = None) -> None:
         text = _text(data)
-        self._keep_table(data, shown=True)
+        self._keep_table(data, shown=text)
         self._keep(data, text)
         self.result = clip(text, self._result_chars)
 
@@ -255,16 +257,16 @@ class Display:
             return True
         return False
 
-    def _keep_table(self, data: Mapping[str, Any], *, shown: bool) -> None:
+    def _keep_table(self, data: Mapping[str, Any], *, shown: str = _CUT) -> None:
         """Write a DataFrame as CSV: one that is displayed, and one that is the last value if its text is not all of it.
 
         Args:
             data: What is published; the table itself is known from its formatting.
-            shown: It is the last value.
+            shown: Its text, where it is the last value.
         """
         value, made = self._value, self._data
         self._value = self._data = None
-        if made is not data or not _is_table(value) or (shown and not _is_cut(value)):
+        if made is not data or not _is_table(value) or (_CUT not in shown and len(shown) <= self._result_chars):
             return
         try:
             text = io.BytesIO()
@@ -437,13 +439,6 @@ def _is_blank(figure: Any) -> bool:
 def _is_table(value: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(value, getattr(pandas, "DataFrame", ()))
-
-
-def _is_cut(frame: Any) -> bool:
-    """Return whether a table's text leaves rows or columns out."""
-    option = sys.modules["pandas"].get_option
-    most = option("display.max_rows"), option("display.max_columns")
-    return any(limit and size > limit for size, limit in zip(frame.shape, most, strict=True))
 
 
 def _has_index(frame: Any) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 
 from .output_capture import clip
+from .traceback_text import own_words
 
 MOST_PATH_CHARS = 1000
 """Longer paths are not looked at."""
@@ -54,10 +55,7 @@ _CALL_THAT_WRITES = re.compile(
 
 def error_text(error: BaseException) -> str:
     """Return the text of an exception as far as it is searched; empty if it can't be made."""
-    try:
-        return clip(str(error), _TEXT_CHARS)
-    except Exception:  # noqa: BLE001 - the exception is foreign code
-        return ""
+    return clip(own_words(error), _TEXT_CHARS)
 
 
 def last_frames(error: BaseException) -> list[traceback.FrameSummary]:

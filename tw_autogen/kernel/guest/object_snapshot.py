@@ -67,6 +67,11 @@ def is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
     return issubclass(type(value), kind)
 
 
+def is_users(name: Any) -> bool:
+    """Return whether a key of the namespace names a variable of the user's: `globals()[1] = 2` makes one that can't."""
+    return is_a(name, str) and not str.startswith(name, "_")
+
+
 _OF_DATA = {
     "numpy": ("generic", "dtype"),
     "pandas": ("Timestamp", "Timedelta", "Period", "Interval", "NaTType", "NAType", "BaseOffset"),

@@ -140,7 +140,7 @@ class LimitedStream:
     def _install(self) -> None:
         self._stream.write = self.write
         self._stream.flush = self.flush
-        self._stream.close = _stay_open
+        self._stream.close = lambda: None  # the next cell prints too
 
     def write(self, text: str) -> int:
         """Take text as a stream does; give its length."""
@@ -220,10 +220,6 @@ class LimitedStream:
             yield
         finally:
             self._mute = 0
-
-
-def _stay_open() -> None:
-    """Take the place of a stream's `close`: the next cell prints too."""
 
 
 _PIECE = 1 << 16

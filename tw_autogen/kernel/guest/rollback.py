@@ -68,7 +68,7 @@ class Snapshot:
         most_seconds: float,
     ) -> None:
         self._namespace = namespace
-        self._names = {name: value for name, value in namespace.items() if not _SHELLS_OWN.fullmatch(name)}
+        self._names = {name: value for name, value in namespace.items() if _is_kept(name)}
         self._bytes = most_bytes
         self._most_bytes = most_bytes
         self._most_seconds = most_seconds
@@ -76,7 +76,8 @@ class Snapshot:
         self._seen: dict[int, Any] = {}  # holds the objects, so that no other one gets their number meanwhile
         self._undo: list[tuple[bool, str, Undo]] = []
         self._left: dict[str, str] = {}
-        self._users = {name: value for name, value in self._names.items() if hidden.get(name, self) is not value}
+        named = {name: value for name, value in self._names.items() if is_a(name, str)}
+        self._users = {name: value for name, value in named.items() if hidden.get(name, self) is not value}
         collects = gc.isenabled()
         gc.disable()  # it would look again and again at all that is being copied
         try:
@@ -106,7 +107,7 @@ class Snapshot:
                 undo()
             except Exception as error:  # noqa: BLE001 - the object is foreign; all others are still put back
                 self._left.setdefault(name, f"{type(error).__name__}: {error}")
-        for name in [one for one in self._namespace if one not in self._names and not _SHELLS_OWN.fullmatch(one)]:
+        for name in [one for one in self._namespace if one not in self._names and _is_kept(one)]:
             del self._namespace[name]
         for name, value in self._names.items():
             if name not in self._namespace or self._namespace[name] is not value:
@@ -222,11 +223,14 @@ class _Named:
         self.names = names
 
 
+def _is_kept(name: Any) -> bool:
+    """Return whether a key of the namespace, which may be no text, is put back: none of the shell's own."""
+    return not (is_a(name, str) and _SHELLS_OWN.fullmatch(name))
+
+
 def _reached(code: str, names: Mapping[str, Any]) -> list[str]:
     """Return the variables that a cell can reach by name: those whose name is a word of it, in strings too."""
-    words = set(_WORD.findall(unicodedata.normalize("NFKC", code)))
-    if _MAGIC.search(code):
-        return list(names)
+    words = _ANY_NAME if _MAGIC.search(code) else set(_WORD.findall(unicodedata.normalize("NFKC", code)))
     return _meant(words, names)
 
 

@@ -227,8 +227,9 @@ class Hints:
             while inner.startswith("../"):
                 inner = inner[3:]
             direct = [os.path.join(place, relative) for place in places]
-            if hint := next((hint for one in direct if (hint := self._link_of_grant(one, error))), ""):
-                return hint
+            for one in map(os.path.normpath, direct) if "level" in self._sandbox else ():
+                if hint := self._link_out(one, error):
+                    return hint
             direct += [os.path.join(place, inner) for place in places]
             found = [os.path.normpath(one) for one in direct if os.path.isfile(one) and can_read(one)][:1]
             found = found or [one for one in _named(name, places) if one.endswith(f"/{inner}")]
@@ -255,9 +256,6 @@ class Hints:
             if near := nearest([_stem(path)], there):
                 return f"Similar files that are there: {', '.join(repr(there[one]) for one in near)}."
         return ""
-
-    def _link_of_grant(self, path: str, error: BaseException) -> str:
-        return self._link_out(os.path.normpath(path), error) if "level" in self._sandbox else ""
 
     def _path(self, error: BaseException) -> str:
         missing = is_missing(error)

@@ -109,9 +109,8 @@ def _members(error: BaseException) -> list[BaseException]:
 
 def without_paths(text: str) -> str:
     """Shorten the paths of this machine to what is below the working folder, or to the package."""
-    for start in _starts():
-        text = text.replace(start, "")
-    return text
+    starts = "|".join(map(re.escape, _starts()))
+    return re.sub(rf"(?<![\w.~-])(?:{starts})", "", text)
 
 
 def short_warning(
@@ -164,7 +163,8 @@ def _last(error: BaseException, cells: Cells) -> str:
     try:
         str(error)
     except BaseException as problem:  # noqa: BLE001 - the exception is foreign code, and so is its `__str__`
-        return f"{kind_of(error)}: (its text could not be made: {_words(problem)})"
+        words = f"{kind_of(problem)}: {own_words(problem)}".removesuffix(": ")
+        return f"{kind_of(error)}: (its text could not be made: {words})"
     try:
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
             found = cells.find(error.filename, error.lineno)
@@ -177,10 +177,6 @@ def _last(error: BaseException, cells: Cells) -> str:
         return "".join(traceback.format_exception_only(type(error), error)).strip()
     except BaseException:  # noqa: BLE001 - the same
         return f"{kind_of(error)}: (its text could not be made)"
-
-
-def _words(error: BaseException) -> str:
-    return f"{kind_of(error)}: {own_words(error)}".removesuffix(": ")
 
 
 def own_words(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from .object_snapshot import is_a
+from .object_snapshot import is_a, is_users
 
 _MOST_CHARS = 200
 _MOST_COLUMNS = 30
@@ -63,7 +63,7 @@ def describe(namespace: Mapping[str, Any], *, hidden: Sequence[Mapping[str, Any]
     """
     kept = []
     for name, value in list(namespace.items()):
-        if name.startswith("_") or any(name in names and names[name] is value for names in hidden):
+        if not is_users(name) or any(name in names and names[name] is value for names in hidden):
             continue
         if not _unless_raised(_is_imported, value, False):
             kept.append((name, value))
