@@ -287,7 +287,12 @@ class CodeInterpreter(Role):
     def _open(self, folder: Path) -> CellRunner:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
-            self._cells = self._cells_of(self._make(folder), self._plugins)
+            kernel = self._make(folder)
+            try:
+                self._cells = self._cells_of(kernel, self._plugins)
+            except BaseException:
+                kernel.close()
+                raise
             if len(self._cells.plugins) < len(self._plugins):
                 self._offer_only(self._cells.plugins)
         return self._cells
@@ -298,10 +303,7 @@ class CodeInterpreter(Role):
     def _offer_only(self, plugins: tuple[PluginSpec, ...]) -> None:
         self._plugins = plugins
         self._selection = ShownPlugins(plugins, self._settings, self._ranker)
-        self.intro = self._introduce()
-
-    def _introduce(self) -> str:
-        return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
+        self.intro = "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
     def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
         """Return the examples that belong into a history."""
