@@ -435,7 +435,9 @@ class Planner(Role):
         """Set the plan to where a reply takes it."""
         plan = mine.plan
         if reply.plan is not None:
-            plan, mine.unrun = reply.plan.with_roles_of(plan or Plan()), set()
+            known = [(one.id, one.text) for one in plan.steps] if plan else []
+            plan = reply.plan.with_roles_of(plan or Plan())
+            mine.unrun &= {one.id for one in plan.steps if (one.id, one.text) in known}
         if plan is not None:
             plan = plan.at(reply.current_plan_step, role="" if reply.send_to == USER else reply.send_to)
             mine.plan = (plan.completed() if reply.stop is Stop.Completed else plan).reopened(mine.unrun)
