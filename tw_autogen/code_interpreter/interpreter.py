@@ -109,7 +109,8 @@ class CodeInterpreter(Role):
         self._settings = settings or CodeInterpreterSettings()
         self._approve = approve
         self._make = None if isinstance(kernel, Kernel) else kernel
-        wanted = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
+        named = tuple(spec for spec in plugins if spec.plugin_only and self._policy.only_plugins)
+        wanted = named or tuple(plugins)
         later = needs_selection(wanted, self._settings.plugin_chars, self._settings.enable_auto_plugin_selection)
         self._later = later and not self._policy.only_plugins
         self._cells = self._cells_of(kernel, wanted) if isinstance(kernel, Kernel) else None
@@ -487,11 +488,6 @@ def _sent_code(mine: PromptState, asked: Post) -> CodeReply | None:
         return None
     mine.history.append_assistant(f"{_SENT}\n```python\n{code.strip()}\n```")
     return CodeReply(_SENT, code)
-
-
-def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
-    """Return the plugins that say `plugin_only`; all of them if none says so."""
-    return tuple(spec for spec in plugins if spec.plugin_only) or tuple(plugins)
 
 
 def _go_on(turn: Turn) -> None:
