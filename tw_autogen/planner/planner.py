@@ -91,7 +91,7 @@ class _PlannerState:
     """The steps of the plan for which the code that a worker was asked for has failed, or was not run."""
 
     def take(self, plan: Plan) -> None:
-        """Put a new plan in force; steps that stay as they are keep their roles, and stay open where code failed."""
+        """Set a new plan; steps that stay as they are keep their roles, and stay open where code failed."""
         before = self.plan or Plan()
         known = [(one.id, one.text) for one in before.steps]
         self.plan = plan.with_roles_of(before)
