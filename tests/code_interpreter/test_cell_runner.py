@@ -7,9 +7,9 @@ import pytest
 
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Round
-from tw_autogen.errors import CallBudgetError, ModelError, PluginLoadError
+from tw_autogen.errors import CallBudgetError, KernelStartError, ModelError, PluginLoadError
 from tw_autogen.events import HostCalled
-from tw_autogen.kernel import Log
+from tw_autogen.kernel import LocalKernel, Log
 from tw_autogen.plugin import PluginSpec, callable_plugin
 from tw_autogen.plugin.mcp.call_gate import Gate
 from tw_autogen.plugin.mcp.config import McpServer
@@ -359,3 +359,29 @@ def test_a_plugin_whose_close_fails_keeps_neither_the_next_one_nor_the_kernel_op
 
     assert sorted(one.name for one in tmp_path.glob("*.closed")) == ["one.closed", "two.closed"]
     assert closed == ["kernel"]
+
+
+def test_a_plugin_that_does_not_load_leaves_neither_the_kernel_nor_earlier_plugins_open(tmp_path):
+    kernels = []
+
+    def make(folder):
+        kernels.append(LocalKernel(folder))
+        return kernels[-1]
+
+    for name, code in (("one", CLOSES), ("two", "import nothing_of_that_name\n")):
+        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+        runs_in = "host" if name == "one" else "kernel"
+        (tmp_path / f"{name}.yaml").write_text(f"name: {name}\ndescription: d\nruns_in: {runs_in}\n", encoding="utf-8")
+    plugins = [read_spec(tmp_path / f"{name}.yaml") for name in ("one", "two")]
+    role = CodeInterpreter(ScriptedModel([]), make, plugins=plugins)
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with pytest.raises(PluginLoadError, match="nothing_of_that_name"):
+            role.kernel_in(folder)
+
+    assert len(kernels) == 2
+    for kernel in kernels:
+        assert (kernel.folder / "one.closed").exists()
+        with pytest.raises(KernelStartError, match="the kernel is closed"):
+            kernel.execute("1", seconds=5)

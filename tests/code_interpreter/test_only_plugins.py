@@ -23,6 +23,7 @@ PLUGINS = ("double", "mark")
     [
         "double(3)",
         "x = double(-3.5)\nx",
+        "double(+3)",
         "a, (b, c) = double([1, {'k': (None, True)}])\nmark(a, *b, key=c, **{'d': 'text'})",
         "x = double(double(2))  # a comment\nx, 'text'",
         "pass",

@@ -45,6 +45,7 @@ def lived(*requests):
         ([[PRICE], [WHAT_IF], [UNDO]], ["price: 0.30 EUR per kWh"], ["cost_whatif"]),
         ([[PRICE], [WHAT_IF], [END], [UNDO]], ["Price: what if it were 0.40"], []),
         ([[PRICE], [WHAT_IF], [OTHER], [END]], ["price: 0.30 EUR per kWh"], ["cost_whatif"]),
+        ([[CORE], [keep("core", "5", "what-if", "if5")], [keep("core", "4")]], ["core: 4"], ["core", "if5"]),
         ([[WHAT_IF], [END]], [], ["cost_whatif"]),
         ([[UNDO], [CORE], [{"do": "drop", "name": "nobody"}, {"do": "burn"}, END]], ["core: 3 orders or more"], []),
     ],

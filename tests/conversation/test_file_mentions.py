@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tw_autogen.conversation import file_names, mentioned
+from tw_autogen.conversation import file_names, folders_named, mentioned
 from tw_autogen.conversation.file_mentions import is_mentioned
 
 
@@ -104,3 +104,10 @@ def test_names_in_a_long_text_take_linear_time():
 
     assert file_names("，请看a.csv 和 words, words " * 20_000) == ["a.csv"]
     assert time.process_time() - began < 5
+
+
+def test_folders_in_a_long_text_without_blanks_take_linear_time():
+    began = time.process_time()
+
+    assert folders_named("a.csv", "请看结果" * 20_000 + "，结果/a.csv") == ["结果/"]
+    assert time.process_time() - began < 2

@@ -146,6 +146,33 @@ def test_a_new_plan_in_the_same_round_is_asked_about(tmp_path):
     assert [one.text for one in talk.asked] == [STEPS, f"{STEPS}\n3. clean"]
 
 
+def test_a_plan_that_came_with_a_question_is_asked_about_before_its_first_step(tmp_path):
+    question = plans("Which file?", to="User", plan=STEPS, stop="Clarification")
+    script = [question, plans("load a.csv", plan="", step="1"), plans("done", to="User")]
+    asked = []
+
+    def approve(proposal):
+        asked.append(proposal)
+        return True
+
+    with (
+        ScriptedModel(script) as planner,
+        ScriptedModel([codes("1")]) as coder,
+        open_session(
+            {"Planner": planner, "CodeInterpreter": coder},
+            kernel=lambda folder: FakeKernel(["1"], folder=folder),
+            folder=tmp_path,
+            settings=PLANS,
+            approve=approve,
+        ) as session,
+    ):
+        session.ask("the mean?")
+        assert asked == []
+        session.ask("of a.csv")
+
+    assert asked == [Proposal("plan", STEPS)]
+
+
 def test_a_changed_plan_holds_and_the_planner_goes_on_from_there(tmp_path):
     changed = "1. load a.csv\n2. report the median"
     again = plans("load it", plan=changed, step="1. load a.csv")

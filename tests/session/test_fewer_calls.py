@@ -248,6 +248,7 @@ def test_an_implausible_result_is_looked_at_before_it_goes_out(team, said, word)
         ("gaps by column?", "missing values\na    0\nb    0\nc    0"),
         ("which are above 3?", "None"),
         ("correlation?", "The correlation is 0.93 (p = 0.01), of 12.5 million pairs."),
+        ("correlation?", "The correlation over 1,234 rows is 0.31."),
         ("how do they differ?", "a  0\nb  0"),
         ("inflation?", "The inflation rate was 120.5 percent."),
         ("MAPE?", "The mean absolute percentage error is 134.2 %."),

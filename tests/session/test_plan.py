@@ -79,10 +79,15 @@ def test_a_plan_that_stays_as_it_is_changes_nothing(asked):
     assert posts[0].plan == posts[1].plan
 
 
+@pytest.mark.parametrize("again", ["", TEXT])
 @pytest.mark.parametrize("status", ["NONE", "FAILURE"])
-def test_a_step_for_which_no_code_ran_well_stays_open_until_it_has(asked, status):
+def test_a_step_for_which_no_code_ran_well_stays_open_until_it_has(asked, status, again):
     first = plans("load it", to="Coder", plan=TEXT, step="1")
-    replies = [first, plans("report", to="Coder", plan="", step="2"), plans("load", to="Coder", plan="", step="1")]
+    replies = [
+        first,
+        plans("report", to="Coder", plan=again, step="2"),
+        plans("load", to="Coder", plan=again, step="1"),
+    ]
 
     _, posts, _ = asked([*replies, plans("12 rows", to="User")], [status, status, "SUCCESS"])
 

@@ -301,7 +301,12 @@ class CellRunner:
         self._variables: dict[str, Any] = {}
         self._host_plugins: list[HostPlugin] = []
         self._waiting = {spec.name: spec for spec in plugins} if later else {}
-        self.plugins = tuple(spec for spec in plugins if later or self._load(spec))
+        try:
+            self.plugins = tuple(spec for spec in plugins if later or self._load(spec))
+        except BaseException:
+            with contextlib.suppress(Exception):  # by foreign code, and what did not load is to be reported
+                self.close()
+            raise
 
     def run(self, code: str, *, turn: Turn, seconds: float, undo: bool = False) -> Execution:
         """Run one cell.

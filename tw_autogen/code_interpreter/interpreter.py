@@ -109,7 +109,8 @@ class CodeInterpreter(Role):
         self._settings = settings or CodeInterpreterSettings()
         self._approve = approve
         self._make = None if isinstance(kernel, Kernel) else kernel
-        wanted = _callable(plugins) if self._policy.only_plugins else tuple(plugins)
+        named = tuple(spec for spec in plugins if spec.plugin_only and self._policy.only_plugins)
+        wanted = named or tuple(plugins)
         later = needs_selection(wanted, self._settings.plugin_chars, self._settings.enable_auto_plugin_selection)
         self._later = later and not self._policy.only_plugins
         self._cells = self._cells_of(kernel, wanted) if isinstance(kernel, Kernel) else None
@@ -287,7 +288,12 @@ class CodeInterpreter(Role):
     def _open(self, folder: Path) -> CellRunner:
         if self._cells is None:
             assert self._make is not None  # noqa: S101 - one of the two is always there; for the type checker
-            self._cells = self._cells_of(self._make(folder), self._plugins)
+            kernel = self._make(folder)
+            try:
+                self._cells = self._cells_of(kernel, self._plugins)
+            except BaseException:
+                kernel.close()
+                raise
             if len(self._cells.plugins) < len(self._plugins):
                 self._offer_only(self._cells.plugins)
         return self._cells
@@ -298,10 +304,7 @@ class CodeInterpreter(Role):
     def _offer_only(self, plugins: tuple[PluginSpec, ...]) -> None:
         self._plugins = plugins
         self._selection = ShownPlugins(plugins, self._settings, self._ranker)
-        self.intro = self._introduce()
-
-    def _introduce(self) -> str:
-        return "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
+        self.intro = "\n".join([introduction(self._policy, self._settings.max_tries), *self._selection.intro()])
 
     def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
         """Return the examples that belong into a history."""
@@ -485,11 +488,6 @@ def _sent_code(mine: PromptState, asked: Post) -> CodeReply | None:
         return None
     mine.history.append_assistant(f"{_SENT}\n```python\n{code.strip()}\n```")
     return CodeReply(_SENT, code)
-
-
-def _callable(plugins: Sequence[PluginSpec]) -> tuple[PluginSpec, ...]:
-    """Return the plugins that say `plugin_only`; all of them if none says so."""
-    return tuple(spec for spec in plugins if spec.plugin_only) or tuple(plugins)
 
 
 def _go_on(turn: Turn) -> None:

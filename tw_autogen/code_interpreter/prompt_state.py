@@ -142,12 +142,11 @@ class PromptState:
             forwarded: What comes of it goes to another role.
         """
         self.history.results.begin_task()
-        parts = list[str]()
         board = "\n\n".join(text for role, text in here.read_board().items() if role != self.name)
         tasks = [post.message for post in here.posts if post.send_to == self.name]
         board = without_repeated_task(board, asked.plan, tasks)
         told = board_news(self.board, board) if board and board != self.board else ""
-        parts.append(told)
+        parts = [told]
         self._named = [one for one in board.split(BLANK) if one not in told]
         self.board = board
         if variables:

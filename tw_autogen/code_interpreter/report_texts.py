@@ -13,7 +13,7 @@ from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.conversation import AnswerForm, is_json, mentioned
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
-from tw_autogen.python_source import parse
+from tw_autogen.python_source import parsed_cell
 
 _PREVIEW_CHARS = 80
 _KEPT = "(Cut to fit; the whole output is in the variable `{}`. Print the part of it that is needed and left out here.)"
@@ -204,11 +204,8 @@ def empty_arrays(execution: Execution, made: Sequence[str]) -> list[str]:
 
 def _last_assigned(code: str) -> str:
     """Return the name that the last statement assigns; empty if it assigns none, or the code can't be parsed."""
-    try:
-        body = parse(code).body
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return ""
-    last = body[-1] if body else None
+    tree = parsed_cell(code)
+    last = tree.body[-1] if tree and tree.body else None
     target = last.targets[0] if isinstance(last, ast.Assign) else None
     return target.id if isinstance(target, ast.Name) else ""
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from tw_autogen.code_interpreter.plugin_ranking import names_used, parsed
+from tw_autogen.code_interpreter.syntax import bound_name
 from tw_autogen.plugin import PluginSpec
 
 LOOKUP = "find_plugins"
@@ -29,21 +30,12 @@ def unclear_calls(code: str, specs: Sequence[PluginSpec]) -> tuple[PluginSpec, .
         [False, True, True]
     """
     tree = parsed(code)
-    own = _bound(tree)
-    used = names_used(code, specs)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    found = []
-    for spec in specs:
-        if spec.name not in used or spec.name in own:
-            continue
-        mine = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == spec.name]
-        called = {call.func for call in mine}
-        elsewhere = any(
-            isinstance(node, ast.Name) and node.id == spec.name and node not in called for node in ast.walk(tree)
-        )
-        if elsewhere or not all(_fits(call, spec) for call in mine):
-            found.append(spec)
-    return tuple(found)
+    wanted = names_used(code, specs) - _bound(tree)
+    calls = {node.func: node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in wanted)
+    known = {spec.name: spec for spec in specs}
+    unclear = {one.id for one in names if one not in calls or not _fits(calls[one], known[one.id])}
+    return tuple(spec for spec in specs if spec.name in unclear)
 
 
 def looked_up(code: str) -> tuple[str, ...]:
@@ -81,10 +73,8 @@ def _bound(tree: ast.AST) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             names.add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
         elif isinstance(node, ast.alias):
             names.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
+        elif name := bound_name(node):
+            names.add(name)
     return frozenset(names)

@@ -358,7 +358,7 @@ def plugin_calls_only(tree: ast.Module, plugins: Collection[str]) -> Iterator[Fi
             or (isinstance(node, ast.Name) and not (node.id in plugins or _is_taken(node.id) or assumed(node.id)))
             or (
                 isinstance(node, ast.UnaryOp)
-                and isinstance(node.op, ast.USub)
+                and isinstance(node.op, ast.USub | ast.UAdd)
                 and isinstance(node.operand, ast.Constant)
             )
         ):

@@ -134,8 +134,7 @@ class Definitions:
         return "\n".join(lines)
 
     def _followed_by(self, after: tuple[Definition, ...], earlier: tuple[Definitions, ...]) -> Definitions:
-        used = {one.variable for one in after} | {one.replaced.variable for one in after if one.replaced}
-        gone = [one.variable for one in self.in_force if one.variable]
+        used, gone = _variables(after), _variables(self.in_force)
         stale = tuple(one for one in dict.fromkeys([*self.stale, *gone]) if one not in used)
         return Definitions(after, stale[-_MOST_STALE:], True, earlier)
 
@@ -197,6 +196,11 @@ def _definition(change: Mapping[str, Any]) -> Definition:
     if kind == "snapshot" and not variable:
         raise ValueError("a snapshot needs `variable`, under which its result is kept")
     return Definition(name, sentence, kind, variable)
+
+
+def _variables(definitions: Iterable[Definition]) -> list[str]:
+    """Return the variables of definitions, and of those that come back when a what-if ends."""
+    return [each.variable for one in definitions for each in (one.replaced, one) if each and each.variable]
 
 
 def _text(change: Mapping[str, Any], key: str) -> str:

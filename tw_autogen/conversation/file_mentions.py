@@ -187,7 +187,7 @@ def folders_named(name: str, text: str) -> list[str]:
         return []
     marked, ends = _marked(text), f"{re.escape(_marked(name))}{_AFTER}"
     plain = rf"{_BEFORE}(?:\./)?()"
-    below = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w{_MARK}-][\w.{_MARK}-]*/)+)"
+    below = rf"(?<![\w./\\:@~-])(?:\./)?((?:[\w{_MARK}-][\w.{_MARK}-]{{0,254}}/)+)"
     return [
         text[slice(*found.span(1))]
         for pattern, most in ((plain, 1), (below, None))

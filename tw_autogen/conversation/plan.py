@@ -31,24 +31,24 @@ _MAKES = re.compile(
     re.I,
 )
 """Of a step that begins so: work, and a file."""
-_WORD = r"(?:step|schritt|étape|paso|步骤)\s*"
+_WORD = r"(?:step|schritt|étape|etapa|pass?o|шаг|步骤|ステップ|第(?=\d{1,9}步))\s*"
+_UNIT = r"(?:步|단계)?\s*"
 _SIGN = r"(?:[、．：）]\*{0,2}\s*|[.):]\*{0,2}(?:\s+|(?=[^\W\d_])))"
+_BEGIN = r"\s*(?:#{1,6}\s+)?\*{0,2}[(（]?"
 _NUMBERED = re.compile(
-    rf"^\s*\*{{0,2}}(?:[(（]?(?P<number>\d{{1,9}})\s*{_SIGN}|{_WORD}(?P<step>\d{{1,9}})\s*(?:{_SIGN}|[–—-]\*{{0,2}}\s+))"
+    rf"{_BEGIN}(?:(?P<number>\d{{1,9}}){_UNIT}{_SIGN}|{_WORD}(?P<step>\d{{1,9}}){_UNIT}(?:{_SIGN}|[–—-]\*{{0,2}}\s+))"
     r"(?P<text>\S.*)$",
     re.IGNORECASE,
 )
 """A line that begins a numbered step."""
-_NUMBER = re.compile(
-    rf"\s*\*{{0,2}}[(（]?(?:{_WORD})?(\d{{1,9}})(?!\d)\s*(?:[.):、．：）–—-]\*{{0,2}})?", re.IGNORECASE
-)
+_NUMBER = re.compile(rf"{_BEGIN}(?:{_WORD})?(\d{{1,9}})(?!\d){_UNIT}(?:[.):、．：）–—-]\*{{0,2}})?", re.IGNORECASE)
 _LINE_BREAK = re.compile(r"\\n(?=\s*(?:\d|[-*•(]|step\b))|<br ?/?>", re.I)
 _NEXT_STEP = re.compile(
     r"(?<!\bby)(?<!\bof)(?<!\bto)(?<!\bis)(?<!\bat)(?<!\bthan)(?<!\btop)(?<!\bfirst)(?<!\blast)(?<![=<>*+])"
     r"\s(\d{1,2})[.)]\s(?=[^\W\d_])"
 )
 """Where a step begins in the line of the one before."""
-_BULLET = re.compile(r"^\s*[-*•]\s+(\S.*)$")
+_BULLET = re.compile(r"^\s*(?:[-*•]\s+|第[一二三四五六七八九十]{1,3}步[：:、，]\s*)(\S.*)$")
 _MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
 
@@ -124,7 +124,8 @@ class Plan:
         that are there twice count anew, where no step depends on another.
 
         Args:
-            text: A model's, a person's, or that of a stored attachment; all steps become pending.
+            text: A model's, a person's, or that of a stored attachment; all steps become pending. A heading before
+                numbered ones, such as `The plan:`, is none.
 
         Raises:
             ValueError: there is no step, or a step depends on one that isn't there or, in a circle, on itself.
@@ -308,6 +309,9 @@ def _lines(text: str) -> list[str]:
     if "\n" not in text.strip():
         text = _LINE_BREAK.sub("\n", text)
     lines = [line for line in text.splitlines() if line.strip()]
+    headed = len(lines) > 1 and lines[0].rstrip("* ").endswith((":", "：")) and _NUMBERED.match(lines[1])
+    if headed and not (_NUMBERED.match(lines[0]) or _BULLET.match(lines[0])):
+        del lines[0]
     if len(lines) != 1 or not lines[0].lstrip().startswith(("1.", "1)")):
         return lines
     parts, begin = list[str](), 0

@@ -90,6 +90,13 @@ class _PlannerState:
     unrun: set[int] = field(default_factory=set)
     """The steps of the plan for which the code that a worker was asked for has failed, or was not run."""
 
+    def take(self, plan: Plan) -> None:
+        """Set a new plan; steps that stay as they are keep their roles, and stay open where code failed."""
+        before = self.plan or Plan()
+        known = [(one.id, one.text) for one in before.steps]
+        self.plan = plan.with_roles_of(before)
+        self.unrun &= {one.id for one in plan.steps if (one.id, one.text) in known}
+
 
 class Planner(Role):
     """The role that a user's request reaches first.
@@ -403,18 +410,19 @@ class Planner(Role):
             ApprovalNeeded: no person can be asked.
         """
         reasons: list[str] = []
-        while reply.plan is not None and reply.send_to != USER and str(reply.plan) != mine.approved:
+        while (plan := reply.plan or mine.plan) and reply.send_to != USER and str(plan) != mine.approved:
             if self._approve is None:
                 raise ApprovalNeeded(
                     f"{turn.round.id}: the plan waits for a person's approval (`planner.approval`), and nobody can be "
-                    f"asked. The plan:\n{visible(str(reply.plan))}",
+                    f"asked. The plan:\n{visible(str(plan))}",
                     round=turn.round,
                 )
-            decision, changed = decide_plan(self._approve, reply.plan, turn)
+            decision, changed = decide_plan(self._approve, plan, turn)
             if decision.approved:
-                mine.plan, mine.approved = changed, str(changed)
+                mine.approved = str(changed)
                 if not decision.text:
                     return reply
+                mine.take(changed)
                 mine.history.append_user(_CHANGED.format(plan=changed))
             else:
                 reasons.append(decision.reason or "no reason was given")
@@ -433,11 +441,10 @@ class Planner(Role):
 
     def _advance(self, mine: _PlannerState, reply: PlannerReply) -> None:
         """Set the plan to where a reply takes it."""
-        plan = mine.plan
         if reply.plan is not None:
-            plan, mine.unrun = reply.plan.with_roles_of(plan or Plan()), set()
-        if plan is not None:
-            plan = plan.at(reply.current_plan_step, role="" if reply.send_to == USER else reply.send_to)
+            mine.take(reply.plan)
+        if mine.plan is not None:
+            plan = mine.plan.at(reply.current_plan_step, role="" if reply.send_to == USER else reply.send_to)
             mine.plan = (plan.completed() if reply.stop is Stop.Completed else plan).reopened(mine.unrun)
 
     def _post(self, mine: _PlannerState, reply: PlannerReply) -> Post:

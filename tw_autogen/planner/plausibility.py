@@ -19,8 +19,9 @@ _CHANGES = re.compile(
 )
 """What may be above 100 %."""
 _R2 = re.compile(r"(?<!\w)(?:R²|R\^?2|R[- ]squared|r2_score)(?!\w)[^\d\n-]{0,40}-\s?(?:0\.0*[1-9]|[1-9])", re.I)
+_ROWS = r"(?:rows?|records?|observations?|data points?)\b"
 _CORRELATION = re.compile(
-    r"\b(?:correlation|Korrelation)\b[^\d\n]{0,30}?((?<![\d.,])[1-9]\d*[.,]\d*[1-9])(?![\d%])", re.I
+    rf"\b(?:correlation|Korrelation)\b[^\d\n]{{0,30}}?((?<![\d.,])[1-9]\d*[.,]\d*[1-9])(?![\d%]|\s{_ROWS})", re.I
 )
 _MISSING = r"(?:nan|NaN|NaT|<NA>|-?inf)"
 _NAN = re.compile(
@@ -30,7 +31,6 @@ _NAN = re.compile(
 """Where a value is said; tables may hold missing ones."""
 _FIELD = re.compile(rf"{_MISSING}|[-+(]?\d[\d.,e+-]*\)?%?")
 _NOTHING = re.compile(r"\s*(?:Empty DataFrame\b.*|Series\(\[\].*\)|None|\[\]|\{\})\s*", re.S)
-_ROWS = r"(?:rows?|records?|observations?|data points?)\b"
 _NO_ROWS = re.compile(
     rf"\b(?:of|over|from) (?:0|no|zero) {_ROWS}"
     rf"|(?<![\w.,])(?:0|no|zero) {_ROWS} (?:match|remain|(?:(?:is|are|was|were) )?(?:selected|found|left))",

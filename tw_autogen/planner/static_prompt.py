@@ -28,7 +28,7 @@ def static_prompt(workers: Sequence[Worker], *, coder: str, rules: str, objects_
         house_rules: End the text; empty: there are none.
     """
     prompt = (
-        Template(_with_code(_PROMPT) if coder else _without_code(_PROMPT))
+        Template(_PROMPT.replace(_CODE_BEGINS, "").replace(_CODE_ENDS, "") if coder else _without_code(_PROMPT))
         .substitute(
             workers="\n\n".join(f"## {one.name}\n{one.intro}" for one in workers) or "There are none: answer yourself.",
             worker=coder or next((one.name for one in workers), "CodeInterpreter"),
@@ -41,10 +41,6 @@ def static_prompt(workers: Sequence[Worker], *, coder: str, rules: str, objects_
         .strip()
     )
     return f"{prompt}\n\n# House rules\n{house_rules.strip()}" if house_rules.strip() else prompt
-
-
-def _with_code(text: str) -> str:
-    return text.replace(_CODE_BEGINS, "").replace(_CODE_ENDS, "")
 
 
 def _without_code(text: str) -> str:
