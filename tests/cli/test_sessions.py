@@ -10,6 +10,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
+from tw_autogen import bounded_json
 from tw_autogen.cli import main
 from tw_autogen.errors import ConfigError
 from tw_autogen.safe_folder import SafeFolder
@@ -59,6 +60,23 @@ def test_sessions_are_listed_with_age_size_and_first_question(session, workspace
     lines = ran.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["session-bb22", "session-aa11"]
     assert lines[1].endswith("   40 days     200 kB  plot it")
+
+
+def test_long_journals_of_others_are_not_read_for_their_questions(session, workspace, monkeypatch):
+    journal = session("session-aa11", days=1, question="How many beavers?") / "events.jsonl"
+    long = json.dumps({"event": "SessionOpened", "more": "x" * 900_000})
+    journal.write_text(f"{long}\n{journal.read_text(encoding='utf-8')}", encoding="utf-8")
+    parsed, loads = [], bounded_json.loads
+
+    def count(text, **how):
+        parsed.append(len(text))
+        return loads(text, **how)
+
+    monkeypatch.setattr(bounded_json, "loads", count)
+
+    (found,) = past_sessions(workspace)
+    assert found.question == "How many beavers?"
+    assert sum(parsed) < 1000
 
 
 def test_no_name_of_a_folder_writes_signs_to_the_terminal(session, workspace, tmp_path, monkeypatch):

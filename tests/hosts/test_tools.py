@@ -5,6 +5,7 @@ import csv
 import json
 import sqlite3
 import threading
+import tracemalloc
 
 import pandas as pd
 import pytest
@@ -250,6 +251,23 @@ def test_long_results_come_as_a_summary_with_the_whole_in_a_file(tools):
 
     assert said.startswith("5000 characters, all of them in talk.txt")
     assert (made.folder / "talk.txt").read_text() == "word " * 1000
+
+
+def test_a_row_that_is_too_long_as_text_is_an_error_before_it_is_made(tools, monkeypatch):
+    monkeypatch.setattr("tw_autogen.hosts.agent_files._MOST_CSV_CHARS", 16 << 20)
+
+    def wide() -> pd.DataFrame:
+        """Return one text in many columns."""
+        return pd.DataFrame(dict.fromkeys(map(str, range(30)), ["x" * 1_000_000]))
+
+    _, _, executor = tools([callable_plugin(wide)])
+    tracemalloc.start()
+    said = called(executor, "wide")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert "ValueError: the table takes more than 16 MB as CSV" in said
+    assert most < 20_000_000
 
 
 def test_a_small_table_that_is_endless_as_text_is_an_error(tools):

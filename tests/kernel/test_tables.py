@@ -426,6 +426,16 @@ def test_arrow_columns_that_are_plain_come_through(values):
 
 
 @needs_arrow
+def test_a_column_that_a_header_names_again_counts_again():
+    read = ArrowReader(stream(pa.array(["x" * 3_000_000]))[0], Budget(8 << 20))
+
+    for _ in range(3):
+        read.column(0)
+    with pytest.raises(ValueError, match="memory"):
+        read.column(0)
+
+
+@needs_arrow
 @pytest.mark.parametrize("deltas", [False, True])
 def test_a_dictionary_crosses_once(deltas):
     def column(texts):

@@ -98,14 +98,27 @@ def table_csv(table: Any) -> str:
         ValueError: it has more than 256 million characters; a category takes little memory, whatever its rows write.
     """
     index, text = table.index, _LimitedText()
+    text.refuse_more(sum(map(_longest, [index, *(table.iloc[:, at] for at in range(table.shape[1]))])))
     table.to_csv(text, index=index.dtype.kind not in "iu" or index.name is not None)
     return text.getvalue()
 
 
+def _longest(values: Any) -> int:
+    """Return the length of the longest text in a column or index: a row is made whole before it is written."""
+    if values.dtype.kind != "O":
+        return 0
+    categories = getattr(values.dtype, "categories", None)
+    texts = values if categories is None else categories
+    return max((len(one) for one in texts if isinstance(one, str | bytes)), default=0)
+
+
 class _LimitedText(io.StringIO):
-    def write(self, text: str) -> int:
-        if self.tell() + len(text) > _MOST_CSV_CHARS:
+    def refuse_more(self, chars: int) -> None:
+        if self.tell() + chars > _MOST_CSV_CHARS:
             raise ValueError(f"the table takes more than {_MOST_CSV_CHARS >> 20} MB as CSV; hand over a part")
+
+    def write(self, text: str) -> int:
+        self.refuse_more(len(text))
         return super().write(text)
 
 

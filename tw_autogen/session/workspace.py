@@ -31,7 +31,9 @@ _SESSION = re.compile(rf"{_PREFIX}[0-9a-f]+")
 _MOST_NAMED = 5
 _DAY_SECONDS = 86_400.0
 _LONGEST_LINE = 1 << 20
-_FIRST_LINES = 50
+_FIRST_LINES, _FIRST_BYTES = 50, 1 << 20
+_LONGEST_HEAD, _LONGEST_PARSED = 1000, 1 << 16
+"""Bytes of a journal's line: in which its event is named, and which are read as JSON. Code may have made thousands."""
 _MOST_SIZED = 1_000_000
 _BEGUN = re.compile(
     rb'\{"seq": \d{1,9}, "at": "[^"]{1,40}", "event": "RoundOpened", "round_id": "[^"\\]{0,100}", '
@@ -363,12 +365,14 @@ def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
 def _first_question(workspace: SafeFolder, name: str) -> str:
     """Return the first question of a session; empty if there was none, or the journal can't be read."""
     with workspace.open_file(f"{name}/{JOURNAL}") as journal:
-        for _ in range(_FIRST_LINES):
-            with contextlib.suppress(ValueError, AttributeError):
-                line = journal.readline(_LONGEST_LINE)
-                if len(line) == _LONGEST_LINE and (begun := _BEGUN.match(line)):
-                    return str(bounded_json.loads(begun[1].decode("utf-8", "ignore") + '…"'))
-                event = bounded_json.loads(line)
-                if event.get("event") == "RoundOpened":
-                    return str(event.get("user_query", ""))
+        start = journal.read(_FIRST_BYTES)
+    for line in start.splitlines(keepends=True)[:_FIRST_LINES]:
+        if b'"event": "RoundOpened"' not in line[:_LONGEST_HEAD]:
+            continue
+        begun = _BEGUN.match(line) if len(line) > _LONGEST_PARSED else None
+        with contextlib.suppress(ValueError, AttributeError):
+            if begun:
+                return str(bounded_json.loads(begun[1].decode("utf-8", "ignore") + '…"'))
+            if len(line) <= _LONGEST_PARSED:
+                return str(bounded_json.loads(line).get("user_query", ""))
     return ""

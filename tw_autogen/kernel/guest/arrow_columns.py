@@ -88,20 +88,25 @@ class ArrowReader:
         options = pa.ipc.IpcReadOptions(use_threads=False)
         self._table = pa.ipc.open_stream(pa.py_buffer(stream), options=options).read_all()
         self._budget = budget
+        self._named = set[int]()
         self._table.validate(full=True)  # or lies about where texts lie would be followed
         for column in self._table.columns:
             for chunk in column.chunks or [pa.nulls(0, column.type)]:
                 _claim(chunk, budget, _BYTES_PER_OFFSET)
 
     def column(self, number: Any) -> Any:
-        """Return a column as Arrow has it.
+        """Return a column as Arrow has it; one that a header names again counts as another one.
 
         Raises:
-            ValueError: there is none of that number.
+            ValueError: there is none of that number, or it is too much.
         """
         if type(number) is not int or not 0 <= number < self._table.num_columns:
             raise ValueError(f"a table's stream has no column of this number: {shown(number)}")
-        return self._table.column(number)
+        column = self._table.column(number)
+        if number in self._named:
+            self._budget.claim(column.nbytes)
+        self._named.add(number)
+        return column
 
     def numbers(self, number: Any) -> Any:
         """Return a column of numbers or truth values as an array of numpy that can be changed."""
