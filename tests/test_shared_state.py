@@ -14,6 +14,7 @@ SHARED = {
     "kernel/guest/plugin.py _files": "in a kernel's process: a plugins' file runs once for all its functions",
     "kernel/guest/plugin.py _folders": "folders of plugins, since modules of one name may lie in several",
     "kernel/guest/plugin.py _loads": "when a folder's plugins were loaded, so that edited modules are imported again",
+    "kernel/guest/source_imports.py _folders": "in a kernel's process: folders whose modules come from their sources",
     "kernel/pool.py _default": "the fork server, which starts kernels for all sessions",
     "kernel/python_process.py _warned": "entries of the path for imports that were warned of, once a process",
     "kernel/sandbox_levels.py _failed": "levels that this machine has refused, so that each is tried once",

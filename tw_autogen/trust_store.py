@@ -372,8 +372,8 @@ def code_files(
 ) -> Iterator[Path]:
     """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
-    A folder that lies in another one is walked once. `.git` and `.tw` at the top of one are left out, unless named; of
-    `.tw` its sessions alone, if programs are looked for.
+    A folder that lies in another one is walked once. `.git` and `.tw` at the top of one are left out, unless named or a
+    model's files are looked for; of `.tw` its sessions alone, if programs are looked for.
 
     Python's own caches are left out, unless they are of the kind that is used without a look at the source's time; so
     are folders below it whose names begin with a dot, if code for imports is looked for: no import can name them.
@@ -390,12 +390,12 @@ def code_files(
             listed, so that what it holds is not known.
     """
     count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
+    left_out = () if set(MODEL_SUFFIXES) & set(suffixes) else (".git",) if programs else (".git", ".tw")
     walked: set[str] = set()
     for folder in sorted(map(os.path.abspath, folders), key=len):  # those that hold others come first
         for place, inner, names in _walk(folder) if folder not in walked else ():
             walked.add(place)
             top = place == folder
-            left_out = (".git",) if programs else (".git", ".tw")
             inner[:] = [one for one in inner if not (imports and one.startswith(".") or top and one in left_out)]
             if programs and place == os.path.join(folder, ".tw"):
                 inner[:] = [one for one in inner if one != "sessions"]

@@ -1,9 +1,11 @@
 """Plugins in a kernel: TaskWeaver's API, errors that name file and line, and what code can't take away."""
 
+import py_compile
+
 import pytest
 
 from tw_autogen.errors import PluginLoadError
-from tw_autogen.kernel import Loadable, LocalKernel
+from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 
 EVERYTHING = """
 import pandas as pd
@@ -99,6 +101,25 @@ def test_the_functions_of_one_file_share_its_variables_and_errors_name_the_file(
 
     assert kernel.execute("put('a'); take(0)", seconds=30).result == "'a'"
     assert "plugin words, line 10" in kernel.execute("take(5)", seconds=30).error
+
+
+@pytest.mark.parametrize("package", [False, True])
+def test_modules_beside_a_plugin_come_from_their_sources(tmp_path, package):
+    folder = tmp_path / "plugins"
+    beside = folder / "rates" / "__init__.py" if package else folder / "rates.py"
+    beside.parent.mkdir(parents=True)
+    beside.write_text("RATE = 666\n")
+    py_compile.compile(str(beside), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    beside.write_text("RATE = 1\n")
+    source = (
+        "from tw_autogen.plugin import plugin\nimport rates\n"
+        "@plugin\ndef rate() -> int:\n    'Give the rate.'\n    return rates.RATE\n"
+    )
+    settings = KernelSettings(read=(str(folder),))
+    with LocalKernel(settings=settings) as kernel:
+        kernel.load(Loadable("rate", source, path=folder / "rate.py"))
+
+        assert kernel.execute("rate()", seconds=30).result == "1"
 
 
 def test_the_tests_in_a_plugins_file_are_run_from_a_cell(kernel):

@@ -700,7 +700,10 @@ def test_a_command_of_installed_programs_looks_at_none_of_the_folder(here):
     assert read_settings().trust is Trust.full
 
 
-@pytest.mark.parametrize("name", ["custom.py", "0_Transformer/pytorch_model.bin", "modules.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["custom.py", "0_Transformer/pytorch_model.bin", ".git/pytorch_model.bin", ".tw/pytorch_model.bin", "modules.json"],
+)
 def test_a_models_folder_needs_trust_and_is_code(here, name):
     write(here, **{HOSTILE: {"embedding.folder": "model"}, f"model/{name}": "1"})
     review = review_folder()

@@ -43,6 +43,7 @@ from tw_autogen.session import Project, example_files, is_project
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
+from tw_autogen.trusted_files import ImportGuards, compared_with
 
 _TEST_SECONDS = 120.0
 _PROJECT = click.option(
@@ -118,8 +119,12 @@ def check(
         raise ConfigError("the plugins of this folder would be loaded, and it is not trusted; name it with -C .")
     if project and not plugins and own is None and (project / settings.read("plugin", PluginSettings).folder).is_dir():
         raise ConfigError("the plugins of this folder lie elsewhere; name them, or trust the folder with --trust")
-    specs, flaws = check_files(files)
-    trial = _try(specs, settings, host=host)
+    with (
+        compared_with(settings.files),
+        ImportGuards(settings.files),
+    ):
+        specs, flaws = check_files(files)
+        trial = _try(specs, settings, host=host)
     paths = [Path(one) for one in plugins if not is_name(one)]
     folders = [one for one in paths if one.is_dir()] or [project or Path()] * (not plugins)
     flaws = (*flaws, *trial.flaws, *(flaw for folder in folders for flaw in _of_project(folder, settings)))

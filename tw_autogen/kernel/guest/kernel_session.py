@@ -6,7 +6,6 @@ import builtins
 import importlib.util
 import os
 import platform
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from .plugin import load_plugin
 from .plugin_context import PluginContext
 from .remote_files import FILES, HostFiles, RemoteFolder, RemoteTableStore
 from .rollback import Rollback
+from .source_imports import import_from_sources
 from .variable_summary import describe
 
 MODEL_CALL = "call_llm_api"
@@ -123,8 +123,8 @@ class KernelSession:
         several = self.plugin_files.get(file, name) != name  # an error in such a file is named for the file
         self.plugin_files[file] = Path(file).stem if several else name
         beside = path.replace("\\", "/").rpartition("/")[0] if path else ""
-        if beside and beside not in sys.path:
-            sys.path.append(beside)  # at the end: it shadows nothing
+        if beside:
+            import_from_sources(beside)
         self._functions[name] = load_plugin(name, asked["source"], ctx=self.ctx, settings=asked["settings"], path=path)
         self.restore()
 
