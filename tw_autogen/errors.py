@@ -21,7 +21,7 @@
     ├── KernelError                 the kernel itself (never the code in it) failed     .folder
     │   ├── KernelStartError        it did not start
     │   │   └── SandboxError        no sandbox can be set up here, so no code is run
-    │   │       └── SandboxFailed   one level of the sandbox could not be set up; the next is tried
+    │   │       └── SandboxUnavailable  one level of the sandbox could not be set up; the next is tried
     │   └── KernelBusyError         it is already running a cell
     ├── HostCallError               a function called from the kernel failed            .name
     │   ├── CallBudgetError         code has made too many calls for one request        .name

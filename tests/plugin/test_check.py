@@ -202,7 +202,7 @@ ENDING = (
 )
 
 
-def test_tests_run_in_a_real_kernel_behind_its_sandbox_each_for_its_plugin(tmp_path, monkeypatch):
+def test_tests_run_in_a_real_kernel_in_its_sandbox_each_for_its_plugin(tmp_path, monkeypatch):
     monkeypatch.setenv("A_SECRET_OF_THE_HOST", "x")
     (tmp_path / "p").mkdir()
     raising = f"{HEAD}1 / 0\n@plugin\ndef raising() -> int:\n    'Raise.'\n"
