@@ -704,6 +704,15 @@ def test_closed_files_in_a_folder_that_code_may_write_stay_closed_on_every_way_i
     assert read(shared, "open") == read(shared, "own") == b"v"
 
 
+def run_mounted(mounted, *words):
+    """Run a command where something is mounted that nobody else sees; skip where that can't be."""
+    command = ["unshare", "--mount", "sh", "-c", f"{mounted} || exit 77; exec {shlex.join(words)}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("nothing can be mounted here")
+    return done
+
+
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root mounts")
 @pytest.mark.parametrize("place", ["", "sub"])
 def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
@@ -717,14 +726,7 @@ def test_what_is_mounted_in_a_folder_is_not_emptied(tmp_path, place):
         "with SafeFolder(sys.argv[1]) as folder: folder.remove_tree('old')"
     )
     words = [sys.executable, "-c", remove, str(tmp_path / "mine")]
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", f"{mounted} || exit 77; exec {shlex.join(words)}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip("nothing can be mounted here")
+    done = run_mounted(mounted, *words)
 
     assert (tmp_path / "disk" / "photo.jpg").exists(), done.stderr
     assert not (tmp_path / "mine" / "old" / "scratch").exists()
@@ -745,14 +747,7 @@ def test_a_table_is_not_taken_from_what_is_mounted_over_the_exchange_folder(tmp_
     )
     words = [sys.executable, "-c", take, str(tmp_path / "mine")]
     mounted = f"mount --bind {tmp_path}/disk {tmp_path}/mine/{FOLDER}"
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", f"{mounted} || exit 77; exec {shlex.join(words)}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip("nothing can be mounted here")
+    done = run_mounted(mounted, *words)
 
     assert "something is mounted there" in done.stdout, done.stderr
     assert (tmp_path / "disk" / "secret.csv").exists()

@@ -65,7 +65,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
     try:
         approve = asker.approve if asker.somebody else None
         say: Callable[[str], None] = (lambda words: None) if quiet else show.say
-        with open_session_for(options, handlers, say, approve, warn=once.kept(show.say)) as session:
+        with open_session_for(options, handlers, say, approve, warn=once.keeping(show.say)) as session:
             resumed, once.lost = lines_of_resumed(session)
             for line in [] if quiet else resumed:
                 show.say(line)
@@ -153,18 +153,18 @@ class _Once:
         self.saved: list[Saved] = []
         self.warnings: list[str] = []
         self.lost: list[str] = []
-        self.of_folder: list[str] = []
+        self.folder_warnings: list[str] = []
         self._tally = tally
         self.session_id: str | None = None
         self._error: dict[str, str] | None = None
         self._started = time.monotonic()
         self._is_shown = False
 
-    def kept(self, say: Callable[[str], None]) -> Callable[[str], None]:
+    def keeping(self, say: Callable[[str], None]) -> Callable[[str], None]:
         """Return a function that says a line about an untrusted folder and keeps it for the warnings."""
 
         def keep(line: str) -> None:
-            self.of_folder.append(line)
+            self.folder_warnings.append(line)
             say(line)
 
         return keep
@@ -243,6 +243,6 @@ class _Once:
             "duration_s": round(time.monotonic() - self._started, 3),
             "model_s": round(tally.model_seconds, 3),
             "kernel_s": round(tally.kernel_seconds, 3),
-            "warnings": [*self.of_folder, *tally.warnings, *tally.hooks, *self.lost, *unsaved, *self.warnings],
+            "warnings": [*self.folder_warnings, *tally.warnings, *tally.hooks, *self.lost, *unsaved, *self.warnings],
             "error": self._error,
         }

@@ -43,11 +43,8 @@ def leave_out_current_folder(package: str) -> None:
                 f"tw-autogen: {name} is {value!r}, of which a part means the current folder: the system has looked for "
                 "libraries of this program there. Write whole paths, and no empty part\n"
             )
-    for name, more in (
-        ("PATH", []),
-        ("PYTHONPATH", [own] if own in places else []),
-        *((one, []) for one in _LIBRARIES),
-    ):
+    for name in ("PATH", "PYTHONPATH", *_LIBRARIES):
+        more = [own] if name == "PYTHONPATH" and own in places else []
         if whole := [*more, *filter(os.path.isabs, os.environ.get(name, "").split(os.pathsep))]:
             os.environ[name] = os.pathsep.join(whole)
         else:

@@ -19,7 +19,7 @@ from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.kernel_process import wait_readable
 from tw_autogen.kernel.launcher.package_loader import STUB
 from tw_autogen.kernel.launcher.packets import pack
-from tw_autogen.kernel.launcher.process_tree import kill_below_other
+from tw_autogen.kernel.launcher.process_tree import kill_below
 from tw_autogen.kernel.python_process import isolated
 
 _PACKET = 1 << 16
@@ -147,7 +147,7 @@ class SupervisedProcess:
             self._channel.shutdown(socket.SHUT_RDWR)
             return
         if not wait_readable(self._supervisor, _END_SECONDS):
-            kill_below_other(self._supervisor_pid)  # it lives, so the number is its own; it would leave them behind
+            kill_below(self._supervisor_pid)  # it lives, so the number is its own; it would leave them behind
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._supervisor, signal.SIGKILL)
             wait_readable(self._supervisor, _END_SECONDS)

@@ -93,6 +93,9 @@ def test_what_code_started_ends_with_a_kernel_whose_supervisor_answers_no_more(l
     with LocalKernel(settings=settings) as kernel:
         started = f"import subprocess\nchild = subprocess.Popen(['sleep', '{seconds}'], start_new_session=True)"
         assert kernel.execute(started, seconds=SECONDS).ok
+        deadline = time.monotonic() + SECONDS
+        while not pids_of(seconds) and time.monotonic() < deadline:  # its arguments are shown a moment after its start
+            time.sleep(0.01)
         (child,) = pids_of(seconds)
         os.kill(parent_of(parent_of(child)), signal.SIGSTOP)
 

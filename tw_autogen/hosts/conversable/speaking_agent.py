@@ -77,10 +77,12 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             host.setdefault("description", does)
         if len(args) < 4:  # or it is among them
             host.setdefault("human_input_mode", "NEVER")
-        given = dict(zip(list(known)[2:], args, strict=False)) | host
-        if "llm_config" in given:
-            given["llm_config"] = without_cache(given["llm_config"])
-        super().__init__(name, **given)
+        at = [*known].index("llm_config") - 2  # behind `self` and `name`
+        if "llm_config" in host:
+            host["llm_config"] = without_cache(host["llm_config"])
+        elif at < len(args):
+            args = (*args[:at], without_cache(args[at]), *args[at + 1 :])
+        super().__init__(name, *args, **host)
         refuse_settings(name, self.llm_config)
         self._silent_with: dict[Any, bool] = {}
         for one in _REPLY_FUNCTIONS:  # the reply list holds the base class's: overriding alone changes nothing

@@ -21,7 +21,11 @@ def below(pid: int) -> Iterator[int]:
 
 
 def kill_below(pid: int) -> None:
-    """Kill all that a process started and adopted, until nothing is left."""
+    """Kill all that a process started and adopted, until nothing is left, or a hundred times over.
+
+    Args:
+        pid: This process, which then buries them; or another one, which does so itself.
+    """
     for _ in range(_ROUNDS):
         left = list(below(pid))
         if not left:
@@ -29,20 +33,9 @@ def kill_below(pid: int) -> None:
         for one in left:
             with contextlib.suppress(OSError):
                 os.kill(one, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(-1, 0)
-
-
-def kill_below_other(pid: int) -> None:
-    """Kill all that another process has started, some times over: they may start others meanwhile.
-
-    Args:
-        pid: The process; it buries them itself.
-    """
-    for _ in range(_ROUNDS):
-        for one in below(pid):
-            with contextlib.suppress(OSError):
-                os.kill(one, signal.SIGKILL)
+        if pid == os.getpid():
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-1, 0)
