@@ -371,7 +371,8 @@ _GONE: _Stamp = (0, -1)
 
 def _stamp(path: Path) -> _Stamp:
     try:
-        found = os.lstat(path)
+        with SafeFolder.without_links(path.parent) as beside:
+            found = beside.info(path.name)
     except OSError:
         return _GONE
     return (found.st_mtime_ns, found.st_size)

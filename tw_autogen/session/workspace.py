@@ -230,11 +230,13 @@ def _opened(workspace: Path) -> SafeFolder:
     return SafeFolder(workspace)
 
 
-def _past_of(workspace: SafeFolder, *, sized: bool) -> list[PastSession]:
+def _past_of(workspace: SafeFolder, *, sized: bool, made_here: bool = False) -> list[PastSession]:
     found = []
     for entry in workspace.walk(enter=lambda name: False):
         if entry.is_folder and _SESSION.fullmatch(entry.name) and _is_own(entry.info):
             with contextlib.suppress(OSError):
+                if made_here and not _made_here(workspace, entry.name):
+                    continue
                 found.append(_past(workspace, entry.name, sized=sized))
     return sorted(found, key=lambda one: one.days)
 
@@ -279,7 +281,7 @@ def prune_sessions(
         return gone, [f"{workspace}: {why}; --workspace names the folder that it leads to"]
     kept_bytes = 0
     with opened:
-        for one in _past_of(opened, sized=dry_run):
+        for one in _past_of(opened, sized=dry_run, made_here=made_here):
             if one.is_open or one.days <= days:
                 if not (one.is_open or dry_run):
                     kept_bytes += (held := _variables_bytes(opened, one.id))
@@ -289,8 +291,6 @@ def prune_sessions(
                             opened.remove(f"{one.id}/{_VARIABLES}")
                 continue
             try:
-                if made_here and not _made_here(opened, one.id):
-                    continue
                 if not dry_run:
                     opened.remove_tree(one.id)
                 gone.append(one)
