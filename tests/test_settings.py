@@ -149,6 +149,11 @@ def test_a_value_of_the_wrong_type_names_the_place_and_what_was_expected():
         Settings(SECTIONS, environ=environ)
 
 
+def test_yes_where_a_number_is_expected_is_an_error():
+    with pytest.raises(SettingsError, match=r"session\.max_posts: .*integer, got True"):
+        Settings(SECTIONS, {"session.max_posts": True})
+
+
 def test_a_secret_of_the_wrong_type_is_not_printed():
     with pytest.raises(SettingsError, match="got the value given") as caught:
         Settings(SECTIONS, {"model.api_key": ["sk-secret"]})

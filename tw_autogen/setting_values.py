@@ -118,7 +118,7 @@ def fit_setting(key: str, setting: Setting, hint: Any) -> Any:
     if type(value) is list and _fits(tuple(value), hint):
         return tuple(value)
     try:
-        return pydantic.TypeAdapter(hint).validate_python(value)
+        return pydantic.TypeAdapter(hint).validate_python(value, strict=isinstance(value, bool))  # `yes` is no number
     except pydantic.ValidationError as error:
         problem = error.errors()[0]["msg"]
         # never a secret, nor endless

@@ -48,3 +48,11 @@ def test_code_of_an_answer_is_wanted_before_any_question_and_no_session_is_opene
     with pytest.raises(ConfigError, match="there is no code of an answer yet"):
         Magic(shell)("--to-cell")
     assert shell.user_ns == {}
+
+
+def test_a_variable_of_the_user_that_is_called_as_the_session_is_not_overwritten():
+    shell = SimpleNamespace(user_ns={"tw_session": 3})
+
+    with pytest.raises(ConfigError, match="the notebook's variable tw_session is no session"):
+        Magic(shell)("Which product sells best?")
+    assert shell.user_ns == {"tw_session": 3}

@@ -140,6 +140,8 @@ class Magic:
         found = self._shell.user_ns.get(_VARIABLE)
         if isinstance(found, Session) and not found.closed:
             return found
+        if found is not None and not isinstance(found, Session):
+            raise ConfigError(f"%tw: the notebook's variable {_VARIABLE} is no session; give it another name")
         here, keywords = Path.cwd(), {}
         settings = read_settings({})
         options, kernel = settings.read("session", SessionSettings), settings.read("kernel", KernelSettings)
