@@ -178,10 +178,19 @@ def _bound(request: dict[str, Any]) -> None:
         resource.setrlimit(kind, (value, value))
 
 
+def _text(stored: bytes) -> str:
+    """Return a text; one that is not UTF-8, as programs of old wrote it, is taken for Windows-1252."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored.decode("cp1252", "replace")
+
+
 def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     private = request["private"]
     uri = f"{Path(request['path']).as_uri()}?mode={'rw' if private else 'ro'}"  # to read a log, the engine has to lock
     with closing(_opened(uri, request)) as connection:
+        connection.text_factory = _text
         rows: Iterator[Any]
         if request["sql"] is None:
             columns, rows = ["table", "column"], _columns(connection)

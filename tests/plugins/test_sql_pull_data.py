@@ -83,6 +83,15 @@ def test_every_form_of_reading_is_allowed(pull, query, rows):
     assert len(pull(query)[0]) == rows
 
 
+def test_texts_of_old_programs_that_are_not_utf8_are_read(database, pull):
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("INSERT INTO shops VALUES (3, CAST(x'4dfc6e6368656e2080' AS TEXT)), (4, 'Łódź')")
+
+    df, _ = pull("SELECT name FROM shops WHERE id > 2 ORDER BY id")
+
+    assert list(df["name"]) == ["München €", "Łódź"]
+
+
 def test_a_full_text_table_can_be_read(database, pull):
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE VIRTUAL TABLE notes USING fts5(body)")
