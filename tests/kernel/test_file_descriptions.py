@@ -345,6 +345,10 @@ TABLE = {  # fmt: off
     "compressed lines": ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n'), ["JSON lines: 1 objects"], []),
     "not compressed": ("a.csv.gz", "no gzip", ["not readable as csv: Not a gzipped file"], []),
     "empty file": ("a.csv", "", ["not readable as csv: it is empty"], []),
+    "a pointer of Git LFS": (
+        "a.parquet", f"version https://git-lfs.github.com/spec/v1\noid sha256:{'4d7a' * 16}\nsize 12345\n",
+        ["not here: Git LFS keeps it (12.3 kB)", "`git lfs pull`"], ["oid"],
+    ),
     "no text": ("a.csv", b"\0\0\1", ["not readable as csv"], []),
     "nested JSON": (
         "a.json",

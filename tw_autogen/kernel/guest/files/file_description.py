@@ -30,6 +30,7 @@ from .csv_dialect import (
     table_separator,
 )
 from .file_size import size_words
+from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_tables
 from .statistics_files import read_statistics
@@ -109,6 +110,8 @@ def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Descr
     """
     kind = kind_of(path)
     try:
+        if why := why_in_git_lfs(path):
+            return Description(why, problem=why)
         return _KINDS.get(kind, _describe_other)(path, name, terms)
     except ImportError as error:
         why = f"not readable as {kind} here: {_one_line(error)}" + (f"; {_NO_EXTRA}" if kind != "xls" else "")
@@ -489,8 +492,7 @@ def _describe_archive(path: str, name: str, terms: Collection[str]) -> Descripti
 def _with_call(described: Description, name: str) -> Description:
     """Return the description of a compressed table, with a call in any case."""
     if not any(one.strip().startswith(("pd.read_", "to be read with ")) for one in described.lines):
-        call = f"to be read with pd.read_csv({name!r})"
-        described.lines.append(call)
+        described.lines.append(call := f"to be read with pd.read_csv({name!r})")
         described.whole += [call] if described.whole else []
     return described
 
