@@ -22,8 +22,8 @@ from tw_autogen.conversation import AnswerForm, Plan, unfenced_json
 from tw_autogen.errors import ConversationFormatError, Unreadable
 from tw_autogen.hosts.agent_files import linked_files
 from tw_autogen.kernel.connection import _message as kernel_message
-from tw_autogen.kernel.execute_request import _report
 from tw_autogen.kernel.gateway_client import _message as gateway_message
+from tw_autogen.kernel.pending_request import _report
 from tw_autogen.model import CodeStream, FieldStream, read_code, read_object
 from tw_autogen.planner.planner_reply import read_reply
 from tw_autogen.plugin.annotation import short_type, type_and_words

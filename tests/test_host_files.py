@@ -114,7 +114,7 @@ READ = {
 WRITTEN = {
     "tw_autogen/session/session_fork.py": "times of copies, by the descriptors of files that SafeFolder has opened",
     "tw_autogen/cli/standard_streams.py": "the null device",
-    "tw_autogen/code_folders.py": "notes in the user's state folder",
+    "tw_autogen/code_writable_folders.py": "notes in the user's state folder",
     "plugins/sql_pull_data.py": "a private copy in a temporary folder of its own",
     "tw_autogen/cli/ask.py": "standard input, in a temporary folder of its own",
     "tw_autogen/cli/piped_input.py": "standard input, in a temporary folder of its own",

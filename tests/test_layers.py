@@ -18,7 +18,7 @@ LAYERS = [
     {"private_files", "svg_sanitizer", "named_folders", "setting_values"},
     {"picture_files"},
     {"settings_trust", "trust_store"},
-    {"trusted_files", "owner_marks", "code_folders"},
+    {"trusted_files", "owner_marks", "code_writable_folders"},
     {"yaml_files", "autogen_config_list"},
     {"conversation", "settings"},
     {"events", "number_sources"},

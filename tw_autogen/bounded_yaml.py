@@ -64,14 +64,14 @@ for _kind in (_Loader, _FastLoader):
     _kind.add_constructor("tag:yaml.org,2002:float", _bounded(_kind.construct_yaml_float))
 
 
-def load(text: str, *, limit: bool = True, unique: bool = False) -> Any:
+def load(text: str, *, enforce_limit: bool = True, unique: bool = False) -> Any:
     r"""Parse YAML that stands for no more than 100 000 values, an alias counted each time.
 
     A text counts as one for each 32 characters.
 
     Args:
         text: One document.
-        limit: False: without aliases it may stand for any number, which is no more than its length.
+        enforce_limit: False: without aliases it may stand for any number, which is no more than its length.
         unique: A key that stands twice in a mapping is an error; else the last one counts.
 
     Raises:
@@ -88,15 +88,15 @@ def load(text: str, *, limit: bool = True, unique: bool = False) -> Any:
         with contextlib.suppress(yaml.YAMLError):
             with contextlib.suppress(_NotPlain):
                 return _plain(text, unique=unique)  # so short a text stands for fewer values
-            return _load(_FastLoader, text, limit=limit, unique=unique)
-    return _load(_Loader, text, limit=limit, unique=unique)  # its errors are worded for people
+            return _load(_FastLoader, text, enforce_limit=enforce_limit, unique=unique)
+    return _load(_Loader, text, enforce_limit=enforce_limit, unique=unique)  # its errors are worded for people
 
 
-def _load(kind: Any, text: str, *, limit: bool, unique: bool) -> Any:
+def _load(kind: Any, text: str, *, enforce_limit: bool, unique: bool) -> Any:
     loader = kind(text)
     try:
         root = loader.get_single_node()
-        if root is not None and (limit or "*" in text):
+        if root is not None and (enforce_limit or "*" in text):
             _expanded_size(root, {})
         if root is not None and unique:
             _refuse_twice(root)

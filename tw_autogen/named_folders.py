@@ -169,7 +169,7 @@ def refuse_private(path: Path | str) -> None:
         raise ConfigError(f"{path}: {problem}")
 
 
-def link_of_code(path: Path | str) -> str:
+def code_writable_symlink(path: Path | str) -> str:
     """Return the link in a folder that code can write to over which a path leads out of that folder; empty if none.
 
     Args:
@@ -228,7 +228,7 @@ def _walked(path: Path | str) -> tuple[str, list[str], set[str]]:
         raise ConfigError(f"{path}: {error.strerror}") from None
 
 
-def program_path() -> str:
+def executable_search_path() -> str:
     """Return this process's PATH without parts that mean the current folder, or one in it; never empty."""
     parts = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(filter(os.path.isabs, parts)) or os.defpath

@@ -54,7 +54,7 @@ from tw_autogen.setting_values import (
 )
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set, whole_path
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
-from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_file
+from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_bytes
 
 if TYPE_CHECKING:
     import yaml
@@ -83,7 +83,7 @@ _MOST_PROMPT_CHARS = 4000
 
 
 @dataclasses.dataclass(frozen=True)
-class LeftOut:
+class FolderSetting:
     """A setting of a folder's file that does not count, because the folder is not trusted.
 
     Args:
@@ -148,8 +148,8 @@ class Settings:
         self._rule_of_role = rule_of_role
         self.project, self.trust, self.files = project, trust, files
         self.texts: dict[Path, bytes | None] = {} if texts is None else texts
-        self.left_out: tuple[LeftOut, ...] = ()
-        self.prompts: tuple[LeftOut, ...] = ()
+        self.left_out: tuple[FolderSetting, ...] = ()
+        self.prompt_settings: tuple[FolderSetting, ...] = ()
         self.examples: tuple[Path, ...] = ()
         self.shortened: tuple[str, ...] = ()
         self.withheld: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ class Settings:
                     origin=setting.origin,
                 )
             if setting.file and not self._may_count(key, setting, own.get(key), paired):
-                self.left_out += (LeftOut(key, setting),)
+                self.left_out += (FolderSetting(key, setting),)
             elif of_role:
                 trusted = setting.file is None or self._trust_of(setting) is Trust.full
                 self._take_role(key, dataclasses.replace(setting, trusted=trusted))
@@ -237,7 +237,7 @@ class Settings:
                 if held is None:
                     return False
                 self.examples += held
-            self.prompts += (LeftOut(key, setting),)
+            self.prompt_settings += (FolderSetting(key, setting),)
         return True
 
     def _trust_of(self, setting: Setting) -> Trust:
@@ -265,7 +265,7 @@ class Settings:
 
     def _bounded(self, key: str, setting: Setting) -> Setting:
         """Return a setting, text for prompts that nobody trusts not longer than `_MOST_PROMPT_CHARS`."""
-        if not any(one.setting is setting for one in self.prompts) or key in self._paths:
+        if not any(one.setting is setting for one in self.prompt_settings) or key in self._paths:
             return setting
         text = str(setting.value)
         if len(text) <= _MOST_PROMPT_CHARS:
@@ -331,12 +331,12 @@ class Settings:
         return tuple(name for name, found in self._roles.items() if not all(one.passed_over for one in found.values()))
 
     @property
-    def of_folder(self) -> Iterator[LeftOut]:
+    def of_folder(self) -> Iterator[FolderSetting]:
         """Settings of roles that count and stand in the file of a folder that the user has named or trusts."""
         for name, found in self._roles.items():
             for key, setting in found.items():
                 if setting.file is not None and not setting.passed_over:
-                    yield LeftOut(f"{ROLE_SECTION}.{name}.{key}", setting)
+                    yield FolderSetting(f"{ROLE_SECTION}.{name}.{key}", setting)
 
     def of_role(self, name: str, known: Iterable[str]) -> Mapping[str, Setting]:
         """Return what is set for one role, unchecked.
@@ -509,7 +509,7 @@ class Settings:
         """Return what a file held when it was first looked for; None: it was not there."""
         if path not in self.texts:
             distrusted = self.project if self.trust is Trust.none else None
-            self.texts[path] = read_settings_file(path, distrusted=distrusted) if path.exists() else None
+            self.texts[path] = read_settings_bytes(path, distrusted=distrusted) if path.exists() else None
         return self.texts[path]
 
     def _mapping(self, path: Path) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ from zipimport import zipimporter
 
 from tw_autogen.closing import Closing
 from tw_autogen.errors import ConfigError
-from tw_autogen.named_folders import link_of_code
+from tw_autogen.named_folders import code_writable_symlink
 from tw_autogen.private_files import lies_in
 from tw_autogen.python_source import python_lines
 from tw_autogen.trust_store import (
@@ -277,7 +277,7 @@ def read_text(path: Path) -> str:
     return read_content(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_settings_file(path: Path, *, distrusted: Path | None = None) -> bytes:
+def read_settings_bytes(path: Path, *, distrusted: Path | None = None) -> bytes:
     """Return what a settings file holds: a regular file of at most 100 kB, never a pipe or a device.
 
     Args:
@@ -288,7 +288,7 @@ def read_settings_file(path: Path, *, distrusted: Path | None = None) -> bytes:
         ConfigError: the file is too large, not regular, or unreadable; not what was hashed; or reached over a link that
             code of this process could have made.
     """
-    if link := link_of_code(path):
+    if link := code_writable_symlink(path):
         raise ConfigError(f"{path} leads over the link {link}, and code could make that link; remove it")
     if distrusted is not None and path.parent == distrusted and not path.resolve().is_relative_to(distrusted.resolve()):
         where = f"{path}: a link out of its folder, which is not trusted, to {path.resolve()}"

@@ -50,7 +50,7 @@ def read_yaml(
             content = read_content(path, limit_bytes=limit_bytes)
         else:
             content = folder.read_file(path.name, limit_bytes=limit_bytes)
-        return bounded_yaml.load(content.decode("utf-8"), limit=False)
+        return bounded_yaml.load(content.decode("utf-8"), enforce_limit=False)
     except FileNotFoundError:
         raise error(f"{missing}{nearest_path(path)}", path=path) from None
     except OSError as problem:

@@ -41,7 +41,7 @@ def moved(request, tmp_path, monkeypatch):
 
 
 def write_artifact(folder):
-    ARTIFACTS[folder].create("new.csv").close()
+    ARTIFACTS[folder].create_new("new.csv").close()
 
 
 def make_exchange(folder):

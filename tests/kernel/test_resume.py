@@ -21,12 +21,12 @@ import pytest
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.cell_journal import CellJournal
-from tw_autogen.kernel.execute_request import RawResult
 from tw_autogen.kernel.guest.checkpoint import FOLDER
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
-from tw_autogen.kernel.guest.output_capture import Clipped
+from tw_autogen.kernel.guest.output_capture import ClippedBuffer
 from tw_autogen.kernel.launcher.landlock import version
+from tw_autogen.kernel.pending_request import RawResult
 from tw_autogen.kernel.recovery import resume
 from tw_autogen.trust_store import user_key
 
@@ -737,7 +737,7 @@ class TableKernel(Kernel):
 
     def start_cell(self, code, **options):
         self.did.append(code)
-        return SimpleNamespace(wait=lambda: RawResult(Clipped(9), Clipped(9), reply={"status": "ok"}))
+        return SimpleNamespace(wait=lambda: RawResult(ClippedBuffer(9), ClippedBuffer(9), reply={"status": "ok"}))
 
 
 def cell(code):

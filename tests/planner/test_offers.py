@@ -26,9 +26,9 @@ def test_after_a_shortening_all_offers_of_the_newest_request_stand_whole_and_no_
     offers = Offers()
     history = history_of(offers)
 
-    offers.again(history)
+    offers.restore_in(history)
     once = [one["content"] for one in history.messages]
-    offers.again(history)
+    offers.restore_in(history)
 
     assert once == ["static", "first", "answer", "\n\n".join(["second", *TWO])]
     assert [one["content"] for one in history.messages] == once
@@ -41,6 +41,6 @@ def test_an_offer_that_begins_as_another_one_does_leaves_no_rest_of_it():
         history.append_user("request" + offers.news([offer]))
 
     offers.news([])
-    offers.again(history)
+    offers.restore_in(history)
 
     assert history.messages[-1]["content"] == "request\n\nrequest"

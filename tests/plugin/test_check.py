@@ -228,7 +228,7 @@ def test_host_run_plugins_are_tested_in_this_process(tmp_path, monkeypatch):
     write(tmp_path, m_py=TESTED.replace("@plugin\n", "@plugin(runs_in='host')\n"))
     trial = PluginTests()
 
-    trial.in_host(find_plugins(tmp_path, shipped=None), tmp_path)
+    trial.run_in_host(find_plugins(tmp_path, shipped=None), tmp_path)
 
     assert (trial.passed, [flaw.what for flaw in trial.flaws]) == (
         2,

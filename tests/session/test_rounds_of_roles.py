@@ -23,8 +23,8 @@ from tw_autogen.role import Role
 from tw_autogen.session import (
     Session,
     SessionSettings,
-    answer_markdown,
     export_session,
+    fence_printed_output,
     read_journal,
     read_settings,
     rounds_of,
@@ -86,7 +86,7 @@ def test_a_printed_table_keeps_its_columns_wherever_it_is_shown(team, tmp_path, 
     words = "" if planned else "This code does it.\n\n"
     block = f"{words}```\n{TABLE}\n```"
     assert answer.text == words + TABLE
-    assert answer_markdown(answer.text, answer.round.posts) == block
+    assert fence_printed_output(answer.text, answer.round.posts) == block
     assert f"<pre><code>{html.escape(TABLE)}\n</code></pre>" in answer._repr_mimebundle_()["text/html"]
     exported = export_session(session.journal.parent, tmp_path / "x.md").read_text(encoding="utf-8")
     assert f"## Answer\n\n{block}\n" in exported
@@ -101,7 +101,7 @@ def test_one_line_and_printed_markdown_are_no_block(team, output):
 
     answer = session.ask("Show it.")
 
-    assert answer_markdown(answer.text, answer.round.posts) == output
+    assert fence_printed_output(answer.text, answer.round.posts) == output
 
 
 BLOCK = "```sh\nid\n```"

@@ -478,7 +478,7 @@ def test_prompt_text_counts_and_is_shown_by_name_and_examples_come_from_the_fold
     (here / "examples" / "planner_examples" / "two.yaml").symlink_to(tmp_path / "secret" / "key.yaml")
     found = read_settings()
 
-    assert Review(found).prompts == ("planner.instructions", "examples/planner_examples/one.yaml")
+    assert Review(found).prompt_sources == ("planner.instructions", "examples/planner_examples/one.yaml")
     assert len(trust_lines(found, "--trust")) == 2
     (more,) = Review(found).wants  # counts with trust: it says where the link leads
     assert more.does.startswith("1 more of its texts become part of prompts: examples/planner_examples/two.yaml")

@@ -382,8 +382,8 @@ def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest
     project = read_project(here, read_settings(), named=False)
 
     more, review = 125 if size == 10 else 7, review_folder()
-    assert len(review.prompts) == (25 if size == 10 else 2)
-    assert all(one in review.prompts_line() for one in review.prompts)
+    assert len(review.prompt_sources) == (25 if size == 10 else 2)
+    assert all(one in review.prompts_line() for one in review.prompt_sources)
     assert project.left_out[-1].startswith(f"{here}: {more} examples: at most 25, of 256 kB together, count")
 
 
@@ -393,7 +393,7 @@ def test_examples_that_an_untrusted_folders_settings_name_are_bounded_together_a
 
     review = review_folder()
 
-    assert [one.key for one in review.settings.prompts] == ["recall.planner_examples"]
+    assert [one.key for one in review.settings.prompt_settings] == ["recall.planner_examples"]
     assert [one.key for one in review.settings.left_out] == ["recall.code_examples"]
     assert review.prompts_line().count("ours/") == 20
 

@@ -122,7 +122,7 @@ def check_kernel(options: Options) -> Iterator[DoctorCheck]:
 
 def _check_sandbox(settings: KernelSettings) -> DoctorCheck:
     try:
-        found = LocalKernel.sandbox_words(settings).removeprefix("sandbox: ")
+        found = LocalKernel.sandbox_description(settings).removeprefix("sandbox: ")
     except SandboxError as error:
         found, _, remedy = str(error).partition(f"{SandboxError.REMEDY} ")
         return DoctorCheck("sandbox", "fail", found.strip(), remedy)

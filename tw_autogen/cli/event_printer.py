@@ -40,7 +40,7 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.session import Saved, answer_markdown
+from tw_autogen.session import Saved, fence_printed_output
 
 if TYPE_CHECKING:
     from rich import live, spinner
@@ -235,7 +235,7 @@ class EventPrinter:
                 self._cell_output(CellOutput(event.cell, stream, text))
         for stream, line in self._output.rest():
             self._print_output(stream, line)
-        cut = bool(self._output.hidden)
+        cut = bool(self._output.hidden_line_count)
         if event.result is not None:
             result = head_and_tail(event.result, *_RESULT_LINES)
             cut = cut or result.count("\n") < event.result.strip("\n").count("\n")
@@ -298,7 +298,9 @@ class EventPrinter:
                 self._console.print(Text("(The answer is empty.)", style="dim"))
             else:
                 on_screen = self._console.is_terminal
-                self._console.print(markdown(answer_markdown(words, self._posts)) if on_screen else Text(clean(words)))
+                self._console.print(
+                    markdown(fence_printed_output(words, self._posts)) if on_screen else Text(clean(words))
+                )
             self._console.print()
         self._console.print(Text(self.tally.line(self._marks.dot), style="dim"), soft_wrap=True)
 

@@ -26,7 +26,7 @@ from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import Event, EventLines, Handler
-from tw_autogen.session import Saved, Session, answer_markdown
+from tw_autogen.session import Saved, Session, fence_printed_output
 
 _SCHEMA_VERSION = 1
 """Of the object of `--output-format json`, and of the lines of `stream-json`; new fields don't change it."""
@@ -192,7 +192,7 @@ class _Once:
             finally:
                 self.terminated = bool(signals.terminated)
         self.answer, self.exit = answer.text, exit_of_stop(answer.stop)
-        self.shown = answer_markdown(answer.text, answer.round.posts)
+        self.shown = fence_printed_output(answer.text, answer.round.posts)
         self.saved = landing.land(answer.artifacts, prompt, earlier=session.artifacts)
         self.warnings = answer_warnings(session, answer)
 

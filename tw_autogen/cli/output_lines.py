@@ -23,7 +23,7 @@ class OutputLines:
         >>> lines = OutputLines(head=2, tail=1)
         >>> lines.feed("stdout", "a\nb"), lines.feed("stdout", "c\nd\ne")
         (['a'], ['bc'])
-        >>> lines.feed("stdout", "f\ng\n"), lines.rest(), lines.hidden
+        >>> lines.feed("stdout", "f\ng\n"), lines.rest(), lines.hidden_line_count
         ([], [('stdout', '(2 lines are not shown)'), ('stdout', 'g')], 2)
     """
 
@@ -61,12 +61,12 @@ class OutputLines:
         self._open, self._newest = {}, {}
         shown = [(stream, line) for stream, text in left.items() if text for line in self._within(stream, [text])]
         tail = [(stream, clean(line)) for stream, line in self._tail]
-        if self.hidden:
-            tail[0] = ("stdout", f"({self.hidden} lines are not shown)")
+        if self.hidden_line_count:
+            tail[0] = ("stdout", f"({self.hidden_line_count} lines are not shown)")
         return [*shown, *tail]
 
     @property
-    def hidden(self) -> int:
+    def hidden_line_count(self) -> int:
         """How many lines are in neither head nor tail."""
         left = self._count - self._head - len(self._tail)
         return left + 1 if left > 0 else 0

@@ -177,7 +177,7 @@ def _try(specs: Sequence[PluginSpec], settings: Settings, *, host: bool) -> Plug
             with LocalKernel(folder, settings=settings.read("kernel", KernelSettings)) as kernel:
                 trial.in_kernel(inside, kernel, seconds=_TEST_SECONDS)
         if host:
-            trial.in_host([spec for spec in specs if spec.runs_in == "host"], folder)
+            trial.run_in_host([spec for spec in specs if spec.runs_in == "host"], folder)
     return trial
 
 

@@ -80,7 +80,7 @@ def _show(review: Review, console: Console) -> None:
         console.print(Text(visible(words), style=style), soft_wrap=True)
 
     line(f"{review.title()} has files that want more than a folder may have unasked:", "bold")
-    if review.prompts:
+    if review.prompt_sources:
         line(f"Text of it becomes part of prompts in any case: {review.prompts_line()}", "dim")
     if problem := review.problem():
         line(problem, "yellow")

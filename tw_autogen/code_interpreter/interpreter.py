@@ -372,7 +372,7 @@ class CodeInterpreter(Role):
             told = report_texts.execution_report(
                 execution, execution.artifacts, limit, code=work.code, folder=work.folder
             )
-            kept_as = report_texts.kept_whole(execution, limit)
+            kept_as = report_texts.full_output_variable(execution, limit)
             mine.history.results.note(told, code=work.code, ok=execution.ok, kept_as=kept_as)
             mine.variables.note_code(work.code)
             there = {one.name for one in execution.variables}

@@ -77,7 +77,7 @@ class PromptState:
         self.shown, self.board, self.lessons, self.date = Shown(), "", "", ""
         self.history.repeat_notes()
         if self.definitions is not None:
-            self.definitions.again(self.history)
+            self.definitions.restore_in(self.history)
 
     def forget_in_task(self) -> None:
         """Do as `forget` in the middle of a task, and tell in full what was only named of its board, as known."""

@@ -123,7 +123,7 @@ def execution_report(
         "Error": without_middle(execution.error, limit_chars),
     }
     shown = [f"{name}:\n{trimmed(text)}" for name, text in parts.items() if text.strip()]
-    kept = kept_whole(execution, limit_chars)
+    kept = full_output_variable(execution, limit_chars)
     shown += [_KEPT.format(kept)] if kept else []
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
     last = _last_assigned(code) if nothing else ""
@@ -131,7 +131,7 @@ def execution_report(
     return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts, folder)] if part)
 
 
-def kept_whole(execution: Execution, limit_chars: int) -> str:
+def full_output_variable(execution: Execution, limit_chars: int) -> str:
     """Return the variable that holds the whole output, where a report has a part only; empty if it has all.
 
     Args:

@@ -177,7 +177,7 @@ class TaskProgress:
         ]
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
         extra |= {"refused": self.refused, "went_wrong": self.wrong}
-        if kept_as := report_texts.kept_whole(self.execution, limit_chars):
+        if kept_as := report_texts.full_output_variable(self.execution, limit_chars):
             extra["kept_as"] = kept_as
         said.append(Attachment(kind.execution_status, status, extra))
         output = self.beginning or self._output(limit_chars)

@@ -17,7 +17,7 @@ from tw_autogen.model import Completion, run_abandonable
 from tw_autogen.role import Role, Turn
 
 
-def asked_role(make: Callable[[], ConversationPartner], *, name: str, intro: str) -> Callable[[], Role]:
+def partner_role_factory(make: Callable[[], ConversationPartner], *, name: str, intro: str) -> Callable[[], Role]:
     """Return somebody who can be asked as a role.
 
     Args:

@@ -83,7 +83,7 @@ class Conversations(Generic[Kept]):
         """Return the conversation with a partner, if there is one."""
         return self._partners.get(partner) if partner is not None else None
 
-    def items(self) -> list[tuple[Any, Kept]]:
+    def partner_items(self) -> list[tuple[Any, Kept]]:
         """Return the partners with their conversations."""
         with self._guard:
             return list(self._partners.items())

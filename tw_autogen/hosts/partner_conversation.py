@@ -262,7 +262,7 @@ class PartnerConversation:
         """Mark that the agent has answered; the host may word the answer otherwise."""
         self._note([(True, text)])
 
-    def opening(self, session: Session, request: str, rules: str = "") -> tuple[str, list[Path]]:
+    def compose_request(self, session: Session, request: str, rules: str = "") -> tuple[str, list[Path]]:
         """Return a request with what is to be noted at its head, and the files that go along.
 
         Args:
@@ -314,7 +314,7 @@ class PartnerConversation:
                     self._end.detach()
                     self._past, self._session = self.rounds, None
 
-    def load(self, rounds: Sequence[Round]) -> None:
+    def replace_history(self, rounds: Sequence[Round]) -> None:
         """End the session and the request that is under way, and know these rounds in place of what was said."""
         self.interrupt()
         with self._guard:
@@ -373,7 +373,7 @@ class PartnerConversation:
             if show is not None:
                 show(event)
 
-        request, files = self.opening(session, words_of(news) if news else CONTINUE, rules)
+        request, files = self.compose_request(session, words_of(news) if news else CONTINUE, rules)
         session.subscribe(watch)
         try:
             answer = session.ask(request, files, images=[url for one in news for url in one.images])

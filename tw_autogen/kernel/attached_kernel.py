@@ -18,13 +18,13 @@ from typing import Any, Literal
 from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.attached_connection import AttachedProcess, Target
 from tw_autogen.kernel.client import KernelClient, KernelHandle
-from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult, expression_results
 from tw_autogen.kernel.fair_lock import LockTimeout
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_client import RESTARTED
 from tw_autogen.kernel.guest_bundle import PACKAGE, call_expression
 from tw_autogen.kernel.kernel import Artifact, Execution, Loadable, Log, Variable
 from tw_autogen.kernel.live_kernel import LiveKernel
+from tw_autogen.kernel.pending_request import ANSWER_LOST, PendingRequest, RawResult, expression_results
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import Poller, Wire, await_kernel_info
 
@@ -401,7 +401,7 @@ class AttachedKernel(LiveKernel):
         return None
 
 
-class AttachedRequest(ExecuteRequest):
+class AttachedRequest(PendingRequest):
     """One request in a kernel that others use too: takes its own messages only, and interrupts nothing else."""
 
     _begun = False
@@ -410,7 +410,7 @@ class AttachedRequest(ExecuteRequest):
     _shown_chars = 0
 
     def wait(self) -> RawResult:
-        """Wait until it is over; see `ExecuteRequest.wait`."""
+        """Wait until it is over; see `PendingRequest.wait`."""
         outcome = super().wait()
         if outcome.answer_lost and not outcome.died:
             outcome.report = {"error": f"This cell was run, but {ANSWER_LOST}."}

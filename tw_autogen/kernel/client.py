@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from tw_autogen import bounded_json
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.exchange_folder import HostExchange
-from tw_autogen.kernel.execute_request import ANSWER_LOST, ExecuteRequest, RawResult, expression_results
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.crash_output import file_name
@@ -27,6 +26,7 @@ from tw_autogen.kernel.guest_bundle import call_expression, install_expression
 from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
 from tw_autogen.kernel.kernel import OnOutput
 from tw_autogen.kernel.kernel_process import Process
+from tw_autogen.kernel.pending_request import ANSWER_LOST, PendingRequest, RawResult, expression_results
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import Poller, WakeupSocket, Wire, await_kernel_info
 from tw_autogen.lazy_module import LazyModule
@@ -78,7 +78,7 @@ class KernelHandle:
     watch: Callable[[], object] = str
     module: str = "bridge"
     expressions: Mapping[str, str] = field(default_factory=dict)
-    request_type: type[ExecuteRequest] = ExecuteRequest
+    request_type: type[PendingRequest] = PendingRequest
 
 
 class KernelClient:
@@ -130,7 +130,7 @@ class KernelClient:
             self.end()
             raise
 
-    def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> ExecuteRequest:
+    def start_cell(self, code: str, *, seconds: float, on_output: OnOutput | None = None) -> PendingRequest:
         """Send a cell; give what waits for it.
 
         Args:
@@ -168,7 +168,7 @@ class KernelClient:
         text = json.dumps({"op": "hello"})
         return self._evaluate("answer", text, min(self._settings.load_seconds, _HELLO_SECONDS))
 
-    def undo_next(self, code: str) -> None:
+    def request_rollback(self, code: str) -> None:
         """Ask that the next cell is undone when it ends, if it is this one."""
         self.tell("try", code=code, limits=_rollback_limits(self._settings))
 
@@ -288,7 +288,7 @@ class KernelClient:
         crash_output: Callable[[str, str], str] = lambda stream, request: "",
         *,
         serves: bool = True,
-    ) -> ExecuteRequest:
+    ) -> PendingRequest:
         def calls(wake: Callable[[], None]) -> HostCalls:
             files, threads = self._handle.files, self._settings.host_threads
             made = HostCalls(self._served, self.codec, wake, threads=threads, files=files)

@@ -26,7 +26,7 @@ from tw_autogen.kernel.launcher.seccomp import container_filter
 from tw_autogen.kernel.launcher.system_calls import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
 from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.named_folders import program_path
+from tw_autogen.named_folders import executable_search_path
 from tw_autogen.safe_folder import SafeFolder
 
 _COMMAND_SECONDS = 20.0
@@ -211,7 +211,7 @@ class ContainerKernel(LiveKernel):
         return f"container of {self._image} by {Path(self._engine).name}, {process}, network {self._network}"
 
     def _open(self) -> KernelHandle:
-        found = shutil.which(self._engine, path=program_path())
+        found = shutil.which(self._engine, path=executable_search_path())
         if found is None:
             raise KernelStartError(
                 f"container engine {self._engine!r}: there is no such command; install docker or podman, or pass "

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.kernel.execute_request import ANSWER_LOST, RawResult
 from tw_autogen.kernel.guest.output_capture import MARK_CHARS, clip
 from tw_autogen.kernel.kernel import Artifact, Execution, Log, Variable
+from tw_autogen.kernel.pending_request import ANSWER_LOST, RawResult
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import SafeFolder
 

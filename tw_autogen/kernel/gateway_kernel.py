@@ -14,11 +14,11 @@ from typing import Any
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.environment_variables import variables
-from tw_autogen.kernel.execute_request import RawResult
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.kernel.live_kernel import LiveKernel
+from tw_autogen.kernel.pending_request import RawResult
 from tw_autogen.kernel.settings import KernelSettings
 
 _FIRST_SECONDS = 15.0

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.closing import Closing
-from tw_autogen.code_folders import note_code_folders
+from tw_autogen.code_writable_folders import note_code_folders
 from tw_autogen.errors import KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.client import KernelClient, KernelHandle, most_message_bytes
-from tw_autogen.kernel.execute_request import ON_REQUEST, ExecuteRequest, RawResult
 from tw_autogen.kernel.execution_results import ROLLBACK, execution_of, rows, went_well
 from tw_autogen.kernel.fair_lock import FairLock, LockTimeout
 from tw_autogen.kernel.guest.object_snapshot import copies_on_write
@@ -25,6 +24,7 @@ from tw_autogen.kernel.host_calls import HostFunctions
 from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.kernel_process import check_open_files
 from tw_autogen.kernel.launcher.sandbox import OFF
+from tw_autogen.kernel.pending_request import ON_REQUEST, PendingRequest, RawResult
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
 from tw_autogen.kernel.recovery import Recovery, is_table
 from tw_autogen.kernel.settings import KernelSettings
@@ -82,7 +82,7 @@ class LiveKernel(Closing):
         self._recovery = Recovery()
         self._turns = FairLock(self._settings.turn_seconds)
         self._executing = False
-        self._running: ExecuteRequest | None = None
+        self._running: PendingRequest | None = None
 
     @property
     def _live(self) -> KernelClient | None:
@@ -362,7 +362,7 @@ class LiveKernel(Closing):
         if cancelled is not None and cancelled.is_set():
             return Execution(False, error=f"Stopped {ON_REQUEST}: this cell was not run.", logs=tuple(said))
         if undo:
-            live.undo_next(code)
+            live.request_rollback(code)
         running = live.start_cell(code, seconds=seconds, on_output=on_output)
         self._executing, self._running, self._fresh = True, running, False
         if self._closed or (cancelled is not None and cancelled.is_set()):

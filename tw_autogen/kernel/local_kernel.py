@@ -35,7 +35,7 @@ from tw_autogen.kernel.python_process import warn_of_importable
 from tw_autogen.kernel.recovery import Recovery, Rerun
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, available_level, describe_sandbox
 from tw_autogen.kernel.settings import KernelSettings
-from tw_autogen.named_folders import link_of_code
+from tw_autogen.named_folders import code_writable_symlink
 from tw_autogen.python_source import expression_of
 
 _MISSED = re.compile("ModuleNotFoundError|ImportError|FileNotFoundError|PermissionError")
@@ -243,7 +243,7 @@ class LocalKernel(LiveKernel):
         return why or (f"above the sessions' folder, and {hidden}" if hidden else "")
 
     @staticmethod
-    def sandbox_words(settings: KernelSettings) -> str:
+    def sandbox_description(settings: KernelSettings) -> str:
         """Describe in one line the sandbox that a kernel would get, and what would raise a stronger one.
 
         Raises:
@@ -282,7 +282,7 @@ class LocalKernel(LiveKernel):
             kept = check_granted(self._settings, self.folder, pinned=self._pinned)
         packages = self._installer.prepare()
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
-        place = KernelFolders(self.folder, read, known=self._pinned.known(), kept=kept)
+        place = KernelFolders(self.folder, read, known=self._pinned.file_identities(), kept=kept)
         if self._start is not None:
             handle = start_by(self._start, self._settings, place, sandbox=STARTED_OTHERWISE)
         else:
@@ -305,7 +305,7 @@ class LocalKernel(LiveKernel):
         if plugin.path is None or self._start is not None or self._settings.sandbox == OFF:
             return
         found = resolve(os.path.abspath(plugin.path), (str(self.folder), *self._pinned.granted().write))
-        if not found or link_of_code(plugin.path):
+        if not found or code_writable_symlink(plugin.path):
             return
         path = Path(found)
         beside, settings = path.parent, self._settings

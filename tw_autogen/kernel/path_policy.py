@@ -271,7 +271,7 @@ def check_granted(
         SandboxError: no sandbox can be set up here.
     """
     kept: dict[str, Kept] = {}
-    known = pinned.known() if pinned is not None else {}
+    known = pinned.file_identities() if pinned is not None else {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
         held_off = key == "write" and settings.sandbox != OFF
         for one in paths:

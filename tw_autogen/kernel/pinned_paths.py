@@ -114,7 +114,7 @@ class PinnedPaths:
         """Return the settings with the paths of `read` and `write` as they were resolved first."""
         return replace(self._settings, read=self.real(self._settings.read), write=self.real(self._settings.write))
 
-    def known(self) -> dict[str, tuple[int, int]]:
+    def file_identities(self) -> dict[str, tuple[int, int]]:
         """Return device and number by path: of folders as they were first, of files as they are now."""
         found = {}
         for path, known in self._known.items():

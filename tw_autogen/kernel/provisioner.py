@@ -14,7 +14,7 @@ from typing import Any
 from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Dict
 
-from tw_autogen.code_folders import note_code_folders
+from tw_autogen.code_writable_folders import note_code_folders
 from tw_autogen.errors import ConfigError, KernelStartError, nearest
 from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.first_server import SUPERVISED
@@ -97,7 +97,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         place = KernelFolders(
             self._cwd,
             environment={name: given[name] for name in self.kernel_spec.env if name in given},
-            known=pinned.known(),
+            known=pinned.file_identities(),
             kept=kept,
         )
         if self._connection is None:

@@ -15,11 +15,11 @@ from typing import Any
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.cell_journal import CellJournal
 from tw_autogen.kernel.client import KernelClient
-from tw_autogen.kernel.execute_request import ON_REQUEST, RawResult
 from tw_autogen.kernel.execution_results import COMES_BACK, LOST, error_text, rows, went_well
 from tw_autogen.kernel.guest.codec import TAG as MARK
 from tw_autogen.kernel.guest.output_capture import clip
 from tw_autogen.kernel.kernel import Log
+from tw_autogen.kernel.pending_request import ON_REQUEST, RawResult
 
 TAG = "resume"
 _LEAST_SECONDS = 10.0

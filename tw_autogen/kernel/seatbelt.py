@@ -22,7 +22,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.launcher.readable_files import environment_paths, font_folders, listed_and_read
-from tw_autogen.named_folders import program_path
+from tw_autogen.named_folders import executable_search_path
 
 SEATBELT = "seatbelt"
 _ASK_SECONDS = 60.0
@@ -103,7 +103,7 @@ def profile(
 
 def command(text: str) -> tuple[str, ...]:
     """Return what stands before a program's own command line, so that it runs behind a profile."""
-    return (shutil.which(PROGRAM, path=program_path()) or PROGRAM, "-p", text)
+    return (shutil.which(PROGRAM, path=executable_search_path()) or PROGRAM, "-p", text)
 
 
 @functools.lru_cache(maxsize=8)

@@ -32,7 +32,7 @@ class Offers:
         self.told += fresh
         return "".join(f"\n\n{one}" for one in fresh)
 
-    def again(self, history: ChatHistory) -> None:
+    def restore_in(self, history: ChatHistory) -> None:
         """Remove all offers from a history that was shortened, and append those of the newest request whole.
 
         Nothing changes where it holds no others, and these whole.

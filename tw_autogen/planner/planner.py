@@ -396,12 +396,12 @@ class Planner(Role):
 
     def _shortened(self, mine: _PlannerState) -> None:
         """Adapt the prompt to a shortened history: remove old offers, and repeat the date and the definitions."""
-        mine.offers.again(mine.history)
+        mine.offers.restore_in(mine.history)
         if mine.date:
             mine.date = ""
             mine.history.append_user(_date_where_new(mine).strip())
         mine.history.repeat_notes()
-        mine.definitions.again(mine.history)
+        mine.definitions.restore_in(mine.history)
 
     def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
         """Return the reply whose plan a person has approved, asking them and the model until there is one.

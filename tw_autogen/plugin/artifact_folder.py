@@ -37,7 +37,7 @@ class SessionArtifacts:
         with SafeFolder(self.path) as folder:
             return folder.has_entry(name)
 
-    def create(self, name: str) -> BinaryIO:
+    def create_new(self, name: str) -> BinaryIO:
         """Create a file where nothing exists, for writing."""
         with SafeFolder(self.path) as folder:
             return folder.create_file(name)

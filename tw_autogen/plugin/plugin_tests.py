@@ -56,7 +56,7 @@ class PluginTests:
                 last = ran.error.strip().splitlines()[-1:] or ["the kernel's process ended"]
                 self._count(spec, [("its tests", last[0])])
 
-    def in_host(self, specs: Iterable[PluginSpec], folder: Path) -> None:
+    def run_in_host(self, specs: Iterable[PluginSpec], folder: Path) -> None:
         """Load host-run plugins into this process, and run their tests here: with all that this process may do.
 
         Args:

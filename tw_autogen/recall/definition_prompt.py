@@ -78,7 +78,7 @@ class DefinitionPrompt:
             parts.append(listed)
         return "".join(f"\n\n{part}" for part in parts)
 
-    def again(self, history: ChatHistory) -> None:
+    def restore_in(self, history: ChatHistory) -> None:
         """Append the section and the list to a history that was shortened, and remove them where they stood.
 
         Args:

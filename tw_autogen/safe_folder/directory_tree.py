@@ -78,7 +78,7 @@ class Descent:
         """Name of the open directory relative to the first one, with a `/` at its end; empty for the first one."""
         return "/".join([*self._names, ""])
 
-    def next(self, folders: list[str]) -> bool:
+    def advance(self, folders: list[str]) -> bool:
         """Go on to the next directory.
 
         Args:
@@ -175,7 +175,7 @@ def empty(at: At) -> None:
                     folders.append(one.name)
                 else:
                     attempt(unlink, way.at, one.name)
-            more = way.next(folders)
+            more = way.advance(folders)
     if errors:
         raise errors[0]
     if _listed(at):

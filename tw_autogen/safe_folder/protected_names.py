@@ -155,7 +155,7 @@ def protected_below(
                         yield path, {**dict(chain), path: (about.st_dev, about.st_ino)}
                 elif _is_entered(one, here, closed):
                     inner.append(one.name)
-            more = way.next(inner)
+            more = way.advance(inner)
 
 
 def _entries(at: At, most: int, folder: str) -> list[os.DirEntry[str]]:

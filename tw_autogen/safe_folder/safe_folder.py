@@ -433,7 +433,7 @@ class SafeFolder(Closing):
                         yield one
                         if one.is_folder and len(one.name) < _LONGEST_NAME and enter(name):
                             folders.append(name)
-                more = way.next(folders)
+                more = way.advance(folders)
 
     def give(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
         """Change the owner of the folder and of what is below it, as the superuser can.
@@ -451,7 +451,7 @@ class SafeFolder(Closing):
             more = True
             while more:
                 folders = directory_calls.give_entries(way.at, owner_of)
-                more = way.next(folders if way.prefix else [name for name in folders if name not in but])
+                more = way.advance(folders if way.prefix else [name for name in folders if name not in but])
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
         with self._parent(name) as (at, last):

@@ -117,7 +117,7 @@ def used_elsewhere(
             room -= sum(len(path) for path, _ in packages) + sum(len(path) for path, _, _ in linked)
             if left < 0 or room < 0:
                 raise OverflowError(f"{folder}: more files and folders than can be looked through")
-            more = way.next(inner)
+            more = way.advance(inner)
     places = frozenset(protected)
     shared = [
         one

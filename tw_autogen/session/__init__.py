@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tw_autogen.session.earlier_session import read_events
     from tw_autogen.session.event_journal import read_journal, rounds_of
     from tw_autogen.session.export import FORMATS, export_session
-    from tw_autogen.session.markdown_text import answer_markdown
+    from tw_autogen.session.markdown_text import fence_printed_output
     from tw_autogen.session.mentioned_files import files_not_made
     from tw_autogen.session.notebook_export import write_notebook
     from tw_autogen.session.program import Program
@@ -75,7 +75,7 @@ __all__ = [
     "Session",
     "SessionSettings",
     "USER",
-    "answer_markdown",
+    "fence_printed_output",
     "check_plugins",
     "checked_opening",
     "checked_policy",
@@ -130,7 +130,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "earlier_session": ("read_events",),
             "event_journal": ("read_journal", "rounds_of"),
             "export": ("FORMATS", "export_session"),
-            "markdown_text": ("answer_markdown",),
+            "markdown_text": ("fence_printed_output",),
             "mentioned_files": ("files_not_made",),
             "notebook_export": ("write_notebook",),
             "program": ("Program",),
@@ -166,7 +166,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             __name__,
             {
                 "tw_autogen.closing": ("IdleTimer",),
-                "tw_autogen.hosts.agent_role": ("asked_role",),
+                "tw_autogen.hosts.agent_role": ("partner_role_factory",),
                 "tw_autogen.hosts.open_conversations": ("AnswerKey", "Conversations", "idle_seconds"),
                 "tw_autogen.hosts.partner_conversation": ("CONTINUE", "Line", "Reply"),
                 "tw_autogen.recall": ("keep_example", "Learner"),

@@ -16,7 +16,7 @@ from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
 from tw_autogen.picture_files import PictureReader, is_picture
-from tw_autogen.session.markdown_text import answer_markdown, ready_parser
+from tw_autogen.session.markdown_text import fence_printed_output, ready_parser
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def answer_html(
     """
     pictures, files = _shown(artifacts)
     words = (
-        markdown_html(answer_markdown(text, here.posts), pictures)
+        markdown_html(fence_printed_output(text, here.posts), pictures)
         if text.strip()
         else note_html("(The answer is empty.)")
     )

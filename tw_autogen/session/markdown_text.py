@@ -36,7 +36,7 @@ _ALIGNED = re.compile(r"^(?![ \t]*\|).*\S {2,}\S", re.M)
 """A line of a table in columns; those between `|` are Markdown."""
 
 
-def answer_markdown(text: str, posts: Iterable[Post]) -> str:
+def fence_printed_output(text: str, posts: Iterable[Post]) -> str:
     """Return an answer as Markdown, in which the lines of printed output at its end are a block that keeps them.
 
     Words, output of one line, and output that is Markdown itself stay as they are.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tw_autogen import plugin
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
-from tw_autogen.named_folders import named_file, program_path
+from tw_autogen.named_folders import executable_search_path, named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import make_private_folder
@@ -85,7 +85,7 @@ def start_mcp_servers(
         compare = functools.partial(_compare_programs, servers, read, start)
         compare()
         caches = _own_caches(logs, start)
-        safe = {"PATH": program_path(), "PYTHONPYCACHEPREFIX": str(caches)}
+        safe = {"PATH": executable_search_path(), "PYTHONPYCACHEPREFIX": str(caches)}
         servers = tuple(replace(one, env={**safe, **one.env}) for one in servers)
     started = plugin.mcp.McpServers(  # most sessions have no servers, and import none of it
         servers,
@@ -107,7 +107,7 @@ def _with_safe_search_paths(server: McpServer) -> McpServer:
     Whatever the command is (`env`, `uv run`, `sh -c`): to other programs the variable means nothing. One that is known
     to run a script keeps its modules, since Python would not find what lies beside the script either.
     """
-    safe = {"PATH": program_path()}
+    safe = {"PATH": executable_search_path()}
     if not os.path.isabs(server.cwd) and not _runs_script(server.args):
         safe["PYTHONSAFEPATH"] = "1"
     return replace(server, env={**safe, **server.env})

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
 from tw_autogen.setting_values import Setting
-from tw_autogen.settings import LeftOut, texts_of
+from tw_autogen.settings import FolderSetting, texts_of
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 from tw_autogen.trust_store import (
     CODE_SUFFIXES,
@@ -101,7 +101,7 @@ class NamedPlaces:
         """
         self._folders.setdefault((suffixes, caches, enter), set()).update(folders)
 
-    def add_setting(self, one: LeftOut, folder: Path) -> None:
+    def add_setting(self, one: FolderSetting, folder: Path) -> None:
         """Add the files that a setting names: a file of servers, programs in the folder, a policy, a role's file.
 
         Args:
@@ -262,7 +262,7 @@ def files_of_setting(key: str, value: str, folder: Path) -> list[Path]:
         folder: Absolute, without links.
     """
     places = NamedPlaces()
-    places.add_setting(LeftOut(key, Setting(value, key)), folder)
+    places.add_setting(FolderSetting(key, Setting(value, key)), folder)
     return sorted(places.files())
 
 

@@ -30,7 +30,7 @@ from tw_autogen.picture_files import PictureReader, is_picture
 from tw_autogen.safe_folder import held_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
-from tw_autogen.session.markdown_text import answer_markdown, code_span, fenced, markdown_cells
+from tw_autogen.session.markdown_text import code_span, fence_printed_output, fenced, markdown_cells
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 from tw_autogen.written_numbers import ParsedNumbers
@@ -214,7 +214,7 @@ class _Notebook:
     @take.register(RoundClosed)
     def _round_closed(self, event: RoundClosed) -> None:
         if event.answer:
-            answer = answer_markdown(event.answer, self._rounds[-1].posts if self._rounds else ())
+            answer = fence_printed_output(event.answer, self._rounds[-1].posts if self._rounds else ())
             self._say("## Answer\n\n", answer)
             self._looked_up += 1
             looked_up = self._rounds and self._looked_up <= _MOST_LOOKED_UP

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tw_autogen.code_folders import writable_by_code
+from tw_autogen.code_writable_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.named_folders import TRUSTED_FOLDERS, UNTRUSTED_FOLDERS, current_folder, path_out_of
@@ -81,9 +81,9 @@ class Review:
         return tuple(sorted(found, key=lambda one: (one.starts, one.name in PROGRAMS)))
 
     @property
-    def prompts(self) -> tuple[str, ...]:
+    def prompt_sources(self) -> tuple[str, ...]:
         """Names of the folder's texts that become part of prompts without trust."""
-        named = [one.key for one in self.settings.prompts]
+        named = [one.key for one in self.settings.prompt_settings]
         own = self.settings.trust is Trust.none and is_project(self.folder)
         files = dict.fromkeys([*self.settings.examples, *(own_examples(self.folder) if own else ())])
         return (*named, *(_relative(path, self.folder) for path in files))
@@ -124,7 +124,7 @@ class Review:
 
     def prompts_line(self) -> str:
         """Return the names of `prompts` as far as a person reads them, on one line."""
-        return _listed(self.prompts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
+        return _listed(self.prompt_sources, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
 
     def still_trusted_files(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
@@ -376,7 +376,7 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True, promp
     """
     review = Review(settings)
     unused = [] if brings_code else [one for one in own_examples(review.folder) if one not in settings.examples]
-    texts = [one for one in review.prompts if one not in {_relative(path, review.folder) for path in unused}]
+    texts = [one for one in review.prompt_sources if one not in {_relative(path, review.folder) for path in unused}]
     listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     problem = review.problem() if settings.trust is not Trust.full else ""

@@ -16,7 +16,7 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import example_paths
 from tw_autogen.session.named_places import program_found
-from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, LeftOut, texts_of
+from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting, texts_of
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 
 UNREADABLE = "can't be read: "
@@ -64,7 +64,7 @@ class Want:
     starts: bool = False
 
 
-def wants_of(one: LeftOut) -> Iterator[Want]:
+def wants_of(one: FolderSetting) -> Iterator[Want]:
     """Word what one setting would do; each MCP server for itself."""
     value = one.setting.value
     if one.key == "plugin.mcp_servers":
@@ -82,7 +82,7 @@ def wants_of(one: LeftOut) -> Iterator[Want]:
         )
 
 
-def _found_of(one: LeftOut) -> str:
+def _found_of(one: FolderSetting) -> str:
     """Return in words where PATH finds an interpreter in the folder that names it by a word; empty elsewhere."""
     file, text = one.setting.file, one.setting.value
     if one.key != "kernel.python" or file is None or not isinstance(text, str):
@@ -91,7 +91,7 @@ def _found_of(one: LeftOut) -> str:
     return f" (found by PATH: {found})" if found else ""
 
 
-def _links_of(one: LeftOut) -> str:
+def _links_of(one: FolderSetting) -> str:
     """Return in words where the paths of a setting lead over links; empty if they lead over none."""
     texts = list(texts_of(one.setting.value)) if one.key.partition(".")[0] not in ("model", "planner") else []
     base = os.path.abspath(one.setting.file.parent) if one.setting.file else os.sep

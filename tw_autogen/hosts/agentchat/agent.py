@@ -203,7 +203,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         made = memo[id(self)] = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._conversation = self._new_conversation()
-        made._conversation.load(self._conversation.rounds)
+        made._conversation.replace_history(self._conversation.rounds)
         return made
 
     @property
@@ -278,7 +278,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         """
         with calling(self.name, self):
             pass
-        await on_thread(lambda: self._conversation.load([]), name=f"{self.name} resets")
+        await on_thread(lambda: self._conversation.replace_history([]), name=f"{self.name} resets")
 
     async def close(self) -> None:
         """End the session, and its kernel; the next message begins a new one, which knows what was said."""
@@ -302,7 +302,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.name}: the state's rounds can't be read: {error!r}") from error
         ended = [one for one in rounds if one.state is not RoundState.created]
-        await on_thread(lambda: self._conversation.load(ended), name=f"{self.name} loads")
+        await on_thread(lambda: self._conversation.replace_history(ended), name=f"{self.name} loads")
 
     def _begin(
         self, asked: Sequence[BaseChatMessage], news: asyncio.Queue[BaseAgentEvent | None], stopped: threading.Event

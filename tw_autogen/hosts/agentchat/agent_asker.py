@@ -16,7 +16,7 @@ from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
 
 from tw_autogen.errors import HostCallError
-from tw_autogen.hosts.agent_role import asked_role
+from tw_autogen.hosts.agent_role import partner_role_factory
 from tw_autogen.hosts.agentchat.agent import TaskWeaverAgent
 from tw_autogen.hosts.agentchat.event_loops import wait_for
 from tw_autogen.hosts.asked_plugin import asked_plugin
@@ -84,7 +84,7 @@ def agent_role(target: Any, *, name: str = "", intro: str = "") -> Callable[[], 
     Raises:
         ConfigError: there is nothing that would tell the Planner what it can do.
     """
-    return asked_role(
+    return partner_role_factory(
         lambda: _Asker(target, fresh=False),
         name=name or str(target.name),
         intro=intro or str(target.description or ""),

@@ -13,7 +13,7 @@ from typing import Any
 
 from tw_autogen.deadline import threaded
 from tw_autogen.errors import HostCallError
-from tw_autogen.hosts.agent_role import asked_role
+from tw_autogen.hosts.agent_role import partner_role_factory
 from tw_autogen.hosts.asked_plugin import asked_plugin
 from tw_autogen.hosts.call_chain import Link, asking, chain, continued
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
@@ -100,7 +100,7 @@ def agent_role(agent: Any, *, name: str = "", intro: str = "", max_turns: int = 
     Example:
         `TaskWeaverAgent(llm_config=llm_config, roles=["planner", "code_interpreter", agent_role(lawyer)])`
     """
-    return asked_role(
+    return partner_role_factory(
         lambda: Asker(agent, "Planner", max_turns=max_turns),
         name=name or agent.name,
         intro=intro or agent.description or "",

@@ -63,7 +63,7 @@ class GroupMember(SpeakingAgent):
         """The user's own words on how to work, from `system_message`; empty if it is the host's default."""
         return rules_of(self)
 
-    def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
+    def write_context_variables(self, board: Mapping[str, str], next_speaker: str) -> None:
         """Write board and next speaker where the host's conditions and templates read them, if it has such a place.
 
         In a service that is the place of the client whose request is being answered.

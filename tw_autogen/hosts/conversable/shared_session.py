@@ -58,7 +58,7 @@ class SessionMember(Protocol):
         """Return whether inner messages are to be kept from the user's eyes."""
         ...
 
-    def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
+    def write_context_variables(self, board: Mapping[str, str], next_speaker: str) -> None:
         """Write the next speaker and the board where the host reads them.
 
         Args:
@@ -173,7 +173,7 @@ class SharedChat(PartnerConversation):
     def _open_round(self, session: Session, member: SessionMember, line: Line) -> None:
         self._answered = False
         self.opener = line.name or "user"
-        request, files = self.opening(session, line.text, self._shared.house_rules)
+        request, files = self.compose_request(session, line.text, self._shared.house_rules)
         session.open_round(request, files, images=line.images, send_to=member.name)
         self.begun()
 
@@ -209,7 +209,7 @@ class SharedChat(PartnerConversation):
 
     def _spoken(self, session: Session, member: SessionMember, post: Post) -> str:
         here = session.rounds[-1]
-        self._shared.publish(here.read_board(), self._agent(post.send_to))
+        self._shared.write_context_variables(here.read_board(), self._agent(post.send_to))
         if post.send_to != USER:
             return without_end(f"@{post.send_to} {here.last_words}")
         self._answered = True
@@ -344,7 +344,7 @@ class SharedSession(Closing):
         """Return the names of the members among these agents."""
         return {name for name, one in self._members.items() if any(one is agent for agent in agents)}
 
-    def publish(self, board: Mapping[str, str], next_speaker: str) -> None:
+    def write_context_variables(self, board: Mapping[str, str], next_speaker: str) -> None:
         """Make each member write board and next speaker where the host reads them.
 
         Args:
@@ -352,11 +352,11 @@ class SharedSession(Closing):
             next_speaker: Name of the role that the newest post is for.
         """
         for one in self._members.values():
-            one.publish(board, next_speaker)
+            one.write_context_variables(board, next_speaker)
 
     def chat_of(self, groupchat: Any) -> SharedChat | None:
         """Return the chat of a group of the host's; None if no member has been in it yet."""
-        groups = [(getattr(one, "groupchat", None), chat) for one, chat in self.chats.items()]
+        groups = [(getattr(one, "groupchat", None), chat) for one, chat in self.chats.partner_items()]
         for group, chat in groups:
             if group is not None and group.messages is groupchat.messages:  # the host works on a copy of the group
                 return chat
@@ -416,7 +416,7 @@ class SharedSession(Closing):
         """Return the manager of an earlier group with the same agents that has come to its end."""
         group = getattr(partner, "groupchat", None)
         cast = set(foreign(group.agents, self)) if group is not None else set()
-        for one, chat in self.chats.items():
+        for one, chat in self.chats.partner_items():
             if cast and set(chat.cast) == cast and not (chat.busy or chat.asked and not _is_over(one.groupchat)):
                 return one
         return None

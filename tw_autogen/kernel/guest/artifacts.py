@@ -102,7 +102,7 @@ class ArtifactFolder(Protocol):
         """Return whether anything has this name, even a dangling link."""
         ...
 
-    def create(self, name: str) -> BinaryIO:
+    def create_new(self, name: str) -> BinaryIO:
         """Create a file where nothing exists, for writing."""
         ...
 
@@ -142,7 +142,7 @@ class OwnFolder:
         """Return whether anything has this name, even a dangling link."""
         return os.path.lexists(self.path / name)
 
-    def create(self, name: str) -> BinaryIO:
+    def create_new(self, name: str) -> BinaryIO:
         """Create a file where nothing exists, for writing."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         return os.fdopen(os.open(self.path / name, flags, 0o644), "wb")
@@ -222,7 +222,7 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
         TooLarge: it would be longer than that.
     """
     write = _writer(kind, value, os.path.splitext(name)[1].lstrip(".").lower())
-    file = folder.create(name)
+    file = folder.create_new(name)
     try:
         with file:
             write(cast(BinaryIO, BoundedFile(file, max_bytes)))

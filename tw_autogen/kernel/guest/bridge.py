@@ -37,7 +37,7 @@ from .json_size import fits_message
 from .kernel_session import KernelSession
 from .missing_names import also_missing, missing_column
 from .output_capture import FdCapture, LimitedStream, clip
-from .pip_install import INSTALL, Packages
+from .pip_install import INSTALL, PipInstallHook
 from .plugin import PluginProblem, install_names
 from .remote_files import PIECE, RunOnce, set_up_remote_session
 from .report_marks import QUIET, SOURCE
@@ -122,7 +122,9 @@ class Bridge:
         for words in self._crash_output:
             words.begin_session(None if remote or not options["session_id"] else self.session.folder)
         if "packages" in options:
-            packages = Packages(lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"])
+            packages = PipInstallHook(
+                lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]
+            )
             packages.hook(shell, run_command)
 
     def answer(self, request: str) -> None:

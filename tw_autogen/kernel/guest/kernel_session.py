@@ -158,7 +158,7 @@ class KernelSession:
         return self.remote.take(asked["files"]) if self.remote else []
 
     def _do_give(self, asked: Mapping[str, Any]) -> list[str]:
-        return self.remote.give(asked["files"]) if self.remote else []
+        return self.remote.send_to_host(asked["files"]) if self.remote else []
 
     def _do_try(self, asked: Mapping[str, Any]) -> None:
         """Undo the cell with this code when it ends, if it comes next."""

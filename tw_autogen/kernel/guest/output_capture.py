@@ -22,14 +22,14 @@ _MOST_PRINTS = 1000
 """Of how many prints in one cell it is noted where they end."""
 
 
-class Clipped:
+class ClippedBuffer:
     r"""Text that grows without taking more room than its limit.
 
     Args:
         limit: How many characters are kept; two thirds of them from the head.
 
     Example:
-        >>> text = Clipped(6)
+        >>> text = ClippedBuffer(6)
         >>> for piece in ("abc", "defgh", "ij"):
         ...     _ = text.add(piece)
         >>> text.text()
@@ -81,7 +81,7 @@ def clip(text: str, limit: int) -> str:
         text: Any text.
         limit: How many characters may stay.
     """
-    kept = Clipped(limit)
+    kept = ClippedBuffer(limit)
     kept.add(text)
     return kept.text()
 
@@ -112,7 +112,7 @@ class LimitedStream:
         self._flushed = self._began = 0.0
         self._limit = 0
         self._descriptor: int | None = None
-        self._kept = Clipped(0)
+        self._kept = ClippedBuffer(0)
         self._between = True
         self._mute = 0
         self._lock = threading.RLock()  # a signal handler that prints may come in between
@@ -121,7 +121,7 @@ class LimitedStream:
     def begin_session(self, limit: int) -> None:
         """Begin a session, whose cells may write so much each; what was written before is dropped."""
         with self._lock:
-            self._limit, self._kept = limit, Clipped(limit)
+            self._limit, self._kept = limit, ClippedBuffer(limit)
 
     def redirect_to(self, descriptor: int) -> None:
         """Go on in a process that was just forked: what it says goes line by line to its parent, which reads there.
@@ -188,7 +188,7 @@ class LimitedStream:
         """Start a cell, with what was written since the one before."""
         self._install()
         with self._lock:
-            late, self._kept = self._kept.text(), Clipped(self._limit)
+            late, self._kept = self._kept.text(), ClippedBuffer(self._limit)
             self._between = self.spoke = False
             self._unsaid, self.print_ends, self._written = [], [], 0
             self._crash_output.begin_cell()
@@ -205,7 +205,7 @@ class LimitedStream:
         """Write the tail; the next flush is one, whatever went before."""
         self._install()
         with self._lock:
-            tail, self._kept = self._kept.tail(), Clipped(self._limit)
+            tail, self._kept = self._kept.tail(), ClippedBuffer(self._limit)
             self._between = True
             self._began, self._flushed = time.monotonic(), 0.0
             if tail:

@@ -50,7 +50,7 @@ class _System:
         return "system"
 
 
-class Packages:
+class PipInstallHook:
     """Turns every way to say `pip install` into one request.
 
     Args:

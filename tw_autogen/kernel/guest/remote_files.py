@@ -212,7 +212,7 @@ class RemoteFolder:
     def give_new(self) -> None:
         """Send what the host has not seen, before one of its functions is called."""
         found, left = self._mirror.changed()
-        self._untold += [*left, *self.give([name for name, _ in found])]
+        self._untold += [*left, *self.send_to_host([name for name, _ in found])]
 
     def take_new(self) -> None:
         """Fetch what is new in the host's folder, behind a call."""
@@ -223,7 +223,7 @@ class RemoteFolder:
         """Fetch files of the host's; say in words what could not be."""
         return self._each(names, self._take, self._mirror.note)
 
-    def give(self, names: Sequence[str]) -> list[str]:
+    def send_to_host(self, names: Sequence[str]) -> list[str]:
         """Send files to the host; say in words what could not be."""
         return self._each(names, self._give, self._mirror.note_sent)
 

@@ -361,7 +361,7 @@ class ResourceWatch:
         pids = list(below(os.getpid()))
         if kernel not in pids:  # what can't be seen would count nothing
             return "its memory and disk could not be watched any more"
-        spent = sum(busy(one) for one in pids)
+        spent = sum(cpu_seconds(one) for one in pids)
         self.seconds = SOON if spent != self._spent else min(2 * self.seconds, _LATE)
         self._spent = spent
         try:
@@ -435,7 +435,7 @@ class ResourceWatch:
         self._most = max(self._disk, min(self._most, over) if self._most else over)
 
 
-def busy(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """Return the seconds that a process, and the children that it has buried, have computed so far."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, did_you_mean, nearest
-from tw_autogen.trusted_files import decode_settings, read_settings_file
+from tw_autogen.trusted_files import decode_settings, read_settings_bytes
 
 McpWanted = Path | str | Mapping[str, Any]
 """A file, its JSON text, or what stands in it: `{"mcpServers": {name: {…}}}`, or the servers alone."""
@@ -143,7 +143,7 @@ def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
         path = Path(wanted).expanduser()
         origin = str(path)
         try:
-            text = decode_settings(path, read_settings_file(path))
+            text = decode_settings(path, read_settings_bytes(path))
         except ConfigError as error:
             raise ConfigError(f"{error}; expected a JSON file with `mcpServers`") from error
     try:

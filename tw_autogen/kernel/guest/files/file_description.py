@@ -32,7 +32,7 @@ from .csv_dialect import (
 from .file_size import size_words
 from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
-from .page_tables import is_undeclared_utf8, page_table, read_tables
+from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
 from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
@@ -460,7 +460,7 @@ def _describe_page(path: str, name: str, terms: Collection[str]) -> Description:
     with open(path, "rb") as file:
         content = file.read(_PAGE_BYTES + 1)
     encoding = "utf-8" if is_undeclared_utf8(content) else None
-    title, tables = read_tables(content[:_PAGE_BYTES], encoding=encoding)
+    title, tables = read_title_and_tables(content[:_PAGE_BYTES], encoding=encoding)
     said_title = f", title {title[:100]!r}" if title else ""
     part = " in its first 10 MB" if len(content) > _PAGE_BYTES else ""
     result = Description(f"HTML{said_title}, {len(tables)} table{'' if len(tables) == 1 else 's'}{part}")

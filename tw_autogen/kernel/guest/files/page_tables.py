@@ -1,4 +1,4 @@
-"""`read_tables`: the tables of an HTML page with the cells and names that `pandas.read_html` returns."""
+"""`read_title_and_tables`: the tables of an HTML page with the cells and names that `pandas.read_html` returns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PageTable:
         return found
 
 
-def read_tables(content: bytes, *, encoding: str | None = None) -> tuple[str, list[PageTable]]:
+def read_title_and_tables(content: bytes, *, encoding: str | None = None) -> tuple[str, list[PageTable]]:
     """Return a page's title, and its tables in the order of `pandas.read_html`.
 
     Args:

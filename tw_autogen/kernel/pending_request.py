@@ -10,7 +10,7 @@ from typing import Any
 
 from tw_autogen import bounded_json
 from tw_autogen.kernel.guest.host_calls import MARK
-from tw_autogen.kernel.guest.output_capture import Clipped
+from tw_autogen.kernel.guest.output_capture import ClippedBuffer
 from tw_autogen.kernel.guest.report_marks import QUIET, SOURCE
 from tw_autogen.kernel.host_calls import HostCalls
 from tw_autogen.kernel.kernel import OnOutput
@@ -67,8 +67,8 @@ class RawResult:
         seconds: Time in all.
     """
 
-    stdout: Clipped
-    stderr: Clipped
+    stdout: ClippedBuffer
+    stderr: ClippedBuffer
     reply: dict[str, Any] | None = None
     report: dict[str, Any] = field(default_factory=dict)
     stopped: str = ""
@@ -83,7 +83,7 @@ class RawResult:
     seconds: float = 0.0
 
 
-class ExecuteRequest:
+class PendingRequest:
     """One request, sent when this is made.
 
     Args:
@@ -139,7 +139,7 @@ class ExecuteRequest:
         self._unsaid: list[tuple[str, list[str]]] = []
         self._say_at = 0.0
         self._room = dict.fromkeys(("stdout", "stderr"), 2 * output_chars + _MORE_CHARS)
-        self.outcome = RawResult(Clipped(output_chars), Clipped(output_chars))
+        self.outcome = RawResult(ClippedBuffer(output_chars), ClippedBuffer(output_chars))
 
     def wait(self) -> RawResult:
         """Wait until it is over; ends by itself within time limit, grace and a moment.
