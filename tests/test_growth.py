@@ -18,7 +18,7 @@ from tw_autogen import bounded_json
 from tw_autogen.cli.terminal import clean, console, markdown
 from tw_autogen.code_interpreter import verify
 from tw_autogen.code_interpreter.policy import POLICIES
-from tw_autogen.conversation import AnswerForm, Plan, unfenced_json
+from tw_autogen.conversation import Plan, RequestedFormat, unfenced_json
 from tw_autogen.errors import ConversationFormatError, Unreadable
 from tw_autogen.hosts.agent_files import linked_files
 from tw_autogen.kernel.connection import _message as kernel_message
@@ -71,8 +71,8 @@ def as_yaml(text, tmp_path):
 
 def asked(text):
     """Read the request and judge it as an answer."""
-    AnswerForm.read(text).problems(text)
-    AnswerForm(named=(("a", "b"),), json=True, request=text).problems(text)
+    RequestedFormat.read(text).problems(text)
+    RequestedFormat(named=(("a", "b"),), json=True, request=text).problems(text)
     unfenced_json(text)
 
 

@@ -1,8 +1,8 @@
 """Only named modules of the host touch files by path; everything else uses `SafeFolder`, as code can change a folder.
 
 Two tables name every module with a raw call of the file system. Where a user named a place, or works in it, only reads
-may go by path: what is made, changed or removed there goes through `held_folder` or `SafeFolder`. What runs in a kernel
-or before its code (`kernel/guest`, `kernel/launcher`) is not of the host.
+may go by path: what is made, changed or removed there goes through `open_or_make_folder` or `SafeFolder`. What
+runs in a kernel or before its code (`kernel/guest`, `kernel/launcher`) is not of the host.
 """
 
 import ast
@@ -74,7 +74,7 @@ READ = {
     "tw_autogen/plugin/mcp/connection.py": "the user's list of servers, and their logs",
     "tw_autogen/recall/documents.py": "the user's documents, examples and lessons",
     "tw_autogen/recall/examples.py": "the user's documents, examples and lessons",
-    "tw_autogen/recall/lessons.py": "the user's documents, examples and lessons",
+    "tw_autogen/recall/experiences.py": "the user's documents, examples and lessons",
     "tw_autogen/recall/recall.py": "the user's documents, examples and lessons",
     "tw_autogen/role/role_finder.py": "the user's roles",
     "tw_autogen/role/role_source.py": "the user's roles",
@@ -84,7 +84,7 @@ READ = {
     "tw_autogen/safe_folder/link_walk.py": "reads the links of a path that the user names, none of them opened",
     "tw_autogen/safe_folder/used_elsewhere.py": "lists open folders that code may write, before a kernel starts",
     "tw_autogen/safe_folder/protected_names.py": "lists open folders that the user grants, before a kernel starts",
-    "tw_autogen/cli/scenario_table.py": "the user's scenarios",
+    "tw_autogen/cli/scenario_costs.py": "the user's scenarios",
     "tw_autogen/scenario/replay_and_record.py": "the user's scenarios",
     "tw_autogen/scenario/html_report.py": "reads its own template",
     "tw_autogen/scenario/scenario.py": "the user's scenarios",
@@ -92,7 +92,7 @@ READ = {
     "tw_autogen/session/assembly.py": "the package's roles",
     "tw_autogen/session/request_inputs.py": "files that the user names; in a folder of a kernel through SafeFolder",
     "tw_autogen/session/answer_files.py": "asks which folders modules are imported from",
-    "tw_autogen/recall/lesson_writer.py": "prompts of the package, and the user's lessons",
+    "tw_autogen/recall/experience_writer.py": "prompts of the package, and the user's lessons",
     "tw_autogen/session/notebook_export.py": "looks for the package's own plugins",
     "tw_autogen/session/request_descriptions.py": "asks how large a file is, and whether a folder is empty",
     "tw_autogen/session/mcp_tools.py": "what Python has compiled in the user's state folder, which is removed",
@@ -183,7 +183,9 @@ def test_a_module_of_the_host_touches_no_file_by_path_unless_the_table_says_whos
         assert writes, f"{name} writes nothing by path any more: take it out of WRITTEN"
     elif name in READ:
         assert found, f"{name} touches no file by path any more: take it out of READ"
-        assert not writes, f"{name}: use held_folder or SafeFolder, unless the place is the host's own: {writes}"
+        assert not writes, (
+            f"{name}: use open_or_make_folder or SafeFolder, unless the place is the host's own: {writes}"
+        )
     else:
         assert not found, f"{name}: use SafeFolder, or say in the table whose files these are: {found}"
 

@@ -35,7 +35,7 @@ from tw_autogen.recall.documents import DocumentIndex
 from tw_autogen.safe_folder import (
     KERNEL_USERS,
     SafeFolder,
-    held_folder,
+    open_or_make_folder,
     read_unlinked,
     remove_folder,
 )
@@ -670,7 +670,7 @@ def test_many_links_to_the_same_files_take_linear_time(tmp_path):
 
 
 def read_held(folder, name):
-    with held_folder(folder) as opened:
+    with open_or_make_folder(folder) as opened:
         return opened.read_file(name, limit_bytes=10)
 
 
@@ -790,6 +790,6 @@ def test_thousands_of_earlier_kernels_folders_cost_no_time_to_speak_of(tmp_path,
     begun = time.process_time()
 
     for _ in range(5):
-        held_folder(tmp_path / "out").close()
+        open_or_make_folder(tmp_path / "out").close()
 
     assert time.process_time() - begun < 0.2

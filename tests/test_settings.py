@@ -79,7 +79,7 @@ def test_a_section_of_a_role_without_lines_sets_nothing(tmp_path, text, trust):
 
     settings = Settings(SECTIONS, project=tmp_path, trust=trust)
 
-    assert (settings.roles, settings.left_out) == ((), ())
+    assert (settings.configured_roles, settings.left_out) == ((), ())
 
 
 def test_a_list_may_be_written_with_commas_in_the_environment():

@@ -54,22 +54,22 @@ class TracedSockets:
             with self._lock:
                 self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
             if self.ended:
-                shut_down(opened)
+                shut_down_socket(opened)
 
     def end(self) -> None:
         """Shut down those that are open, which ends the request, and any that it opens later."""
         with self._lock:
             self.ended = True
         for one in self._open:
-            shut_down(one)
+            shut_down_socket(one)
 
 
-def shut_down(opened: socket.socket) -> None:
+def shut_down_socket(opened: socket.socket) -> None:
     """Shut down a socket that another thread uses, also one of TLS; do nothing if it is closed.
 
     Example:
         >>> here, there = socket.socketpair()
-        >>> shut_down(here), here.recv(1)
+        >>> shut_down_socket(here), here.recv(1)
         (None, b'')
         >>> here.close(), there.close()
         (None, None)

@@ -57,7 +57,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tw_autogen.escaped_text import inert_output, without_controls
+from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.notebook_traceback import render_traceback
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class TwAutogenError(Exception):
 
     def __str__(self) -> str:
         """Return the message; what it names came from files, servers and code, so control characters are escapes."""
-        return without_controls(super().__str__())
+        return escape_controls(super().__str__())
 
     def _render_traceback_(self) -> list[str]:  # IPython's name for it
         return render_traceback(self)
@@ -374,7 +374,7 @@ def unknown_key(given: Iterable[object], known: Iterable[str]) -> str:
     return next((f"unknown key {key!r}{nearest(str(key), words)}" for key in given if key not in words), "")
 
 
-def nearest_path(path: Path | str) -> str:
+def path_suggestion(path: Path | str) -> str:
     """Return the end of a message about a missing path: the file or folder beside it that was probably meant.
 
     Args:

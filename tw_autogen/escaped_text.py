@@ -108,7 +108,7 @@ def visible_line(text: str) -> str:
     return _BLANKS.sub(lambda found: r"\x20" * len(found[0]), line)
 
 
-def without_controls(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Return a text with each control character and each sign that reorders others as an escape; lines and tabs stay.
 
     So is half a surrogate pair, which can't be written as UTF-8.
@@ -119,7 +119,7 @@ def without_controls(text: str) -> str:
         text: Any length; the time it takes is linear.
 
     Example:
-        >>> without_controls("a\x1b[2Jb\n")
+        >>> escape_controls("a\x1b[2Jb\n")
         'a\\x1b[2Jb\n'
     """
     return _CONTROLS.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
@@ -128,7 +128,7 @@ def without_controls(text: str) -> str:
 def inert_output(text: str) -> str:
     r"""Return what code has printed, or said in an error, for a chat of agents that act on what they read.
 
-    It is as of `without_controls`, and a space stands in what would begin a block of code in a fence, or an image or
+    It is as of `escape_controls`, and a space stands in what would begin a block of code in a fence, or an image or
     another element of a page that loads something by itself (`<img`, `<video`, `![`); a style of any element may, too.
 
     Args:
@@ -138,7 +138,7 @@ def inert_output(text: str) -> str:
         >>> inert_output("```sh\nid\n```\n<img x> ![y](z)")
         '`` `sh\nid\n`` `\n< img x> ! [y](z)'
     """
-    return _ACTED_ON.sub(lambda found: f"{found[0]} ", without_controls(text))
+    return _ACTED_ON.sub(lambda found: f"{found[0]} ", escape_controls(text))
 
 
 def markdown_line(text: str) -> str:

@@ -21,9 +21,9 @@ from tw_autogen.written_numbers import (
     ParsedNumbers,
     WrittenNumber,
     dotted_numbers,
+    normalize_east_asian,
     number_words_in,
     numbers_in,
-    readable,
 )
 
 Kind = Literal["printed", "rounded", "computed", "given", "not found"]
@@ -151,7 +151,7 @@ def number_sources(
     def look(one: WrittenNumber) -> NumberSource | None:
         return printed.find(one, text, "printed") or given.find(one, text, "given") or _counted(one, items)
 
-    numbers = [*_grouped(_without(_NO_QUANTITY, readable(_without(_EAST_ASIAN_LABELS, text))), look)]
+    numbers = [*_grouped(_without(_NO_QUANTITY, normalize_east_asian(_without(_EAST_ASIAN_LABELS, text))), look)]
     found = {one.start: source for one in numbers if (source := look(one))}
     _add_pairs(text, numbers, found, rounds)
     _add_stated(text, numbers, found, given.shares())
@@ -175,7 +175,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
         []
     """
     answer = answer[:_MOST_ANSWER_CHARS]
-    told = _without(_NO_NUMBER, readable(answer))
+    told = _without(_NO_NUMBER, normalize_east_asian(answer))
     if next(numbers_in(told), None) is None:
         return []
     index = _Index((("", text) for text in reversed(shown)), ParsedNumbers(), words=True)
@@ -276,7 +276,7 @@ def _add_pairs(
 
 def _requested(query: str) -> list[WrittenNumber]:
     """Return numbers of a request, small ones in words too."""
-    query = readable(query[:_MOST_ANSWER_CHARS])
+    query = normalize_east_asian(query[:_MOST_ANSWER_CHARS])
     numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda one: one.start)
     return numbers[:_MOST_OPERANDS]
 
@@ -291,7 +291,9 @@ def _last_told(rounds: Sequence[Round]) -> list[WrittenNumber]:
     for here in reversed(rounds[-_MOST_OPERANDS:]):
         told = here.posts[-1].message if here.posts and here.posts[-1].send_to == _USER else ""
         if numbers := [
-            *itertools.islice(numbers_in(_without(_NO_QUANTITY, readable(told[:_MOST_ANSWER_CHARS]))), _MOST_OPERANDS)
+            *itertools.islice(
+                numbers_in(_without(_NO_QUANTITY, normalize_east_asian(told[:_MOST_ANSWER_CHARS]))), _MOST_OPERANDS
+            )
         ]:
             return numbers
     return []

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from tw_autogen.safe_folder import KeptFolder, SafeFolder, kept_path, real_path
+from tw_autogen.safe_folder import KeptFolder, SafeFolder, innermost_kept_folder, real_path
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -58,7 +58,7 @@ def open_private_folder(folder: Path) -> SafeFolder:
         return opened.open_folder("/".join(names))
 
 
-def keep_private_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> KeptFolder:
+def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> KeptFolder:
     """Make the folder of a session or kernel, and those above it that are missing, and keep it open.
 
     So nobody can exchange it. Where the host is root, and a kernel works below, others can pass through the new folders
@@ -90,7 +90,7 @@ def keep_private_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> KeptFold
 
 def _nearest_existing(folder: Path) -> Path:
     """Return the kept folder that a folder is or lies in, else the nearest one that exists."""
-    return Path(kept_path(folder) or next(one for one in (folder, *folder.parents) if one.exists()))
+    return Path(innermost_kept_folder(folder) or next(one for one in (folder, *folder.parents) if one.exists()))
 
 
 def _make_missing(opened: SafeFolder, names: Sequence[str], last_mode: int) -> None:

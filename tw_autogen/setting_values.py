@@ -62,7 +62,7 @@ def given_setting(key: str, value: Any) -> Setting:
 
 
 @contextlib.contextmanager
-def named_in(folder: Path) -> Iterator[None]:
+def relative_to_folder(folder: Path) -> Iterator[None]:
     """Take relative paths of keywords and of the environment as seen from a folder, in this block.
 
     Args:
@@ -147,7 +147,7 @@ def _nearest_choice(value: Any, hint: Any) -> str:
     return did_you_mean(value, choices) if isinstance(value, str) else ""
 
 
-def path_from(value: Any, folder: Path | None) -> Any:
+def expanded_path(value: Any, folder: Path | None) -> Any:
     """Return a path as seen from a folder; what is empty, absolute or no text, as it is.
 
     Args:

@@ -46,14 +46,14 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.setting_values import (
     Setting,
     climbed_path,
+    expanded_path,
     fit_setting,
     given_setting,
     naming_folder,
-    path_from,
     real_path_of,
 )
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set, whole_path
-from tw_autogen.taskweaver_config import TASKWEAVER_FILE, Meaning, meaning_of
+from tw_autogen.taskweaver_config import TASKWEAVER_FILE, ConfigTranslation, meaning_of
 from tw_autogen.trusted_files import TrustedFiles, decode_settings, read_settings_bytes
 
 if TYPE_CHECKING:
@@ -326,12 +326,12 @@ class Settings:
         return kind(**values)
 
     @property
-    def roles(self) -> tuple[str, ...]:
+    def configured_roles(self) -> tuple[str, ...]:
         """The names of the roles for which something is set that a role must know."""
         return tuple(name for name, found in self._roles.items() if not all(one.passed_over for one in found.values()))
 
     @property
-    def of_folder(self) -> Iterator[FolderSetting]:
+    def folder_role_settings(self) -> Iterator[FolderSetting]:
         """Settings of roles that count and stand in the file of a folder that the user has named or trusts."""
         for name, found in self._roles.items():
             for key, setting in found.items():
@@ -418,7 +418,7 @@ class Settings:
         elif self._content(taskweaver) is not None:
             yield from self._taskweaver(meaning_of(dict(_flat(self._mapping(taskweaver))), folder), taskweaver)
 
-    def _taskweaver(self, config: Meaning, file: Path) -> Iterator[tuple[str, Setting]]:
+    def _taskweaver(self, config: ConfigTranslation, file: Path) -> Iterator[tuple[str, Setting]]:
         """Yield what TaskWeaver's keys mean here."""
         self.ignored = config.ignored
         for one in config.meant:
@@ -436,7 +436,7 @@ class Settings:
         value = self._located(key, setting, file.parent)
         try:
             if key == "plugin.folder" and os.pardir in str(value):
-                value = path_from(value, file.parent)
+                value = expanded_path(value, file.parent)
             value = climbed_path(value) if key in self._paths or key in _ALSO_PATHS else value
             if key in self._grants:
                 value = real_path_of(value)
@@ -451,7 +451,7 @@ class Settings:
         return dataclasses.replace(setting, value=value, file=file, base=file.parent)
 
     def _placed(self, key: str, setting: Setting) -> Setting:
-        """Return what the user has said with `~` replaced, and relative paths as seen from the folder of `named_in`."""
+        """Return what the user has said with `~` replaced, and relative paths as `relative_to_folder` says."""
         if setting.base is not None or setting.file is not None:
             return setting
         setting = dataclasses.replace(setting, base=self._named_in)
@@ -460,7 +460,7 @@ class Settings:
             return setting
         value = self._located(key, setting, base)
         is_file = base and key == "code_interpreter.policy" and value.endswith((".yaml", ".yml"))
-        return dataclasses.replace(setting, value=path_from(value, base) if is_file else value)
+        return dataclasses.replace(setting, value=expanded_path(value, base) if is_file else value)
 
     def _located(self, key: str, setting: Setting, folder: Path | None) -> Any:
         """Return a value in its field's type: a path, or several, as seen from a folder; None: as it is, but for `~`.
@@ -476,16 +476,16 @@ class Settings:
 
     def _beside(self, key: str, value: Any, folder: Path | None) -> Any:
         if key == "session.roles" and isinstance(value, list | tuple):
-            return [path_from(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
+            return [expanded_path(one, folder) if "/" in str(one) or os.sep in str(one) else one for one in value]
         if key == "kernel.python" and isinstance(value, str) and any(sign in value for sign in "/\\~"):
-            return path_from(value, folder)  # a word is a program that is found on PATH
+            return expanded_path(value, folder)  # a word is a program that is found on PATH
         if key not in self._paths or key == "plugin.mcp_servers" and str(value).lstrip().startswith("{"):
             return value
         if isinstance(value, str) and self._paths.get(key):
             value = [part.strip() for part in value.split(",") if part.strip()]
         if isinstance(value, list | tuple):
-            return [path_from(one, folder) for one in value]
-        return path_from(value, folder)
+            return [expanded_path(one, folder) for one in value]
+        return expanded_path(value, folder)
 
     def _user_file(self, path: Path) -> Iterator[tuple[str, Setting]]:
         for key, setting in self._file(path):

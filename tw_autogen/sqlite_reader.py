@@ -47,7 +47,7 @@ class SqliteRows:
         self._ended = False
         self.columns: list[str] = self._receive("columns")
 
-    def fetch(self, count: int) -> list[tuple[Any, ...]]:
+    def fetch_batch(self, count: int) -> list[tuple[Any, ...]]:
         """Return the next rows, about 1 MB or 100 of them; none at the end.
 
         Args:

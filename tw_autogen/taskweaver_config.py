@@ -108,7 +108,7 @@ class Meant:
 
 
 @dataclass(frozen=True)
-class Meaning:
+class ConfigTranslation:
     """What a file means.
 
     Args:
@@ -120,7 +120,7 @@ class Meaning:
     ignored: tuple[str, ...]
 
 
-def meaning_of(found: Mapping[str, Any], folder: Path) -> Meaning:
+def meaning_of(found: Mapping[str, Any], folder: Path) -> ConfigTranslation:
     """Return what TaskWeaver's keys mean here.
 
     Args:
@@ -133,14 +133,14 @@ def meaning_of(found: Mapping[str, Any], folder: Path) -> Meaning:
     ours = {key: meant for key in found if (meant := _meant(key, roles)) and _has_meaning(key, found)}
     together, used = _together(found, folder)
     values = (*_values(found, ours, roles, folder), *together)
-    return Meaning(values, tuple(sorted(found.keys() - ours.keys() - used)))
+    return ConfigTranslation(values, tuple(sorted(found.keys() - ours.keys() - used)))
 
 
 def remedies(ignored: Iterable[str]) -> tuple[str, ...]:
     """Return a line for each key without a meaning here whose purpose is served otherwise.
 
     Args:
-        ignored: As `Meaning.ignored`.
+        ignored: As `ConfigTranslation.ignored`.
     """
     return tuple(f"{key}: {_REMEDIES[key]}" for key in ignored if key in _REMEDIES)
 

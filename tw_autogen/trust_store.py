@@ -162,7 +162,7 @@ class TrustStore:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             return "", f"{path}: damaged ({type(error).__name__}: {error}), so {folder} counts as not trusted"
 
-    def write(self, folder: Path, sha256: str, programs: Iterable[str] = ()) -> str:
+    def remember(self, folder: Path, sha256: str, programs: Iterable[str] = ()) -> str:
         """Record that a folder is trusted as long as its hash is this one; return a problem in words, or nothing.
 
         Where no record can be written, it is trusted so until this process ends.

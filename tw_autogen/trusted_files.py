@@ -231,14 +231,14 @@ def compared_with(files: TrustedFiles | None, *, only: bool = False) -> Iterator
         _IN_USE.reset(token)
 
 
-def files_in_use() -> TrustedFiles | None:
+def active_trusted_files() -> TrustedFiles | None:
     """Return what files are compared with here; None: nothing."""
     return _IN_USE.get()[0]
 
 
-def files_of(path: Path) -> TrustedFiles | None:
+def trusted_files_for(path: Path) -> TrustedFiles | None:
     """Return what a file of code is compared with here, and all that it imports from its folder; None: nothing."""
-    files = files_in_use()
+    files = active_trusted_files()
     return files if files is not None and files.covers(path) else None
 
 

@@ -100,11 +100,11 @@ class ParsedNumbers:
 
 def values_in(text: str) -> list[float]:
     """Return the values of the numbers of a text, without signs; a comma separates thousands or decimals."""
-    return [one.value for one in numbers_in(readable(text))]
+    return [one.value for one in numbers_in(normalize_east_asian(text))]
 
 
 def _all_numbers(text: str, where: str, *, words: bool) -> list[WrittenNumber]:
-    place, plain = (where, text), readable(text)
+    place, plain = (where, text), normalize_east_asian(text)
     found = [*numbers_in(plain, place), *_cells(plain, place), *(one for one, _ in dotted_numbers(plain, place))]
     return [*found, *(number_words_in(text, place) if words else ())]
 
@@ -122,7 +122,7 @@ def dotted_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[tup
     """Yield numbers as `3.141.592,65` has them, and whether one can be nothing else: `67.275` can be a fraction.
 
     Args:
-        text: As of `readable`.
+        text: As of `normalize_east_asian`.
         where: What wrote it, and the text; stands in each number.
     """
     for found in _DOTTED.finditer(text):
@@ -136,7 +136,7 @@ def number_words_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Wr
     """Yield the small numbers that a text has in English or German words.
 
     Args:
-        text: As of `readable`.
+        text: As of `normalize_east_asian`.
         where: What wrote it, and the text; stands in each number.
     """
     for found in _WORD.finditer(text):
@@ -144,7 +144,7 @@ def number_words_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Wr
         yield WrittenNumber(str(value), found.start(), value, 0.5, where=where)
 
 
-def readable(text: str) -> str:
+def normalize_east_asian(text: str) -> str:
     """Return a text of the same length whose numbers stand apart from Chinese, Japanese and Korean words."""
     return text if text.isascii() else _EAST_ASIAN.sub("\u3001", text.translate(_FULL_WIDTH))
 
@@ -165,7 +165,7 @@ def numbers_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Written
     """Yield the numbers of a text, in order; those with units of ten thousands are one each.
 
     Args:
-        text: As of `readable`.
+        text: As of `normalize_east_asian`.
         where: What wrote it, and the text; stands in each number.
     """
     large = [_large(found, where) for found in _LARGE.finditer(text)] if not text.isascii() else []

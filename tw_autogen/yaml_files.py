@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tw_autogen.errors import FileError, nearest_path, unknown_key
+from tw_autogen.errors import FileError, path_suggestion, unknown_key
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.trust_store import MOST_BYTES
 from tw_autogen.trusted_files import read_content
@@ -52,7 +52,7 @@ def read_yaml(
             content = folder.read_file(path.name, limit_bytes=limit_bytes)
         return bounded_yaml.load(content.decode("utf-8"), enforce_limit=False)
     except FileNotFoundError:
-        raise error(f"{missing}{nearest_path(path)}", path=path) from None
+        raise error(f"{missing}{path_suggestion(path)}", path=path) from None
     except OSError as problem:
         raise error(f"can't be read: {problem.strerror or problem}", path=path) from problem
     except UnicodeDecodeError as problem:

@@ -216,10 +216,10 @@ def test_the_command_line_of_a_question_loads_nothing_that_only_some_questions_n
 
 EARLY = """
 import sys
-from tw_autogen.cli.early_kernel import begin_early
+from tw_autogen.cli.early_kernel import start_fork_server_early
 from tw_autogen.kernel.first_server import _first
 slow = {"httpx", "pandas", "rich", "zmq", "prompt_toolkit", "tw_autogen.plugin", "tw_autogen.session"}
-begin_early(sys.argv[1:])
+start_fork_server_early(sys.argv[1:])
 print(slow & set(sys.modules), len(_first))
 """
 

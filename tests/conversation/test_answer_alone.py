@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.conversation import AnswerForm
+from tw_autogen.conversation import RequestedFormat
 
 ANSWER = "The mean is @m[3.5], of 12 rows."
 
@@ -83,9 +83,9 @@ NOT_ALONE = [
 
 @pytest.mark.parametrize("request_", ALONE)
 def test_words_around_a_form_are_taken_off_where_it_is_wanted_alone(request_):
-    assert AnswerForm.read(request_).shaped(ANSWER) == "@m[3.5]"
+    assert RequestedFormat.read(request_).shaped(ANSWER) == "@m[3.5]"
 
 
 @pytest.mark.parametrize("request_", NOT_ALONE)
 def test_words_around_a_form_stay_where_the_request_says_such_words_of_its_data(request_):
-    assert AnswerForm.read(request_).shaped(ANSWER) == ANSWER
+    assert RequestedFormat.read(request_).shaped(ANSWER) == ANSWER

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tw_autogen.conversation import AnswerForm, unfenced_json
+from tw_autogen.conversation import RequestedFormat, unfenced_json
 
 FREE = [
     ("Give the mean with 2 decimals and the p-value with 4 decimals", "Mean 3.14, p-value 0.0432"),
@@ -24,7 +24,7 @@ FREE = [
 
 @pytest.mark.parametrize(("request_", "answer"), FREE)
 def test_prose_and_files_are_never_checked(request_, answer):
-    assert AnswerForm.read(request_).problems(answer) == []
+    assert RequestedFormat.read(request_).problems(answer) == []
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_prose_and_files_are_never_checked(request_, answer):
     ["Answer in JSON.", "Gib JSON aus.", "以 JSON 格式回答", "Return all 1000 names as JSON", "Give me the JSON of it"],
 )
 def test_an_answer_that_is_mostly_json_must_be_json_and_nothing_else(request_):
-    form = AnswerForm.read(request_)
+    form = RequestedFormat.read(request_)
 
     assert form.problems('{"a": [1, 2]}') == form.problems("There is no such column.") == []
     for wrong in ('Here it is: {"mean": 25.4219}', '{"a": 1', '["a", "b", \n… 300 characters left out …\n "z"]'):
@@ -70,7 +70,7 @@ def test_an_answer_that_is_mostly_json_must_be_json_and_nothing_else(request_):
     ],
 )
 def test_prose_is_sent_back_where_the_request_says_that_nothing_but_json_is_wanted(request_, strict):
-    assert bool(AnswerForm.read(request_).problems("It is 42.")) == strict
+    assert bool(RequestedFormat.read(request_).problems("It is 42.")) == strict
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_prose_is_sent_back_where_the_request_says_that_nothing_but_json_is_want
     ],
 )
 def test_a_request_that_only_speaks_of_json_takes_any_answer(request_, answer):
-    assert AnswerForm.read(request_).problems(answer) == []
+    assert RequestedFormat.read(request_).problems(answer) == []
 
 
 @pytest.mark.parametrize("value", ["NaN", "-Infinity"])
 def test_what_python_writes_for_a_missing_number_is_no_json(value):
-    (problem,) = AnswerForm.read("Return only valid JSON.").problems(f'{{"mean": {value}}}')
+    (problem,) = RequestedFormat.read("Return only valid JSON.").problems(f'{{"mean": {value}}}')
 
     assert problem.endswith("put null in the place of NaN and Infinity")
 
@@ -116,7 +116,7 @@ def test_what_python_writes_for_a_missing_number_is_no_json(value):
     ],
 )
 def test_a_value_in_brackets_is_checked_by_its_syntax(placeholder, value, problem):
-    problems = AnswerForm.read(f"Answer as @x[{placeholder}].").problems(f"So: @x[{value}]")
+    problems = RequestedFormat.read(f"Answer as @x[{placeholder}].").problems(f"So: @x[{value}]")
 
     assert len(problems) == bool(problem)
     assert problem in "".join(problems)
@@ -135,23 +135,23 @@ def test_a_value_in_brackets_is_checked_by_its_syntax(placeholder, value, proble
     ],
 )
 def test_a_value_that_was_left_unrounded_is_sent_back_where_decimals_are_asked_for(wanted, value, wrong):
-    problems = AnswerForm.read(f"Answer as @x[mean], {wanted}.").problems(f"So: @x[{value}]")
+    problems = RequestedFormat.read(f"Answer as @x[mean], {wanted}.").problems(f"So: @x[{value}]")
 
     assert problems == [f"@x[{value}] was left unrounded: the request says how many decimals belong there"] * wrong
 
 
 def test_each_name_must_be_there():
-    form = AnswerForm.read("Answer as @mean_fare[mean] and @count[n], please.")
+    form = RequestedFormat.read("Answer as @mean_fare[mean] and @count[n], please.")
 
     assert form.problems("@mean_fare[34.5] @count[7]") == []
     assert form.problems("It is 34.5, @count[7].") == ["@mean_fare[…] with its value in the brackets is missing"]
 
 
 def test_only_a_form_that_can_be_recognized_fits():
-    assert AnswerForm.read("@x[number]").fits("Yes: @x[4]")
-    assert AnswerForm.read("As JSON").fits("[1, 2]")
-    assert not AnswerForm.read("As JSON").fits("It is 4.")
-    assert not AnswerForm.read("How many?").fits("It is 4.")
+    assert RequestedFormat.read("@x[number]").fits("Yes: @x[4]")
+    assert RequestedFormat.read("As JSON").fits("[1, 2]")
+    assert not RequestedFormat.read("As JSON").fits("It is 4.")
+    assert not RequestedFormat.read("How many?").fits("It is 4.")
 
 
 def test_a_fence_around_json_alone_is_taken_off():
@@ -175,7 +175,7 @@ def test_a_fence_around_json_alone_is_taken_off():
     ],
 )
 def test_a_form_is_found_wherever_requests_put_it(request_):
-    assert "r" in dict(AnswerForm.read(request_).named)
+    assert "r" in dict(RequestedFormat.read(request_).named)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_form_is_found_wherever_requests_put_it(request_):
     ],
 )
 def test_values_without_brackets_get_them(answer, shaped):
-    assert AnswerForm.read("Answer as @r[value] @kind[kind].").shaped(answer) == shaped
+    assert RequestedFormat.read("Answer as @r[value] @kind[kind].").shaped(answer) == shaped
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_values_without_brackets_get_them(answer, shaped):
     ],
 )
 def test_words_around_a_form_are_taken_off_where_the_request_wants_the_form_alone(request_, answer, shaped):
-    assert AnswerForm.read(request_).shaped(answer) == shaped
+    assert RequestedFormat.read(request_).shaped(answer) == shaped
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_words_around_a_form_are_taken_off_where_the_request_wants_the_form_alon
     ],
 )
 def test_what_is_all_form_is_told_from_what_only_holds_it(answer, alone):
-    assert AnswerForm.read("Answer as @x[a].").is_all_of(answer) is alone
+    assert RequestedFormat.read("Answer as @x[a].").is_all_of(answer) is alone
 
 
 NUMBER = (
@@ -272,7 +272,7 @@ LIST = (
     ],
 )
 def test_a_bare_form_is_one_that_the_whole_answer_must_have(request_, bare):
-    assert AnswerForm.read(request_).bare == bare
+    assert RequestedFormat.read(request_).bare == bare
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_bare_form_is_one_that_the_whole_answer_must_have(request_, bare):
     ],
 )
 def test_a_bare_form_has_no_sentence_around_it(request_, answer, fits, wrong):
-    form = AnswerForm.read(request_)
+    form = RequestedFormat.read(request_)
 
     assert form.fits(answer) is fits
     assert bool(form.problems(answer)) is wrong
@@ -325,4 +325,4 @@ def test_a_bare_form_has_no_sentence_around_it(request_, answer, fits, wrong):
     ],
 )
 def test_what_pandas_prints_below_a_series_is_no_part_of_an_answer(printed, answer):
-    assert AnswerForm.read("What is it by region?").shaped(printed) == answer
+    assert RequestedFormat.read("What is it by region?").shaped(printed) == answer

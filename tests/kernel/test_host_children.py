@@ -45,7 +45,7 @@ for name in planted:
 def rows():
     with read_sqlite(Path(files, "a.db"), "select 7", name="a", max_rows=9, max_value_bytes=99,
                      memory_bytes=1 << 28, seconds=60) as found:
-        return str(found.fetch(1))
+        return str(found.fetch_batch(1))
 
 def install():
     settings = KernelSettings(install="allow")

@@ -18,7 +18,7 @@ from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_know
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.sandbox_levels import available_level
 from tw_autogen.safe_folder import KeptFolder, SafeFolder
-from tw_autogen.safe_folder.kept_folder import kept_path
+from tw_autogen.safe_folder.kept_folder import innermost_kept_folder
 from tw_autogen.safe_folder.safe_folder import open_unlinked
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.request_inputs import copy_in
@@ -206,7 +206,7 @@ def test_kept_folders_that_are_collected_while_a_folder_is_opened_block_nobody(t
     assert not any(thread.is_alive() for thread in threads)
     gc.collect()
     with SafeFolder(tmp_path):
-        assert all(kept_path(folder) == "" for folder in folders)
+        assert all(innermost_kept_folder(folder) == "" for folder in folders)
 
 
 def test_a_path_in_a_kept_folder_keeps_its_name_when_a_link_comes_above(tmp_path):

@@ -10,7 +10,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel import mounted_names as module
 from tw_autogen.kernel.mounted_names import mounted_names
-from tw_autogen.kernel.path_policy import check_granted, refuse_folder, too_broad_reason
+from tw_autogen.kernel.path_policy import check_granted, checked_kernel_folder, too_broad_reason
 
 LINE = "{} 1 {} {} {} rw,relatime shared:1 - ext4 /dev/sda rw"
 MOUNTS = [
@@ -74,7 +74,7 @@ def test_code_writes_to_nothing_that_this_program_uses_by_another_name(monkeypat
     words = f"it is also {tmp_path / 'one'}, and this program uses {tmp_path / 'one/tools'} there; name it so"
 
     with pytest.raises(ConfigError, match=re.escape(words)):
-        refuse_folder(tmp_path / "two", KernelSettings())
+        checked_kernel_folder(tmp_path / "two", KernelSettings())
     with pytest.raises(ConfigError, match=re.escape(words)):
         check_granted(KernelSettings(write=(str(tmp_path / "two"),)))
-    assert refuse_folder(tmp_path / "three", KernelSettings()) == tmp_path / "three"
+    assert checked_kernel_folder(tmp_path / "three", KernelSettings()) == tmp_path / "three"

@@ -12,7 +12,7 @@ from tw_autogen.kernel import Artifact, KernelSettings, Loadable, LocalKernel
 from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.session import read_settings
 from tw_autogen.session.request_inputs import copy_in
 
@@ -53,12 +53,12 @@ def make_file(folder):
 
 
 def hold(folder):
-    with held_folder(folder) as opened:
+    with open_or_make_folder(folder) as opened:
         opened.create_file("new.csv").close()
 
 
 def hold_inner(folder):
-    held_folder(folder / "a" / "b").close()
+    open_or_make_folder(folder / "a" / "b").close()
 
 
 WRITES = [write_artifact, make_exchange, make_file, hold, hold_inner]

@@ -9,7 +9,7 @@ import pytest
 
 from tw_autogen.errors import ConfigError, PluginLoadError, SandboxError
 from tw_autogen.kernel import KernelSettings, Loadable, LocalKernel
-from tw_autogen.kernel.path_policy import refuse_folder, too_broad_reason
+from tw_autogen.kernel.path_policy import checked_kernel_folder, too_broad_reason
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no sandbox yet")
 PLUGIN = (
@@ -227,8 +227,8 @@ def test_no_kernel_works_in_the_home_folder_above_it_or_among_keys(home, name):
 
     with pytest.raises(ConfigError, match=r"no kernel works here, because it is .*; give it one of its own"):
         LocalKernel(home / name)
-    refuse_folder(home / name, KernelSettings(sandbox="off"))
-    refuse_folder(home / "project", KernelSettings())
+    checked_kernel_folder(home / name, KernelSettings(sandbox="off"))
+    checked_kernel_folder(home / "project", KernelSettings())
 
 
 def owners(folder):
@@ -465,7 +465,7 @@ def test_code_reads_and_writes_nowhere_where_trust_and_the_users_settings_are_ke
         with pytest.raises(ConfigError, match="where this program keeps your settings and what you trust"):
             LocalKernel.check_settings(KernelSettings(write=(str(folder),)), tmp_path / "session")
         with pytest.raises(ConfigError, match="where this program keeps your settings and what you trust"):
-            refuse_folder(folder, KernelSettings())
+            checked_kernel_folder(folder, KernelSettings())
         with pytest.raises(ConfigError, match="where this program keeps your settings and what you trust"):
             LocalKernel.check_settings(KernelSettings(read=(str(folder),)), tmp_path / "session")
         assert "where this program keeps" in too_broad_reason(folder)

@@ -131,11 +131,11 @@ PASSING = ["unshare: Cannot allocate memory", "[Errno 11] Resource temporarily u
 @pytest.mark.parametrize("why", PASSING)
 def test_a_sandbox_that_fails_for_the_moment_is_tried_again_and_no_weaker_one_is_taken(monkeypatch, why):
     monkeypatch.setattr(sandbox_levels, "_failed", {})
-    levels = sandbox_levels.levels_to_try(KernelSettings())
+    levels = sandbox_levels.level_attempts(KernelSettings())
     strongest = next(levels)
     sandbox_levels.record_failure(strongest, why)
 
-    assert next(sandbox_levels.levels_to_try(KernelSettings())) == strongest
+    assert next(sandbox_levels.level_attempts(KernelSettings())) == strongest
     said = rf"{strongest}: this sandbox can't be set up at the moment \({re.escape(why)}"
     for _ in range(3):
         assert next(levels) == strongest
@@ -147,22 +147,22 @@ def test_a_sandbox_that_fails_for_the_moment_is_tried_again_and_no_weaker_one_is
 def test_where_a_sandbox_has_stood_no_weaker_one_is_taken_whatever_fails_later(monkeypatch):
     monkeypatch.setattr(sandbox_levels, "_failed", {})
     monkeypatch.setattr(sandbox_levels, "_working", set())
-    strongest = next(sandbox_levels.levels_to_try(KernelSettings()))
+    strongest = next(sandbox_levels.level_attempts(KernelSettings()))
     sandbox_levels.record_success(strongest, KernelSettings())
 
     assert not sandbox_levels.record_failure(strongest, "unshare: No space left on device")
-    assert next(sandbox_levels.levels_to_try(KernelSettings())) == strongest
+    assert next(sandbox_levels.level_attempts(KernelSettings())) == strongest
 
 
 def test_a_sandbox_that_the_system_forbids_gives_way_to_the_next_one(monkeypatch):
     monkeypatch.setattr(sandbox_levels, "_failed", {})
     monkeypatch.setattr(sandbox_levels, "_working", set())
-    levels = sandbox_levels.levels_to_try(KernelSettings())
+    levels = sandbox_levels.level_attempts(KernelSettings())
     strongest = next(levels)
     sandbox_levels.record_failure(strongest, "unshare: Operation not permitted")
 
     assert next(levels) != strongest
-    assert next(sandbox_levels.levels_to_try(KernelSettings())) != strongest
+    assert next(sandbox_levels.level_attempts(KernelSettings())) != strongest
 
 
 def test_it_is_tried_once():

@@ -6,13 +6,13 @@ import pytest
 
 from tw_autogen.errors import ModelError
 from tw_autogen.model import (
+    BaseChatModel,
     ChatModel,
     Completion,
     ModelRequest,
     Recording,
     RecordingModel,
     ReplayModel,
-    RequestModel,
     Usage,
     asked_as,
     call_model,
@@ -93,7 +93,7 @@ def test_a_subclass_with_a_complete_of_its_own_is_asked_by_it():
 
 
 def test_a_request_without_an_answer_names_the_class():
-    class Half(RequestModel):
+    class Half(BaseChatModel):
         pass
 
     with pytest.raises(NotImplementedError, match=r"Half\.answer"):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tw_autogen.conversation import AnswerForm, Plan
+from tw_autogen.conversation import Plan, RequestedFormat
 from tw_autogen.errors import Unreadable
 from tw_autogen.planner.planner_reply import ReplyReader, Stop, fallback_reply, match_name, read_reply, reply_schema
 
@@ -218,7 +218,7 @@ def test_then_is_read_as_loosely():
 
 
 def reader(request="How many?", **options):
-    return ReplyReader(WORKERS, has_plan=False, form=AnswerForm.read(request), **options)
+    return ReplyReader(WORKERS, has_plan=False, form=RequestedFormat.read(request), **options)
 
 
 def unread(read_, text):
@@ -531,7 +531,7 @@ def test_a_word_for_null_is_null_in_fields_that_may_be_empty_and_a_message_elsew
 
 
 def coding(request="How many rows has a.csv?", workers=("CodeInterpreter",), **options):
-    form = AnswerForm.read(request)
+    form = RequestedFormat.read(request)
     return ReplyReader(workers, **{"has_plan": False, "form": form, "coder": "CodeInterpreter", **options})
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tw_autogen.conversation import AnswerForm
+from tw_autogen.conversation import RequestedFormat
 from tw_autogen.errors import Unreadable
 from tw_autogen.planner.planner_reply import ReplyReader
 
@@ -79,7 +79,7 @@ ASKED_AGAIN = {
 
 
 def reader(request="What is the mean of x in a.csv?", *, worked=False):
-    form = AnswerForm.read(request)
+    form = RequestedFormat.read(request)
     return ReplyReader(["CodeInterpreter"], has_plan=worked, form=form, coder="CodeInterpreter", worked=worked)
 
 

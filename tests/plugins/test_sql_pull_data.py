@@ -641,7 +641,7 @@ def test_a_database_that_is_exchanged_before_it_is_opened_is_not_read(tmp_path, 
 
     reading = read_sqlite(path, "SELECT name FROM shops", name="plant.db", **bounds)
     with pytest.raises(sqlite3.Error, match="was exchanged while it was opened|unable to open"), reading as rows:
-        rows.fetch(9)
+        rows.fetch_batch(9)
 
 
 def test_where_code_can_write_is_asked_before_each_query(tmp_path):

@@ -117,7 +117,7 @@ def test_notes_come_again_after_a_refusal_unless_they_may_be_what_is_refused(ref
         history.repeat_notes()
         if answers_between:
             history.append_assistant("answer")
-            history.calibrate(0)
+            history.track_prompt_tokens(0)
 
     assert (note in str(history.messages)) == told
 
@@ -205,7 +205,7 @@ def test_a_server_that_cuts_prompts_is_known_by_tokens_that_no_longer_grow(count
     for tokens in counted:
         history.append_user("word " * 800)
         history.append_assistant("ok")
-        found.append(history.calibrate(tokens))
+        found.append(history.track_prompt_tokens(tokens))
 
     assert [one for one in found if one] == [limit] * bool(limit)
     assert history.most_tokens == round(0.9 * limit)
@@ -219,6 +219,6 @@ def test_a_prompt_with_images_or_one_that_was_shortened_is_not_taken_for_cut():
         history.begin_round(str(number))
         history.append_user("word " * 800, images=(PICTURE,) if number > 2 else ())
         history.append_assistant("ok")
-        assert history.calibrate(1000) == 0
+        assert history.track_prompt_tokens(1000) == 0
         if number == 1:
             history.replace_oldest(len(history.older_messages(0)), "summary")

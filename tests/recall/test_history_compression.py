@@ -183,6 +183,6 @@ def test_tokens_are_reckoned_by_what_the_server_has_counted():
     assert history.tokens == 500
 
     history.append_assistant("z")
-    history.calibrate(1000)
+    history.track_prompt_tokens(1000)
 
     assert history.tokens == 1000

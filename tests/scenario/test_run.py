@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tw_autogen.cli.scenario_table import BEGIN, END, costs_table, put_table
+from tw_autogen.cli.scenario_costs import BEGIN, END, costs_table, put_table
 from tw_autogen.errors import ConfigError, ModelError, ScenarioError
 from tw_autogen.model import Completion, Recording, Usage
 from tw_autogen.scenario import (

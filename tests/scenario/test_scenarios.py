@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tw_autogen.cli.scenario_table import costs_table, put_table
+from tw_autogen.cli.scenario_costs import costs_table, put_table
 from tw_autogen.model import Recording, Usage
 from tw_autogen.scenario import read_scenario, replay_scenario, run_scenario
 from tw_autogen.scenario.scenario import find_scenarios

@@ -471,11 +471,11 @@ def test_out_and_a_grant_take_all_files_and_an_unchanged_one_is_copied_once(made
     granted.grant(always=False)
     assert "saved in" in granted.sentence
     assert [one.path.name for one in granted.land(files, "plot")] == ["chart.png", "clean.py"]
-    granted.begin()
+    granted.begin_request()
     assert granted.land([], "and chart.png?", earlier=files) == []
     assert granted.land(made("other.csv"), "again", earlier=files) == []
     granted.grant(always=True)
-    granted.begin()
+    granted.begin_request()
     assert [one.path.name for one in granted.land(made("other.csv"), "again", earlier=files)] == ["other.csv"]
     assert sorted(os.listdir(target)) == ["chart.png", "clean.py", "other.csv"]
 

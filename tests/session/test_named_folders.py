@@ -13,7 +13,7 @@ from tw_autogen.hosts.conversable import KernelCodeExecutor
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.recall import DocumentIndex
-from tw_autogen.safe_folder import SafeFolder, held_folder
+from tw_autogen.safe_folder import SafeFolder, open_or_make_folder
 from tw_autogen.session import checked_opening, read_settings, request_inputs
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session_layout import is_working_folder
@@ -346,9 +346,9 @@ def test_nothing_is_written_over_a_link_out_of_the_folder_of_an_earlier_session(
     files, private = worked
 
     with pytest.raises(PermissionError, match="texts is a link"):
-        held_folder(files / name)
+        open_or_make_folder(files / name)
     assert sorted(one.name for one in (private / "texts").iterdir()) == ["one.yaml"]
-    held_folder(files / "own" / "new" / "deep").close()
+    open_or_make_folder(files / "own" / "new" / "deep").close()
 
 
 def test_a_file_of_code_that_is_a_link_to_another_kernel_s_folder_is_not_the_other_s_file(tmp_path):
@@ -401,7 +401,7 @@ def test_nothing_is_saved_in_the_current_folder_over_a_link_of_an_earlier_sessio
     with pytest.raises(ConfigError, match=f"leads over the link {files}/back"):
         AnswerFiles(tmp_path / "work", out=files / "back" / "june")
     with pytest.raises(PermissionError, match="back is a link"):
-        held_folder(files / "back" / "june")
+        open_or_make_folder(files / "back" / "june")
     assert not list((tmp_path / "here").iterdir())
 
 
@@ -431,7 +431,7 @@ def test_a_link_that_comes_while_a_folder_is_made_is_named(tmp_path, monkeypatch
 
     monkeypatch.setattr(SafeFolder, "make_folder", make_and_lose)
     with pytest.raises(PermissionError, match="made is a link, which code may have made; name the folder"):
-        held_folder("made")
+        open_or_make_folder("made")
 
 
 @pytest.mark.parametrize("later", [False, True])

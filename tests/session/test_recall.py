@@ -23,7 +23,7 @@ from tw_autogen.plugin import PluginSpec
 from tw_autogen.recall import Experience, Recall, RecallSettings, read_experiences
 from tw_autogen.recall.conversation_files import Conversation
 from tw_autogen.recall.examples import Example
-from tw_autogen.recall.lessons import write_experience
+from tw_autogen.recall.experiences import write_experience
 from tw_autogen.role import Role
 from tw_autogen.session import Session, SessionSettings, compact_session, open_session, read_journal, rounds_of
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans

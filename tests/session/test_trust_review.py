@@ -770,7 +770,7 @@ def test_trust_is_remembered_and_a_change_of_what_matters_ends_it(here, change):
         shutil.rmtree("roles")
     write(here, **{HOSTILE: {**wants, "plugin.mcp_servers": "mcp.json" if file else servers}})
     review = review_folder()
-    assert not review.still_trusted_files()
+    assert not review.files_if_trusted()
     assert review.remember(review.sha256()) == ""
     assert read_settings().trust is Trust.full
     assert trust_lines(read_settings(), "--trust") == ()
@@ -1165,13 +1165,13 @@ def test_trust_that_has_ended_is_not_kept_alive_by_an_older_record_of_the_folder
     folder.mkdir()
     monkeypatch.chdir(folder)
     (folder / "tw_autogen.yaml").write_text("kernel.environment: [FOO]", encoding="utf-8")
-    TrustStore.of_user(named=True).write(folder, "0" * 64, ())
+    TrustStore.of_user(named=True).remember(folder, "0" * 64, ())
     review = Review(read_settings())
     assert review.remember(review.sha256()) == ""
     trusted = read_settings()
     assert trusted.trust is Trust.full
     assert still_remembered(trusted)
 
-    TrustStore.of_user().write(folder, "1" * 64, ())
+    TrustStore.of_user().remember(folder, "1" * 64, ())
 
     assert not still_remembered(trusted)

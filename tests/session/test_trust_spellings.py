@@ -249,12 +249,12 @@ def test_where_a_path_leads_that_goes_up_from_a_link_is_shown_and_a_change_of_th
     review = review_folder()
     assert str(tmp_path / "private" / "manuals") in review.wants[0].does
     review.remember(review.sha256())
-    assert review_folder().still_trusted_files()
+    assert review_folder().files_if_trusted()
 
     (here / "docs").unlink()
     (here / "docs").symlink_to(tmp_path / "other" / "x")
 
-    assert review_folder().still_trusted_files() is None
+    assert review_folder().files_if_trusted() is None
 
 
 @pytest.mark.parametrize("path", ["manuals/../manuals", "./missing/../manuals"])
@@ -437,7 +437,7 @@ def test_a_path_of_a_role_that_leads_out_of_a_named_folder_is_shown(here, tmp_pa
 
     shown = {want.name: want.does for want in review.wants}
     assert shown["role.manual_reader.folder"].endswith(f" -> {tmp_path / 'private'}, outside of the folder")
-    assert review.still_trusted_files() is None
+    assert review.files_if_trusted() is None
 
 
 @pytest.mark.parametrize("value", ["d:/m", "d://m"])

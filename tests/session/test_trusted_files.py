@@ -309,7 +309,7 @@ def test_settings_that_were_read_are_those_that_are_hashed(folder):
     first = make()
     (folder / "tw_autogen.yaml").write_text(good, encoding="utf-8")
 
-    assert type(review_folder())(first).still_trusted_files() is None
+    assert type(review_folder())(first).files_if_trusted() is None
 
 
 def test_a_role_that_is_new_since_is_refused(folder, tmp_path):

@@ -191,7 +191,7 @@ def test_a_settings_file_that_was_not_there_when_the_folder_was_compared_does_no
     write(here, {good: wants})
     trust()
     make = functools.partial(Settings, SECTIONS, project=here, texts={})
-    files = type(review_folder())(make()).still_trusted_files()
+    files = type(review_folder())(make()).files_if_trusted()
     assert files is not None
     if case == "ours goes":
         (here / good).unlink()
@@ -215,7 +215,7 @@ def test_a_config_list_behind_a_link_is_hashed_as_it_was_read(here, monkeypatch)
     first = make()
     link(here, "list.json", "good.json")
 
-    assert type(review_folder())(first).still_trusted_files() is None
+    assert type(review_folder())(first).files_if_trusted() is None
 
 
 def test_settings_behind_a_link_are_hashed_as_they_were_read(here):
@@ -226,7 +226,7 @@ def test_settings_behind_a_link_are_hashed_as_they_were_read(here):
     first = Settings(SECTIONS, project=here, texts={})
     link(here, SETTINGS, "good.yaml")
 
-    assert type(review_folder())(first).still_trusted_files() is None
+    assert type(review_folder())(first).files_if_trusted() is None
 
 
 CHANGES = {

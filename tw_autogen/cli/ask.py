@@ -138,4 +138,4 @@ def _existing(name: str, project: Path | None) -> Path:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) if not (named.near or named.remedy) else []
     command = [f"did you mean the command {close[0]!r}?"] if close else []
     more = [] if named.remedy else ["FILES are data for the question, which -p gives; commands come first"]
-    raise click.UsageError("; ".join([named.sentence, *command, *more]).replace("?; ", "? "))
+    raise click.UsageError("; ".join([named.problem_sentence, *command, *more]).replace("?; ", "? "))

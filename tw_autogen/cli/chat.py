@@ -227,7 +227,7 @@ class Chat:
     def _ask(self, text: str) -> None:
         named, missing = named_files(text, self._options.project)
         for one in missing:
-            self._say(f"no file goes along: {one.sentence}", style="yellow")
+            self._say(f"no file goes along: {one.problem_sentence}", style="yellow")
         files, self._files = [*self._files, *(path for path in named if path not in self._files)], []
         self._answer(lambda: self._session.ask(text, files), text, files)
 
@@ -291,7 +291,7 @@ class Chat:
     def _bring(self, rest: str) -> None:
         for one in [find_file(name, self._options.project) for name in _split(rest)]:
             if one.path is None:
-                self._say(one.sentence, style="red")
+                self._say(one.problem_sentence, style="red")
             elif one.path not in self._files:
                 self._files.append(one.path)
         files = ", ".join(map(str, self._files)) or "no files; name some: /files sales.csv"

@@ -18,7 +18,7 @@ from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import Event
 from tw_autogen.model import Recording, ReplayModel
-from tw_autogen.safe_folder import SafeFolder, held_folder, private_folder
+from tw_autogen.safe_folder import SafeFolder, open_or_make_folder, private_folder
 from tw_autogen.scenario import Outcome, Scenario, read_scenario, run_scenario
 from tw_autogen.session import write_notebook
 from tw_autogen.shipped_folders import shipped_folder
@@ -56,7 +56,7 @@ def command(ctx: click.Context, folder: Path, no_color: bool) -> None:
     scenario = read_scenario(shipped_folder("scenarios") / _SCENARIO)
     started = time.monotonic()
     with _errors_of(folder):
-        target = held_folder(folder)
+        target = open_or_make_folder(folder)
     with target, private_folder("tw-demo-") as workspace:
         with _errors_of(folder):
             target.write_file(_TRIAL, b"")

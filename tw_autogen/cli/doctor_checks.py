@@ -83,7 +83,7 @@ def check_hosts() -> Iterator[DoctorCheck]:
         )
 
 
-def check_folder(options: Options) -> Iterator[DoctorCheck]:
+def check_folder_trust(options: Options) -> Iterator[DoctorCheck]:
     """See whether the folder wants what it gets only if it is trusted; nothing of an untrusted one is run."""
     with contextlib.suppress(ConfigError):  # what is wrong with settings is told with the kernel
         for line in trust_lines(_read(options), HOW):

@@ -1,4 +1,4 @@
-"""`begin_early`: start the process that forks kernels while the rest of the command line is imported."""
+"""`start_fork_server_early`: start the process that forks kernels while the rest of the command line is imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTINGS = "kernel."
 _VARIABLES = "TW_AUTOGEN_KERNEL"
 
 
-def begin_early(arguments: Sequence[str]) -> None:
+def start_fork_server_early(arguments: Sequence[str]) -> None:
     """Start what the first kernel is forked from, with the defaults; return at once.
 
     It runs none of a folder's files, and settings are read later: where a file sets another interpreter or sandbox, its

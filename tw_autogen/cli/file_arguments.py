@@ -41,7 +41,7 @@ class NamedFile:
     remedy: str = ""
 
     @property
-    def sentence(self) -> str:
+    def problem_sentence(self) -> str:
         """The problem, the near names and the remedy; empty if there is a file."""
         meant = f"did you mean {' or '.join(map(repr, self.near))}?" if self.near else ""
         return "; ".join(part for part in (self.problem, meant, self.remedy) if part)
@@ -55,7 +55,7 @@ def find_file(name: str, project: Path | None = None) -> NamedFile:
         project: The folder of `-C`; None: none was given.
 
     Example:
-        >>> find_file("/nosuch/sales.csv").sentence
+        >>> find_file("/nosuch/sales.csv").problem_sentence
         "'/nosuch/sales.csv' does not exist"
     """
     places = _places(name, project)
@@ -92,7 +92,7 @@ def named_files(text: str, project: Path | None = None) -> tuple[list[Path], lis
 
     Example:
         >>> found, missing = named_files("mail @nobody about @/nosuch.csv, as @mean[3.14]")
-        >>> found, [one.sentence for one in missing]
+        >>> found, [one.problem_sentence for one in missing]
         ([], ["'/nosuch.csv' does not exist"])
     """
     found: list[Path] = []

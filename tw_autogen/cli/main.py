@@ -131,7 +131,7 @@ class Commands(ErrorReportingGroup):
             return None
         if cmd_name == _CHAT and not ctx.resilient_parsing:
             typed = ctx.meta.get(_TYPED, [])
-            importlib.import_module(_EARLY).begin_early(typed[1:] if typed[:1] == [_CHAT] else typed)
+            importlib.import_module(_EARLY).start_fork_server_early(typed[1:] if typed[:1] == [_CHAT] else typed)
         with without_collector():
             command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         return command

@@ -158,7 +158,7 @@ def _chosen(
             raise ConfigError(f"--file {text}: the session read no such file; it read {_listed(of_files)}")
         found = find_file(new)
         if found.path is None:
-            raise ConfigError(f"--file {text}: {found.sentence}")
+            raise ConfigError(f"--file {text}: {found.problem_sentence}")
         given[known.name] = found.path
     for text in values:
         name, equals, number = text.partition("=")

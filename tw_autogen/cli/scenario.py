@@ -14,8 +14,8 @@ import click
 
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
+from tw_autogen.cli.scenario_costs import costs_table, put_table
 from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, prompts_dict
-from tw_autogen.cli.scenario_table import costs_table, put_table
 from tw_autogen.cli.signals import Terminated
 from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
@@ -23,7 +23,7 @@ from tw_autogen.cli.user_path import UserPath
 from tw_autogen.errors import ScenarioError, TwAutogenError
 from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.model import ModelSettings, OpenAIModel, resolve_model
-from tw_autogen.safe_folder import held_folder, private_folder
+from tw_autogen.safe_folder import open_or_make_folder, private_folder
 from tw_autogen.scenario import (
     PATIENCE,
     Outcome,
@@ -245,7 +245,7 @@ def _text_of(file: Path) -> str:
     if not file.parent.is_dir():  # which would be made
         raise ScenarioError("there is no such file", path=file)
     try:
-        with held_folder(file.parent) as folder:
+        with open_or_make_folder(file.parent) as folder:
             if folder.has_entry(file.name) and not folder.has_file(file.name):
                 raise ScenarioError("no plain file; name the file that it leads to if it is a link", path=file)
             return folder.read_file(file.name, limit_bytes=_MOST_README_BYTES).decode("utf-8")
@@ -260,7 +260,7 @@ def _replace(file: Path, text: str) -> None:
         ScenarioError: it can't be written.
     """
     try:
-        with held_folder(file.parent) as folder:
+        with open_or_make_folder(file.parent) as folder:
             folder.write_file(file.name, text.encode())
     except OSError as error:
         raise ScenarioError(f"not written: {error.strerror or error}", path=file) from error

@@ -50,7 +50,7 @@ def ask_for_trust(options: Options, console: Console) -> None:
     if options.trust or not (sys.stdin.isatty() and console.file.isatty()):
         return
     review = review_folder(options.keywords, project=options.project)
-    if not review.wants or review.still_trusted_files():
+    if not review.wants or review.files_if_trusted():
         return
     if reason := review.cannot_ask_reason():
         console.print(Text(reason, style="yellow"), soft_wrap=True)

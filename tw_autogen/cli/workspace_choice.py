@@ -10,7 +10,7 @@ from tw_autogen.cli.options import Options
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.errors import ConfigError
 from tw_autogen.private_files import cache_folder
-from tw_autogen.safe_folder import held_folder, walk_links
+from tw_autogen.safe_folder import open_or_make_folder, walk_links
 from tw_autogen.session import SessionSettings, refuse_link
 from tw_autogen.settings import Settings
 
@@ -64,7 +64,7 @@ def _in_cache() -> Path:
 def _refused(folder: Path) -> str:
     """Return in one line why a folder can't be made or written to; empty if it can."""
     try:
-        held_folder(folder).close()
+        open_or_make_folder(folder).close()
     except OSError as error:
         return words_of_os_error(OSError(error.errno, error.strerror, str(folder))).partition(";")[0]
     return "" if os.access(folder, os.W_OK | os.X_OK) else f"{folder}: it can't be written to"

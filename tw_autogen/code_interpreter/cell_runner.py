@@ -376,7 +376,7 @@ class CellRunner:
         except PluginLoadError as error:
             if not spec.optional:
                 raise
-            remedy = "take @plugin off it" if spec.in_python else "say `enabled: false`"
+            remedy = "take @plugin off it" if spec.declared_in_python else "say `enabled: false`"
             _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, error, remedy)
             return False
         return True

@@ -12,23 +12,23 @@ from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.cell_approval import approve_cell, asks_for
 from tw_autogen.code_interpreter.cell_runner import CellRunner
 from tw_autogen.code_interpreter.deliberate_errors import raised_by_cell
-from tw_autogen.code_interpreter.known_variables import KnownVariables
 from tw_autogen.code_interpreter.plugin_ranking import needs_selection
 from tw_autogen.code_interpreter.plugin_tools import calls_as_text, tools_of
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
 from tw_autogen.code_interpreter.prompts import code_rules, introduction, static_prompt
+from tw_autogen.code_interpreter.reported_variables import ReportedVariables
 from tw_autogen.code_interpreter.rules import WORDS_FOR_DATA
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.shown_plugins import ShownPlugins
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding, verify
 from tw_autogen.conversation import (
-    AnswerForm,
     Attachment,
     AttachmentType,
     Memory,
     Post,
+    RequestedFormat,
     Round,
     changes_attachment,
     is_json,
@@ -171,7 +171,7 @@ class CodeInterpreter(Role):
         asked = memory.last_post
         mine = self._states.get(memory.session_id)
         if mine is None:
-            known = KnownVariables(self._settings.variables_chars)
+            known = ReportedVariables(self._settings.variables_chars)
             mine = PromptState(self.name, ChatHistory(self.prompt), known)
             mine.definitions = DefinitionPrompt(in_block=True) if self._keeps_definitions else None
             mine.add_examples(self._reminded(memory.rounds[-1], asked), asked)
@@ -309,7 +309,7 @@ class CodeInterpreter(Role):
     def _reminded(self, here: Round, asked: Post) -> tuple[Round, ...]:
         """Return the examples that belong into a history."""
         about = here.user_query or asked.message
-        return self._recall.rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
+        return self._recall.example_rounds([self.name, asked.send_from], about, plugin_only=self._policy.only_plugins)
 
     def _shorten(self, mine: PromptState, turn: Turn, *, now: bool = False) -> None:
         """Summarize what is old in a history that has grown too long; what is in it once only is added again then."""
@@ -342,7 +342,7 @@ class CodeInterpreter(Role):
                 answer: a first error of this kind is reported, and not tried again.
             sent: The code that came with the task, in place of the model's first reply.
         """
-        form = AnswerForm.read(turn.round.user_query)
+        form = RequestedFormat.read(turn.round.user_query)
         work = TaskProgress(form=form, unworded=self._policy.only_plugins)
         limit = self._settings.report_chars
         while True:
@@ -461,7 +461,7 @@ class CodeInterpreter(Role):
             return ask(
                 self._model,
                 growing.request(self._request(mine, turn), tools=tools or None),
-                mine.reader(),
+                mine.make_reply_reader(),
                 tries=self._settings.tries,
                 as_text=(lambda said: calls_as_text(said, offered, taken)) if tools else None,
                 whole=True,
@@ -476,7 +476,7 @@ class CodeInterpreter(Role):
             if mine.history.withdraw(error):
                 mine.forget()
             raise
-        if tokens := mine.history.calibrate(completion.usage.prompt_tokens):
+        if tokens := mine.history.track_prompt_tokens(completion.usage.prompt_tokens):
             turn.emit(PromptCut(self.name, tokens))
         return reply
 

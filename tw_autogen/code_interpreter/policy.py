@@ -257,8 +257,8 @@ class RuleSet:
         self._strict = not policy.dynamic
         blocked = policy.blocked_functions
         self._exact = {name for name in blocked if "*" not in name}
-        self._patterns = table.pattern(name for name in blocked if "*" in name)
-        self._harmless = table.pattern(table.HARMLESS if self._strict else ())
+        self._patterns = table.name_matcher(name for name in blocked if "*" in name)
+        self._harmless = table.name_matcher(table.HARMLESS if self._strict else ())
         self._partial = {part.partition(".")[0] for part in policy.parts}
         # `pandas.io.common.os` is os wherever it hangs; `scipy.signal` is not signal
         self._unmistakable = (policy.blocked_modules | self._partial) - table.WORDS
@@ -389,7 +389,7 @@ class RuleSet:
         """Check a built-in name."""
         if self._blocks(name):
             return _found("function", f"{name!r} is not allowed", table.remedy(name, name))
-        return self.listed_call(name) if name in _BUILTIN_FUNCTIONS else self.attribute(name)
+        return self.unlisted_function(name) if name in _BUILTIN_FUNCTIONS else self.attribute(name)
 
     def method(self, name: str, *, called: bool = True) -> Finding | None:
         """Check a method of an object of unknown type; one that is not called matters to `strict` alone.
@@ -412,7 +412,7 @@ class RuleSet:
         writes = node.args or any(keyword.arg in _TARGETS for keyword in node.keywords)
         return None if name in table.TEXT_WRITERS and not writes else self.method(name)
 
-    def listed_call(self, name: str) -> Finding | None:
+    def unlisted_function(self, name: str) -> Finding | None:
         """Check a call under an allow-list of functions."""
         functions = self.policy.functions
         if functions is None or name in functions:
@@ -440,7 +440,7 @@ class RuleSet:
             return _found("attribute", f"{name!r} may not be defined", "Print what is to be seen.")
         return None
 
-    def settable(self, variable: str) -> bool:
+    def may_set_env(self, variable: str) -> bool:
         """Return whether code may set this environment variable, one that a numerical library reads."""
         known = any(fnmatchcase(variable, pattern) for pattern in table.LIBRARY_VARIABLES)
         return not self._strict and known and not _LOADS.search(variable)
@@ -496,7 +496,7 @@ class RuleSet:
         return _found("function", f"setting {name!r} is not allowed", "Leave the setting as it is.")
 
 
-_OPTIONS = table.pattern(table.OPTIONS)
+_OPTIONS = table.name_matcher(table.OPTIONS)
 _SETTINGS = re.compile(table.SETTINGS)
 
 

@@ -306,7 +306,7 @@ class PolicyChecker(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Store) and isinstance(root, ast.Name) and names == ("environ",):
             path = self._scope.find(root.id)
             is_os = root.id == "os" if path is None else path == ("os",)
-            if is_os and isinstance(node.slice, ast.Constant) and self._rules.settable(str(node.slice.value)):
+            if is_os and isinstance(node.slice, ast.Constant) and self._rules.may_set_env(str(node.slice.value)):
                 return
         self._visit_all([node.value, node.slice])
 
@@ -509,4 +509,4 @@ class PolicyChecker(ast.NodeVisitor):
         if own or (path and path[0] == PLUGIN):
             return
         dotted = ".".join((*path, *names)) if path else f".{names[-1]}" if names else ast.unparse(root)
-        self._add(node, self._rules.listed_call(dotted))
+        self._add(node, self._rules.unlisted_function(dotted))

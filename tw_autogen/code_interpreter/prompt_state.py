@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tw_autogen.code_interpreter.known_variables import KnownVariables
 from tw_autogen.code_interpreter.prompts import BLANK, FORWARDED, board_news, without_repeated_task
+from tw_autogen.code_interpreter.reported_variables import ReportedVariables
 from tw_autogen.code_interpreter.shown_plugins import Shown
 from tw_autogen.conversation import AttachmentType, Memory, Post, Round
 from tw_autogen.errors import Unreadable
@@ -39,7 +39,7 @@ class PromptState:
 
     name: str
     history: ChatHistory
-    variables: KnownVariables
+    variables: ReportedVariables
     board: str = ""
     round_id: str = ""
     lessons: str = ""
@@ -57,7 +57,7 @@ class PromptState:
         """
         here, self.changes = memory.rounds[-1], ()
         if self.definitions is not None:
-            self.definitions.enter(memory)
+            self.definitions.load_definitions(memory)
         if self.round_id != here.id:
             self.round_id, self.lessons = here.id, ""
 
@@ -86,7 +86,7 @@ class PromptState:
             self.history.append_user(f"# Of the board, in full\n{BLANK.join(lost)}")
         self.forget()
 
-    def reader(self) -> Callable[[str], CodeReply]:
+    def make_reply_reader(self) -> Callable[[str], CodeReply]:
         """Return what reads a reply, and notes its changes of definitions; wrong ones are told to the model once."""
         kept, wrong = self.definitions, list[str]()
 

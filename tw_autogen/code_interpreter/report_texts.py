@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import AnswerForm, is_json, mentioned
+from tw_autogen.conversation import RequestedFormat, is_json, mentioned
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
@@ -43,7 +43,9 @@ def files_line(artifacts: Sequence[Artifact], folder: Path | None = None) -> str
     return f"Files: {', '.join(named)}" if named else ""
 
 
-def unnamed_files_line(text: str, artifacts: Sequence[Artifact], folder: Path | None, form: AnswerForm | None) -> str:
+def unnamed_files_line(
+    text: str, artifacts: Sequence[Artifact], folder: Path | None, form: RequestedFormat | None
+) -> str:
     """Name the files that an answer doesn't name; what is JSON, or has the form that was asked for, stays alone.
 
     Args:
@@ -67,7 +69,7 @@ def output_text(
     artifacts: Sequence[Artifact],
     limit_chars: int,
     *,
-    form: AnswerForm | None = None,
+    form: RequestedFormat | None = None,
     folder: Path | None = None,
 ) -> str:
     """Return what was printed, the result and the files that it doesn't name, as a user may read it.

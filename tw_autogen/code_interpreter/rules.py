@@ -400,7 +400,7 @@ SHARED_NAMES: Mapping[str, frozenset[str]] = {
 which one an earlier cell has imported."""
 
 
-def pattern(names: Iterable[str]) -> Callable[[str], bool]:
+def name_matcher(names: Iterable[str]) -> Callable[[str], bool]:
     """Return a function that tells whether one of these patterns matches."""
     found = re.compile("|".join(map(translate, sorted(names))) or r"(?!)")
     return lambda name: found.match(name) is not None

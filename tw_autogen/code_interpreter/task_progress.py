@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.code_interpreter import report_texts
 from tw_autogen.code_interpreter.verify import Finding
-from tw_autogen.conversation import AnswerForm, Attachment, AttachmentType, is_json
+from tw_autogen.conversation import Attachment, AttachmentType, RequestedFormat, is_json
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
 
@@ -65,7 +65,7 @@ class TaskProgress:
     looks: list[str] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
     answer: str = ""
-    form: AnswerForm = field(default_factory=AnswerForm)
+    form: RequestedFormat = field(default_factory=RequestedFormat)
     beginning: str = ""
     unworded: bool = False
     folder: Path | None = None

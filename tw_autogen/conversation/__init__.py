@@ -2,10 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from tw_autogen.conversation.answer_form import AnswerForm, is_json, unfenced_json
+from tw_autogen.conversation.answer_form import RequestedFormat, is_json, unfenced_json
 from tw_autogen.conversation.conventions import CONVENTIONS
 from tw_autogen.conversation.definitions import Definition, Definitions, changes_attachment
-from tw_autogen.conversation.file_mentions import file_names, folders_named, is_document, mentioned, split_suffix
+from tw_autogen.conversation.file_mentions import (
+    file_names,
+    folders_named,
+    is_data_or_document,
+    mentioned,
+    split_suffix,
+)
 from tw_autogen.conversation.memory import Memory, wrap_temporal
 from tw_autogen.conversation.plan import Plan, Status, Step
 from tw_autogen.conversation.post import Attachment, AttachmentType, Post, new_id
@@ -15,7 +21,7 @@ from tw_autogen.deprecated import old_names
 __all__ = [
     "Attachment",
     "AttachmentType",
-    "AnswerForm",
+    "RequestedFormat",
     "CONVENTIONS",
     "Definition",
     "Definitions",
@@ -29,7 +35,7 @@ __all__ = [
     "changes_attachment",
     "file_names",
     "folders_named",
-    "is_document",
+    "is_data_or_document",
     "is_json",
     "mentioned",
     "new_id",

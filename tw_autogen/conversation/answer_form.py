@@ -1,4 +1,4 @@
-"""`AnswerForm`: the form that a request shows or names for its answer, and whether an answer has it."""
+"""`RequestedFormat`: the form that a request shows or names for its answer, and whether an answer has it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _UNROUNDED = re.compile(r"[-+]?\d*\.(\d{7,})")
 
 
 @dataclass(frozen=True)
-class AnswerForm:
+class RequestedFormat:
     """The form that a request shows for its answer, as `@name[value]`, or names: JSON, a number, a list.
 
     Names and syntax are checked, never prose or files; of decimals, whether a value was left unrounded where the
@@ -135,7 +135,7 @@ class AnswerForm:
         bare: `number` or `list` where the answer must be that and nothing else; empty: any.
 
     Example:
-        >>> form = AnswerForm.read("Answer as @mean[number].")
+        >>> form = RequestedFormat.read("Answer as @mean[number].")
         >>> form.problems("@mean[number]"), form.problems("It is @mean[34.5].")
         (['@mean[number] still holds the placeholder: put the value there'], [])
 
@@ -148,7 +148,7 @@ class AnswerForm:
     bare: Literal["", "number", "list"] = ""
 
     @classmethod
-    def read(cls, request: str) -> AnswerForm:
+    def read(cls, request: str) -> RequestedFormat:
         """Return the form that the user's words show.
 
         `@name[value]` in the middle of a sentence, as in "my colleague anna @team[data] says", is no form.
@@ -195,7 +195,7 @@ class AnswerForm:
         the form and nothing else: then words around it are taken off.
 
         Example:
-            >>> AnswerForm.read("Answer as @r[value].").shaped("@r: 0.31 (Pearson)")
+            >>> RequestedFormat.read("Answer as @r[value].").shaped("@r: 0.31 (Pearson)")
             '@r[0.31] (Pearson)'
         """
         answer = _BELOW_SERIES.sub("", answer)

@@ -44,7 +44,7 @@ def _marked(text: str) -> str:
     return text if text.isascii() else _unspaced().sub(_MARK, text)
 
 
-def is_document(name: str) -> bool:
+def is_data_or_document(name: str) -> bool:
     """Return whether a plain name has a suffix of data, pictures or documents, and is no dotfile or protected name."""
     return split_suffix(name.lower())[1] in _SUFFIXES and not name.startswith(".") and not is_protected(name)
 
@@ -94,7 +94,7 @@ def file_names(text: str, exists: Callable[[str], bool] = lambda name: False) ->
             if found := _begun(name, exists, blank=blank and first == 0):
                 spans.append((run.start() + first, found))
     names = dict.fromkeys(name for _, name in sorted(spans))
-    return [name for name in names if is_document(re.split(r"[/\\]", name)[-1])]
+    return [name for name in names if is_data_or_document(re.split(r"[/\\]", name)[-1])]
 
 
 def _ends_of_names(run: str) -> list[tuple[int, int]]:
@@ -183,7 +183,7 @@ def folders_named(name: str, text: str) -> list[str]:
         >>> folders_named("a.png", "as out/a.png, and a.png"), folders_named("a.png", "see bara.png or /tmp/a.png")
         (['', 'out/'], [])
     """
-    if not is_document(name):
+    if not is_data_or_document(name):
         return []
     marked, ends = _marked(text), f"{re.escape(_marked(name))}{_AFTER}"
     plain = rf"{_BEFORE}(?:\./)?()"

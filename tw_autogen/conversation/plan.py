@@ -9,7 +9,7 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from tw_autogen.conversation.plain_fields import read_text
+from tw_autogen.conversation.untrusted_fields import read_text
 
 _REPORT = re.compile(
     r"\A\W{0,9}(?:(?:finally|lastly|then|and|now|please|(?:the )?planner)\b[\s,:]{0,3}){0,3}"

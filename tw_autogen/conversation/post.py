@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Any
 
 from tw_autogen import bounded_json
-from tw_autogen.conversation.plain_fields import read_text
 from tw_autogen.conversation.plan import Plan
+from tw_autogen.conversation.untrusted_fields import read_text
 
 
 class AttachmentType(str, Enum):

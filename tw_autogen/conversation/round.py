@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, overload
 
-from tw_autogen.conversation.plain_fields import read_text
 from tw_autogen.conversation.post import AttachmentType, Post, new_id
-from tw_autogen.escaped_text import inert_output, without_controls
+from tw_autogen.conversation.untrusted_fields import read_text
+from tw_autogen.escaped_text import escape_controls, inert_output
 
 
 class RoundState(str, Enum):
@@ -78,7 +78,7 @@ class Round:
         ran = newest.attachment(AttachmentType.execution_status)
         in_words = newest.content(AttachmentType.reply_type) == "text" and not (ran and ran.extra)
         is_own = in_words if stop is None else stop.extra != {"forwarded": True}
-        return (without_controls if is_own else inert_output)(newest.message.rstrip())
+        return (escape_controls if is_own else inert_output)(newest.message.rstrip())
 
     def to_dict(self) -> dict[str, Any]:
         """Return TaskWeaver's dictionary form; `board`, `error` and `spent`, which it lacks, only if not empty."""

@@ -49,7 +49,7 @@ class HostExchange:
         ):
             exchange.remove(name)
 
-    def write_error(self, error: OSError) -> Exception:
+    def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""
         return KernelError(write_problem(self._folder / FOLDER, error), folder=self._folder)
 

@@ -15,7 +15,7 @@ from tw_autogen.errors import KernelError, SandboxError
 from tw_autogen.kernel.environment_variables import clean_environment, matcher, variables
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP
 from tw_autogen.kernel.launcher_client import ForkServer
-from tw_autogen.kernel.sandbox_levels import available_level, levels_to_try
+from tw_autogen.kernel.sandbox_levels import available_level, level_attempts
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 
@@ -82,7 +82,7 @@ def start_server(settings: KernelSettings, *, at_once: Sequence[str] = ()) -> St
         OSError: it can't be started.
         SandboxError: no sandbox can be set up.
     """
-    level = next(levels_to_try(settings))
+    level = next(level_attempts(settings))
     if level == BUBBLEWRAP:
         raise KernelError("kernels behind bubblewrap are not forked")
     environment = clean_environment(os.environ, allowed=shared_names(settings))

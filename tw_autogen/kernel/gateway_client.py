@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from tw_autogen import bounded_json
-from tw_autogen.deadline import TracedSockets, finish_within, shut_down
+from tw_autogen.deadline import TracedSockets, finish_within, shut_down_socket
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import (
     CHANNELS,
@@ -402,7 +402,7 @@ class WebsocketWire:
         self._orders.wake()
         self._thread.join(_SOCKET_SECONDS)
         if self._thread.is_alive() and (line := self._line.sock):  # half a message is under way, byte for byte
-            shut_down(line)
+            shut_down_socket(line)
         self._release()
 
     def _release(self) -> None:
@@ -442,7 +442,7 @@ class WebsocketWire:
                 redirect_limit=0,  # the token is for this gateway alone
             )
 
-        finish_within(seconds, connect, lambda: shut_down(line.sock) if line.sock else None)
+        finish_within(seconds, connect, lambda: shut_down_socket(line.sock) if line.sock else None)
         line.settimeout(_SOCKET_SECONDS)
         frames = line.frame_buffer
         receive, self._message_bytes = frames.recv, 0

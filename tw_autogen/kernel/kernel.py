@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 from tw_autogen.escaped_text import inert_output, markdown_line, visible
 from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.picture_files import PictureReader, is_picture
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 
@@ -58,7 +58,7 @@ class Artifact:
             OSError: it can't be made, or a link is in the way.
         """
         below, _, plain = name.rpartition("/")
-        with held_folder(folder) as opened:
+        with open_or_make_folder(folder) as opened:
             if below:
                 opened.make_folder(below, parents=True)
             names = FileNames(lambda one: opened.has_entry(f"{below}/{one}".lstrip("/")))

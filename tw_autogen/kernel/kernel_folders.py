@@ -109,7 +109,7 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
     if settings.sandbox != OFF:
         if available_level(settings) != LANDLOCK:  # which can keep no part of a folder read-only
             kept |= _sessions_in(place.folder)
-        real_by_name = {one: os.path.realpath(one) for one in used_by_name()}
+        real_by_name = {one: os.path.realpath(one) for one in runtime_paths()}
         used = _used_outside((str(place.folder), *write), set(real_by_name.values()))
         elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MOST_KEPT - len(kept))
         kept |= {**used, **elsewhere}
@@ -159,7 +159,7 @@ def _used_outside(folders: Sequence[str], used: Iterable[str]) -> Kept:
     return found
 
 
-def used_by_name() -> dict[str, None]:
+def runtime_paths() -> dict[str, None]:
     """Return what this program uses by its path.
 
     These are Python, packages, programs, and the folders of the user's settings, trust, caches and temporary files.

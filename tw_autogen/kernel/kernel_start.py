@@ -31,7 +31,7 @@ from tw_autogen.kernel.sandbox_levels import (
     available_level,
     describe_sandbox,
     hint_options,
-    levels_to_try,
+    level_attempts,
     record_failure,
     record_success,
     sandbox_plan,
@@ -197,14 +197,14 @@ def start(
     try:
         if not SUPERVISED:
             return _start_plain(available_level(settings), settings, place)
-        for level in levels_to_try(settings):
+        for level in level_attempts(settings):
             try:
                 return _started(level, settings, place, _launched(settings), lent=lent)
             except SandboxUnavailable as error:
                 record_failure(level, str(error))
     except OSError as error:
         raise _not_started(error, settings, folder) from error
-    raise AssertionError("`levels_to_try` ends with an error")
+    raise AssertionError("`level_attempts` ends with an error")
 
 
 def _not_started(error: OSError, settings: KernelSettings, folder: Path) -> KernelStartError:

@@ -386,7 +386,9 @@ class LiveKernel(Closing):
         said += self._taken_over(live, outcome)
         if not undo:
             self._recovery.note_cell(live, code, outcome, [one.name for one in self._variables])
-        return execution_of(outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.lost)
+        return execution_of(
+            outcome, said, self._variables, self.folder, self._settings, lost=self._recovery.loss_message
+        )
 
     def _ready(self, *, replay_failure: type[KernelError] | None = None) -> KernelClient:
         """Return a live process, a fresh one if there is none, with all that belongs into it."""
@@ -440,7 +442,7 @@ class LiveKernel(Closing):
             return live
         try:
             with self._reachable():
-                return self._recovery.bring_back(live, self._take_variables, self._renew, self._values)
+                return self._recovery.restore_variables(live, self._take_variables, self._renew, self._values)
         except BaseException:
             self._end()  # it has a part of them: the next process begins anew
             raise
@@ -519,7 +521,7 @@ class LiveKernel(Closing):
 
     def _lost_state_execution(self) -> Execution:
         loss, self._loss = self._loss, ""
-        return Execution(False, error=f"{loss} This cell was not run. {self._recovery.lost}", state_lost=True)
+        return Execution(False, error=f"{loss} This cell was not run. {self._recovery.loss_message}", state_lost=True)
 
     def _taken_over(self, live: KernelClient, outcome: RawResult) -> list[Log]:
         if outcome.died or not outcome.report:

@@ -25,8 +25,8 @@ from tw_autogen.kernel.live_kernel import LiveKernel
 from tw_autogen.kernel.package_installer import Installer
 from tw_autogen.kernel.path_policy import (
     check_granted,
+    checked_kernel_folder,
     closed_reason,
-    refuse_folder,
     shut_off_reason,
     too_broad_reason,
 )
@@ -117,7 +117,7 @@ class LocalKernel(LiveKernel):
         trust: bool = False,
     ) -> None:
         if folder is not None and start is None:
-            refuse_folder(Path(folder), settings or KernelSettings())
+            checked_kernel_folder(Path(folder), settings or KernelSettings())
         super().__init__(folder, settings=settings)
         self._installer = Installer(self._settings, self.folder, approve)
         install = self._installer
@@ -224,7 +224,7 @@ class LocalKernel(LiveKernel):
         Raises:
             ConfigError: names the folder, why, and what to do.
         """
-        refuse_folder(folder, settings)
+        checked_kernel_folder(folder, settings)
 
     @staticmethod
     def unreadable_reason(granted: Path, settings: KernelSettings, *, folder: Path) -> str:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.kernel.kernel_folders import Kept, protected_in, used_by_name
+from tw_autogen.kernel.kernel_folders import Kept, protected_in, runtime_paths
 from tw_autogen.kernel.launcher.known_paths import is_below
 from tw_autogen.kernel.launcher.sandbox import LANDLOCK, OFF
 from tw_autogen.kernel.mounted_names import mounted_names
@@ -151,7 +151,7 @@ def _used_elsewhere_reason(names: Sequence[str]) -> str:
     Args:
         names: Its `mounted_names`.
     """
-    used = ((os.path.realpath(one), name) for one in (used_by_name() if names else ()) for name in names)
+    used = ((os.path.realpath(one), name) for one in (runtime_paths() if names else ()) for name in names)
     found = next(
         (f"it is also {name}, and this program uses {real} there" for real, name in used if is_below(real, name)), ""
     )
@@ -169,7 +169,7 @@ def _holds_temporary_files(folder: Path, names: Sequence[str]) -> bool:
     return any(is_below(one, name) for one in temporary for name in (str(folder), *names))
 
 
-def refuse_folder(folder: Path, settings: KernelSettings) -> Path:
+def checked_kernel_folder(folder: Path, settings: KernelSettings) -> Path:
     """Refuse to let code work in a folder that holds more than its own: it may read and write all of it.
 
     Args:

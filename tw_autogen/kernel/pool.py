@@ -27,7 +27,7 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import StartedKernel, start
 from tw_autogen.kernel.launcher.sandbox import BUBBLEWRAP, LANDLOCK
 from tw_autogen.kernel.launcher_client import ForkServer, SandboxUnavailable
-from tw_autogen.kernel.sandbox_levels import available_level, levels_to_try, record_failure
+from tw_autogen.kernel.sandbox_levels import available_level, level_attempts, record_failure
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import await_kernel_info
 from tw_autogen.safe_folder import remove_folder, temporary_folder
@@ -171,7 +171,7 @@ def begin_warm_pool(settings: KernelSettings) -> WarmPool:
     """
     if SUPERVISED and settings.fork:
         return _warm_pool(settings, start_server(settings))
-    level = next(levels_to_try(settings)) if SUPERVISED else available_level(settings)
+    level = next(level_attempts(settings)) if SUPERVISED else available_level(settings)
     return WarmPool(settings, level, None, temporary_folder("tw-server-"))
 
 
@@ -249,7 +249,7 @@ class KernelPool(Closing):
         finally:
             self.prepare(settings)
 
-    def take_for(self, settings: KernelSettings, place: KernelFolders, lent: Connection) -> StartedKernel:
+    def take_on_sockets(self, settings: KernelSettings, place: KernelFolders, lent: Connection) -> StartedKernel:
         """Return a kernel that listens on somebody else's sockets and answers heartbeats; raises as `take` does.
 
         Args:

@@ -20,7 +20,7 @@ from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.first_server import SUPERVISED
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import StartedKernel
-from tw_autogen.kernel.path_policy import check_granted, refuse_folder
+from tw_autogen.kernel.path_policy import check_granted, checked_kernel_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
@@ -81,7 +81,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         self._cwd = self._pinned.folder if self._pinned else Path(kwargs.get("cwd") or Path.cwd())
         try:
             settings = _settings(self.settings)
-            self._cwd = refuse_folder(self._cwd, settings)
+            self._cwd = checked_kernel_folder(self._cwd, settings)
             pinned = self._pinned or PinnedPaths(self._cwd, settings)
             pinned.check()
             settings.check_limits()
@@ -102,7 +102,7 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         )
         if self._connection is None:
             self._connection = Connection(opens=False)
-        self._kernel = await asyncio.to_thread(default_pool().take_for, settings, place, self._connection)
+        self._kernel = await asyncio.to_thread(default_pool().take_on_sockets, settings, place, self._connection)
         info = self._connection.info
         self.connection_info = {**info, "key": str(info["key"]).encode()}
         return self.connection_info

@@ -275,7 +275,7 @@ class Recovery:
         return self._journal is not None and self._journal.position > 0
 
     @property
-    def lost(self) -> str:
+    def loss_message(self) -> str:
         """Return what the end of a process means for the variables."""
         return COMES_BACK if self._journal else LOST
 
@@ -306,7 +306,7 @@ class Recovery:
         said, self._said = self._said, []
         return said
 
-    def bring_back(
+    def restore_variables(
         self,
         live: KernelClient,
         told: Callable[[dict[str, Any]], None],

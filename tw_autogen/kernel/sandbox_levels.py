@@ -69,7 +69,7 @@ _numbers = itertools.count(os.getpid())
 _lock = threading.Lock()
 
 
-def levels_to_try(settings: KernelSettings) -> Iterator[str]:
+def level_attempts(settings: KernelSettings) -> Iterator[str]:
     """Yield the levels to try, the strongest first; ends with an error if none is left.
 
     A level that fails for the moment only is yielded again, and none below it.
@@ -273,7 +273,7 @@ def available_level(settings: KernelSettings) -> str:
     Raises:
         SandboxError: none can be set up here.
     """
-    for level in levels_to_try(settings):
+    for level in level_attempts(settings):
         if level == OFF or (level, settings.python) in _working:
             return level
         with _trying:  # a second thread waits for what the first one finds
@@ -282,7 +282,7 @@ def available_level(settings: KernelSettings) -> str:
             record_success(level, settings)
             return level
         record_failure(level, why)
-    raise AssertionError("`levels_to_try` ends with an error")
+    raise AssertionError("`level_attempts` ends with an error")
 
 
 def record_success(level: str, settings: KernelSettings) -> None:

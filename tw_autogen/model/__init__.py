@@ -9,7 +9,7 @@ from tw_autogen.model.embedding import resolve_ranker
 from tw_autogen.model.error_messages import is_too_long
 from tw_autogen.model.fenced_blocks import split_blocks
 from tw_autogen.model.model_from_settings import resolve_model
-from tw_autogen.model.model_request import ModelRequest, RequestModel, Reserve, ask, asked_as, call_model, complete
+from tw_autogen.model.model_request import BaseChatModel, ModelRequest, Reserve, ask, asked_as, call_model, complete
 from tw_autogen.model.openai_model import OpenAIModel
 from tw_autogen.model.prompt_hash import prompt_hash
 from tw_autogen.model.recording import RecordedReply, Recording, RecordingModel
@@ -21,6 +21,7 @@ from tw_autogen.model.text_ranking import LexicalRanker, Ranked, Ranker
 from tw_autogen.model.token_estimate import TokenEstimate
 
 __all__ = [
+    "BaseChatModel",
     "ChatModel",
     "CodeReply",
     "CodeStream",
@@ -39,7 +40,6 @@ __all__ = [
     "Recording",
     "RecordingModel",
     "ReplayModel",
-    "RequestModel",
     "Reserve",
     "TokenEstimate",
     "ToolCall",
@@ -70,6 +70,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "tw_autogen.model.token_estimate": ("TOKEN_CHARS", "token_chars"),
         },
         renamed={
+            "RequestModel": "BaseChatModel",
             "chars_of": "tw_autogen.model.TokenEstimate.count_chars",
         },
     )

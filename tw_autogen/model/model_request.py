@@ -70,7 +70,7 @@ class ModelRequest:
         return max(0.0, min(own if self.seconds is None else self.seconds, self.deadline - time.monotonic()))
 
 
-class RequestModel:
+class BaseChatModel:
     """A `ChatModel` of this package: a subclass defines `answer`, which takes the whole request."""
 
     @property
@@ -120,7 +120,7 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
     thread, where Ctrl-C interrupts it.
 
     Args:
-        model: Any; a `RequestModel` whose `complete` is its own gets the request whole, and with it the role.
+        model: Any; a `BaseChatModel` whose `complete` is its own gets the request whole, and with it the role.
         request: Its messages, wishes and limits count; `on_call`, `on_delay` and `reserve` do not.
 
     Raises:
@@ -129,7 +129,7 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
     messages = replace_half_pairs(request.messages)  # a file's name may hold one
     if messages is not request.messages:
         request = replace(request, messages=messages)
-    if isinstance(model, RequestModel) and type(model).complete is RequestModel.complete:
+    if isinstance(model, BaseChatModel) and type(model).complete is BaseChatModel.complete:
         return model.answer(request)
 
     limit = request.limit(math.inf)
@@ -156,8 +156,8 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
 
 
 def objects_only(model: ChatModel | None) -> bool:
-    """Return whether the reply to a request with a schema can hold nothing beside the object; see `RequestModel`."""
-    return isinstance(model, RequestModel) and model.objects_only
+    """Return whether the reply to a request with a schema can hold nothing beside the object; see `BaseChatModel`."""
+    return isinstance(model, BaseChatModel) and model.objects_only
 
 
 def call_model(model: ChatModel, request: ModelRequest) -> Completion:
@@ -195,7 +195,7 @@ def asked_as(role: str, model: ChatModel) -> ChatModel:
     return _AskedAs(model, role)
 
 
-class _AskedAs(RequestModel):
+class _AskedAs(BaseChatModel):
     def __init__(self, model: ChatModel, role: str) -> None:
         self._model = model
         self._role = role

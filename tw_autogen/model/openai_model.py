@@ -26,7 +26,7 @@ from tw_autogen.model.http_client import (
     Whole,
     pause_after,
 )
-from tw_autogen.model.model_request import ModelRequest, RequestModel, report_delay
+from tw_autogen.model.model_request import BaseChatModel, ModelRequest, report_delay
 from tw_autogen.model.openai_response import AnswerError, StreamAccumulator, raise_reported, read_answer
 from tw_autogen.model.request_fallback import RequestFallback
 from tw_autogen.model.settings import OPENAI_NAME, OPENAI_URL, ModelSettings
@@ -42,7 +42,7 @@ _MOST_UNENDED = 2
 """After so many streams in a row that had no end, answers are asked for whole."""
 
 
-class OpenAIModel(RequestModel):
+class OpenAIModel(BaseChatModel):
     """A model on an OpenAI-compatible server.
 
     What a server refuses is requested in a simpler form from then on: a JSON schema (then a JSON object, then text), an

@@ -28,10 +28,10 @@ from typing import Any
 
 from tw_autogen.errors import ScenarioError, unknown_key
 from tw_autogen.model.chat_model import ChatModel, Completion, ToolCall, Usage
-from tw_autogen.model.model_request import ModelRequest, RequestModel, complete, objects_only
+from tw_autogen.model.model_request import BaseChatModel, ModelRequest, complete, objects_only
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.private_files import FILE_MODE
-from tw_autogen.safe_folder import SafeFolder, held_folder
+from tw_autogen.safe_folder import SafeFolder, open_or_make_folder
 from tw_autogen.yaml_files import Block, OneLineMapping, read_yaml, readable_yaml
 
 FORMAT = 1
@@ -159,17 +159,17 @@ class Recording:
 
         Args:
             path: The file.
-            folder: The folder in which it lies, where that is open already; None: it is opened as `held_folder` does.
+            folder: The folder in which it lies, where that is open already; None: `open_or_make_folder` opens it.
         """
         whole = [
             _head(self.model, self.date, self.objects_only),
             *(readable_yaml([one.to_dict()], width=_WIDTH) for one in self.replies),
         ]
-        with contextlib.nullcontext(folder) if folder else held_folder(path.parent) as opened:
+        with contextlib.nullcontext(folder) if folder else open_or_make_folder(path.parent) as opened:
             opened.write_file(path.name, "".join(whole).encode())
 
 
-class RecordingModel(RequestModel):
+class RecordingModel(BaseChatModel):
     """A model whose replies are appended to a file; each is on disk before it is returned.
 
     Concurrent calls are recorded in the order of their answers. Calls that fail are not recorded.
@@ -177,7 +177,7 @@ class RecordingModel(RequestModel):
     Args:
         model: Answers.
         path: The file; made anew with the first reply, so that what was there survives if there is none. Its folder is
-            opened as `held_folder` does, and the file must be no link either: a call is a `ScenarioError` then.
+            opened as `open_or_make_folder` does, and the file must be no link either: a call is a `ScenarioError` then.
         hide: Paths that differ from run to run; see `prompt_hash`.
         known: Replies of an earlier attempt; a prompt that one of them answers for the same role is not sent again.
     """
@@ -226,7 +226,10 @@ class RecordingModel(RequestModel):
                 raise ScenarioError(f"replies can't be written there: {error.strerror}", path=self.path) from error
 
     def _append(self, reply: RecordedReply) -> None:
-        with held_folder(self.path.parent) as folder, folder.append_file(self.path.name, mode=FILE_MODE) as file:
+        with (
+            open_or_make_folder(self.path.parent) as folder,
+            folder.append_file(self.path.name, mode=FILE_MODE) as file,
+        ):
             if not self._begun:  # one that is shared already stays so
                 file.truncate(0)
                 head = _head(reply.completion.model, datetime.date.today().isoformat(), self._objects_only)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from tw_autogen.errors import ModelError, ReplayParted
 from tw_autogen.model.chat_model import Completion, Message
-from tw_autogen.model.model_request import ModelRequest, RequestModel
+from tw_autogen.model.model_request import BaseChatModel, ModelRequest
 from tw_autogen.model.prompt_hash import last_message_head, prompt_hash, system_hash
 from tw_autogen.model.recording import RecordedReply, Recording
 
 _PIECE_CHARS = 24
 
 
-class ReplayModel(RequestModel):
+class ReplayModel(BaseChatModel):
     """A recording as a `ChatModel`; one for all roles of a session, from any thread.
 
     Each role gets only the replies that were recorded for it, so that concurrent roles don't take each other's. The

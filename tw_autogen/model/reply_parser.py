@@ -17,8 +17,8 @@ from tw_autogen.errors import Unreadable
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.model.code_fields import CODE_FIELDS, mend_code_field
 from tw_autogen.model.fenced_blocks import FencedBlock, split_blocks
-from tw_autogen.model.thoughts import CLOSING_FENCE, OBJECT, PYTHON_FENCE, split_off_thoughts
-from tw_autogen.model.unfenced_code import is_output, unfenced, whole_block, without_prose
+from tw_autogen.model.thoughts import CLOSING_FENCE, OBJECT, PYTHON_FENCE, strip_thoughts
+from tw_autogen.model.unfenced_code import extend_past_inner_fence, is_output, unfenced, without_prose
 from tw_autogen.python_source import PYTHON_LANGUAGE, is_python
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def _read_object(text: str, *, wrapped: bool) -> dict[str, Any]:
-    said, drafts = split_off_thoughts(text)
+    said, drafts = strip_thoughts(text)
     if not said.strip():
         raise Unreadable(
             f"the reply holds nothing but thoughts; {WANTED}" if text.strip() else f"it is empty; {WANTED}"
@@ -170,7 +170,7 @@ def read_code(text: str, *, is_field: bool = False) -> CodeReply:
     if is_field:
         found = None if is_python(text) or not _FENCE.search(text) else read_code(text).code
         return CodeReply("", (found or text).strip("\n").rstrip() or None)
-    said, _ = split_off_thoughts(text)
+    said, _ = strip_thoughts(text)
     wanted = "write what you think, then the code in one fenced ```python block, or an answer without any block"
     if not said.strip():
         raise Unreadable(
@@ -191,7 +191,7 @@ def breaks_off(text: str) -> bool:
         >>> breaks_off("I load.\n```python\ndf = load()"), breaks_off("The mean is"), breaks_off('{"message": "42"} It')
         (True, True, False)
     """
-    said, _ = split_off_thoughts(text)
+    said, _ = strip_thoughts(text)
     end = _end_of_object(said)
     blocks = split_blocks(said[end:])
     kinds = [one.kind in ("python", "untagged") for one in blocks]
@@ -242,7 +242,7 @@ def _rejoined(blocks: list[FencedBlock], most: int = _MOST_REJOINED) -> list[Fen
             continue
         rest = "".join(one.text for one in blocks[at + 1 :])
         closed = at + 1 < len(blocks)
-        code = whole_block(block.inner, rest) if closed else without_prose(block.inner.rstrip())
+        code = extend_past_inner_fence(block.inner, rest) if closed else without_prose(block.inner.rstrip())
         if closed and code:
             follows = rest[len(code) - len(block.inner.rstrip()) - len("\n```\n") :].lstrip("\n")
             more = split_blocks(follows.removeprefix("```"))

@@ -82,7 +82,7 @@ def _after_template(text: str) -> str | None:
     return None
 
 
-def split_off_thoughts(text: str) -> tuple[str, bool]:
+def strip_thoughts(text: str) -> tuple[str, bool]:
     """Take thoughts in tags out; also say whether one stayed open, so that drafts may stand before the reply."""
     text = _without_tokens(text.lstrip("\ufeff").replace("\r\n", "\n"))
     rest = _after_template(text)

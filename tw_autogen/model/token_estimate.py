@@ -17,7 +17,7 @@ class TokenEstimate:
     Example:
         >>> estimate = TokenEstimate()
         >>> before = estimate.tokens(1000)
-        >>> estimate.calibrate(1000, 500)
+        >>> estimate.track_prompt_tokens(1000, 500)
         >>> before, estimate.tokens(1000)
         (250.0, 500.0)
     """
@@ -38,7 +38,7 @@ class TokenEstimate:
         """Return the estimated tokens of a prompt of so many characters."""
         return chars / self._token_chars
 
-    def calibrate(self, chars: int, prompt_tokens: int) -> None:
+    def track_prompt_tokens(self, chars: int, prompt_tokens: int) -> None:
         """Calibrate by a prompt that a server has counted; as `token_chars` does.
 
         Args:

@@ -94,7 +94,7 @@ def _is_value(node: ast.stmt) -> bool:
     return True
 
 
-def whole_block(inner: str, rest: str) -> str:
+def extend_past_inner_fence(inner: str, rest: str) -> str:
     r"""Return the code of a block whose first closing marks stand inside a string of its own.
 
     Args:
@@ -105,7 +105,7 @@ def whole_block(inner: str, rest: str) -> str:
         The code up to the first closing marks with which it parses; empty if `inner` parses, or nothing does.
 
     Example:
-        >>> whole_block("text = '''", "ls\n```\n'''\n```\nDone.")
+        >>> extend_past_inner_fence("text = '''", "ls\n```\n'''\n```\nDone.")
         "text = '''\n```\nls\n```\n'''"
     """
     if is_python(inner) or len(rest) > _LONGEST_CHARS:

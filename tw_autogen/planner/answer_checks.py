@@ -158,7 +158,7 @@ def failed_words(failed: Sequence[AnswerCheck]) -> str:
     )
 
 
-def failed_problems(failed: Sequence[AnswerCheck]) -> list[str]:
+def failed_check_messages(failed: Sequence[AnswerCheck]) -> list[str]:
     """Return what the User is told of checks that still fail."""
     return [f"a check of the answer failed: {inert_output(f'{_title(one)}: {one.why}')}" for one in failed]
 

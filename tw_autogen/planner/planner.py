@@ -11,13 +11,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from tw_autogen.approval import Approve
 from tw_autogen.conversation import (
-    AnswerForm,
     Attachment,
     AttachmentType,
     Definitions,
     Memory,
     Plan,
     Post,
+    RequestedFormat,
     Round,
     changes_attachment,
     unfenced_json,
@@ -25,12 +25,12 @@ from tw_autogen.conversation import (
 from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
 from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed, PromptCut
-from tw_autogen.model import ChatModel, Completion, FieldStream, Message, RequestModel, ask
+from tw_autogen.model import BaseChatModel, ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.number_sources import unfounded_numbers
 from tw_autogen.planner.answer_checks import (
     AnswerChecks,
     check_runner,
-    failed_problems,
+    failed_check_messages,
     failed_words,
     wants_checks,
 )
@@ -42,7 +42,7 @@ from tw_autogen.planner.settings import PlannerSettings
 from tw_autogen.planner.static_prompt import static_prompt
 from tw_autogen.planner.user_request import bulletin, is_about_files, plan_so_far, problem_for_user, rounds_of_request
 from tw_autogen.recall import ChatHistory, DefinitionPrompt, Recall, add_examples
-from tw_autogen.role import PostStream, Role, Turn, Worker, offer_of
+from tw_autogen.role import PostStream, Role, Turn, Worker, capabilities_for
 
 NAME = "Planner"
 _ANSWER_CHARS = 5000
@@ -111,7 +111,7 @@ class Planner(Role):
 
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
     steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, an
-    answer that is not in the form that the request shows (`AnswerForm`), or that holds numbers about a file which no
+    answer that is not in the form that the request shows (`RequestedFormat`), or holds numbers about a file which no
     worker has computed, is sent back once, and what a model says in place of JSON is never lost (`ReplyReader`).
     """
 
@@ -160,7 +160,7 @@ class Planner(Role):
             self._workers,
             coder=coder,
             rules=rules,
-            objects_only=isinstance(self._model, RequestModel) and self._model.objects_only,
+            objects_only=isinstance(self._model, BaseChatModel) and self._model.objects_only,
             house_rules=self._settings.instructions,
         )
 
@@ -196,8 +196,8 @@ class Planner(Role):
             if len(asked) == 1:
                 mine.plan, mine.approved = None, ""
         self._note_run(mine, here)
-        mine.definitions.enter(memory)
-        form = AnswerForm.read("\n".join(one.user_query for one in asked))
+        mine.definitions.load_definitions(memory)
+        form = RequestedFormat.read("\n".join(one.user_query for one in asked))
         last = mine.plan is None or mine.plan.only_report_left
         forwarded = _forward(here, self.name, form) if last else None
         problems = form.problems(_full_answer(forwarded)) if forwarded else []
@@ -256,7 +256,7 @@ class Planner(Role):
     def _add_examples(self, mine: _PlannerState, here: Round) -> None:
         """Begin the history with the examples that fit the request."""
         roles = [self.name, USER, *(one.name for one in self._workers)]
-        rounds = self._recall.rounds(roles, here.user_query)
+        rounds = self._recall.example_rounds(roles, here.user_query)
         add_examples(mine.history, lambda lived: self._append_posts(mine, Memory.of(self.name, lived)), rounds)
 
     def _append_posts(self, mine: _PlannerState, memory: Memory, turn: Turn | None = None) -> None:
@@ -285,11 +285,11 @@ class Planner(Role):
 
         Lines that are in the history already are not repeated.
         """
-        offers = [offer_of(one, request, turn.round) for one in self._workers]
+        offers = [capabilities_for(one, request, turn.round) for one in self._workers]
         offers.append(self._recall.lessons(self.name, request, turn.emit))
         return mine.offers.news(offers)
 
-    def _ask(self, mine: _PlannerState, turn: Turn, form: AnswerForm) -> PlannerReply:
+    def _ask(self, mine: _PlannerState, turn: Turn, form: RequestedFormat) -> PlannerReply:
         names, coder = [one.name for one in self._workers], self._coder[0]
         growing = PostStream(turn, self.name, FieldStream)
         worked = any(one.send_from != USER and one.send_to == self.name for one in turn.round.posts)
@@ -331,11 +331,11 @@ class Planner(Role):
                 mine.offers = Offers()
                 self._shortened(mine)
             raise
-        if tokens := mine.history.calibrate(completion.usage.prompt_tokens):
+        if tokens := mine.history.track_prompt_tokens(completion.usage.prompt_tokens):
             turn.emit(PromptCut(self.name, tokens))
         return reply
 
-    def _ask_again(self, mine: _PlannerState, first: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
+    def _ask_again(self, mine: _PlannerState, first: PlannerReply, turn: Turn, form: RequestedFormat) -> PlannerReply:
         """Return the answer to what was sent back; the first one where the model can't be asked any more."""
         try:
             reply = self._ask(mine, turn, form)
@@ -348,7 +348,7 @@ class Planner(Role):
         return replace(reply, definitions=reply.definitions or first.definitions)
 
     def _problems_of(
-        self, reply: PlannerReply, form: AnswerForm, asked: Sequence[Round], shown: Sequence[Message]
+        self, reply: PlannerReply, form: RequestedFormat, asked: Sequence[Round], shown: Sequence[Message]
     ) -> list[str]:
         """Return what speaks against an answer: its form, or numbers about a file that no worker has computed."""
         if reply.stop is not Stop.Completed:
@@ -391,7 +391,7 @@ class Planner(Role):
             attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
             return post, Post(self.name, runner.name, failed_words(failed), attachments)
         if mine.checks.checks:
-            post = _with_problems(post.with_attachments([mine.checks.attachment()]), failed_problems(failed))
+            post = _with_problems(post.with_attachments([mine.checks.attachment()]), failed_check_messages(failed))
         return post, None
 
     def _shortened(self, mine: _PlannerState) -> None:
@@ -403,7 +403,7 @@ class Planner(Role):
         mine.history.repeat_notes()
         mine.definitions.restore_in(mine.history)
 
-    def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: AnswerForm) -> PlannerReply:
+    def _approved(self, mine: _PlannerState, reply: PlannerReply, turn: Turn, form: RequestedFormat) -> PlannerReply:
         """Return the reply whose plan a person has approved, asking them and the model until there is one.
 
         Raises:
@@ -476,7 +476,7 @@ def _step_text(plan: Plan | None, step: str) -> str:
     return f"{found.id}. {found.text}" if found else step
 
 
-def _forward(here: Round, name: str, form: AnswerForm) -> Post | None:
+def _forward(here: Round, name: str, form: RequestedFormat) -> Post | None:
     """Pass a worker's answer on to the user if the Planner said so beforehand and nothing went wrong or warned.
 
     What is the form that the request shows, and nothing else, goes on as well after a step that code came with.
@@ -503,7 +503,7 @@ def _was_forwarded(post: Post, memory: Memory) -> bool:
     here = next(one for one in memory.rounds if any(each.id == post.id for each in one.posts))
     after = [each.id for each in here.posts].index(post.id) + 1
     until = replace(here, posts=here.posts[:after])
-    sent = _forward(until, memory.role, AnswerForm.read(here.user_query))
+    sent = _forward(until, memory.role, RequestedFormat.read(here.user_query))
     follows = here.posts[after : after + 1]
     return sent is not None and [(one.send_to, one.message) for one in follows] == [(USER, sent.message)]
 
@@ -518,7 +518,7 @@ def _full_answer(post: Post) -> str:
     return post.content(AttachmentType.answer, post.message.lstrip())
 
 
-def _shaped(message: str, form: AnswerForm) -> str:
+def _shaped(message: str, form: RequestedFormat) -> str:
     return form.shaped(unfenced_json(message) if form.json else message)
 
 

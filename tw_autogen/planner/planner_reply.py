@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tw_autogen.conversation import AnswerForm, Plan, Step, is_json, unfenced_json
+from tw_autogen.conversation import Plan, RequestedFormat, Step, is_json, unfenced_json
 from tw_autogen.errors import Unreadable
 from tw_autogen.escaped_text import shortened
 from tw_autogen.model import NoObject, read_code, read_object
@@ -187,7 +187,7 @@ class ReplyReader:
         workers: Sequence[str],
         *,
         has_plan: bool,
-        form: AnswerForm | None = None,
+        form: RequestedFormat | None = None,
         worked: bool = False,
         only_report_left: bool = False,
         coder: str = "",
@@ -199,7 +199,7 @@ class ReplyReader:
         self._only_coder = bool(coder) and only_coder
         self._workers = tuple(workers)
         self._has_plan = has_plan
-        self._form = form or AnswerForm()
+        self._form = form or RequestedFormat()
         self._worked = worked
         self._definitions = definitions
         self._in_words = 0

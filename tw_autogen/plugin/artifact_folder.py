@@ -63,7 +63,7 @@ class SessionArtifacts:
                 weakref.finalize(self, _remove, self._private, os.getpid())
             return self._private / name
 
-    def take_promised(self, name: str, max_bytes: int) -> None:
+    def collect_promised(self, name: str, max_bytes: int) -> None:
         """Copy a file that a plugin has written from the private folder, and remove it there.
 
         Args:

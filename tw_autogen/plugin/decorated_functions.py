@@ -14,7 +14,7 @@ from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.signature import parameters_of, result_of, signature_in
 from tw_autogen.plugin.source import Function, decorated_in, parse_source, read_source
 from tw_autogen.plugin.spec import PluginSpec, limit_problem
-from tw_autogen.trusted_files import files_of, read_content
+from tw_autogen.trusted_files import read_content, trusted_files_for
 
 SUFFIX = ".py"
 _OPTIONS: dict[str, type | tuple[type, ...]] = {
@@ -51,7 +51,7 @@ def read_functions(path: Path | str) -> tuple[PluginSpec, ...]:
     for at, (function, _) in enumerate(found):
         if function.name in [one.name for one in specs[:at]]:
             raise PluginLoadError(f"there are two functions {function.name!r}", path=path, line=function.lineno)
-    return tuple(replace(spec, text=text, files=files_of(path)) for spec in specs)
+    return tuple(replace(spec, text=text, files=trusted_files_for(path)) for spec in specs)
 
 
 _DECORATOR = re.compile(rb"^[^\n@]*@[^\n]*\bplugin\b|\bplugin[\s\\]+as\b|@[\s\\(]*[\n\\]", re.MULTILINE)

@@ -95,7 +95,7 @@ def read_folder(
             yield error
             continue
         for spec in specs:
-            if not spec.in_python:
+            if not spec.declared_in_python:
                 claimed.setdefault(spec.name, []).append(spec)
             elif any(path.resolve() == one.source().resolve() for one in claimed.get(spec.name, ())):
                 continue

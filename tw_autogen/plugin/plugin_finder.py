@@ -26,7 +26,7 @@ from tw_autogen.plugin.source import (
     registered_in,
 )
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec
-from tw_autogen.trusted_files import files_in_use, files_of
+from tw_autogen.trusted_files import active_trusted_files, trusted_files_for
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ def _same(one: PluginSpec, other: PluginSpec) -> bool:
         return False
     if one.path.resolve() == other.path.resolve():
         return True
-    function = one.in_python or other.in_python  # a YAML beside the function that it stands for
+    function = one.declared_in_python or other.declared_in_python  # a YAML beside the function that it stands for
     return function and one.source().resolve() == other.source().resolve()
 
 
@@ -116,9 +116,9 @@ def check_source(spec: PluginSpec) -> PluginSpec:
     Raises:
         PluginLoadError: naming file and line.
     """
-    if spec.connect is not None or spec.in_python:
+    if spec.connect is not None or spec.declared_in_python:
         return spec
-    path, trusted = spec.source(), files_in_use()
+    path, trusted = spec.source(), active_trusted_files()
     if trusted is not None and spec.path is not None and trusted.holds(spec.path) and not trusted.holds(path):
         raise PluginLoadError("not among the files that its folder was trusted by, so it is not loaded", path=path)
     text = read_source(path, wanted_by=str(spec.path))
@@ -133,7 +133,7 @@ def check_source(spec: PluginSpec) -> PluginSpec:
         parameters = _renamed(parameters, signature)
         _check_signature(spec, parameters, signature, called)
         parameters = tuple(_completed(one, signature) for one in parameters)
-    return replace(spec, text=text, files=files_of(path), parameters=parameters)
+    return replace(spec, text=text, files=trusted_files_for(path), parameters=parameters)
 
 
 def renamed_parameters(before: PluginSpec, after: PluginSpec) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from tw_autogen.plugin.callable_plugins import callable_plugin
 from tw_autogen.plugin.plugin_finder import check_source
 from tw_autogen.plugin.spec import NO_DEFAULT, Parameter, PluginSpec, read_spec
 from tw_autogen.plugin.typed_values import RESULT, structured_types
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.yaml_files import readable_yaml
 
 _PYTHON = '''"""`{module}.{function}` as a plugin."""
@@ -54,7 +54,7 @@ def write_plugin(
 
     Args:
         function: On the top level of a module that can be imported.
-        folder: Where the files go; opened as `held_folder` does. What is there is never overwritten.
+        folder: Where the files go; opened as `open_or_make_folder` does. What is there is never overwritten.
         name: The plugin's; None: the function's.
         runs_in: `kernel` or `host`; None: what `@plugin` says, else the kernel if the function's module is installed
             or lies in that folder, and it is not async, else the host, since a kernel can't read it where it lies.
@@ -91,7 +91,7 @@ def write_plugin(
         python = _PYTHON.format(**about, name=spec.name, imported=form.format(**about, **paths))
         files[folder / f"{spec.name}.py"] = python
     try:
-        with held_folder(named) as opened:
+        with open_or_make_folder(named) as opened:
             there = next((one for one in files if opened.has_entry(one.name)), None)
             if there is not None:
                 raise ConfigError(f"{there}: is there already, and is not overwritten; name another folder or name")

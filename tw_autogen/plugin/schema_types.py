@@ -78,7 +78,7 @@ class Schema:
         found = self.plain.get("properties")
         return {str(name): self._at(one) for name, one in found.items()} if isinstance(found, Mapping) else {}
 
-    def all_fields(self) -> dict[str, Schema]:
+    def properties_of_any_variant(self) -> dict[str, Schema]:
         """Return the properties by name, also those that only one of several choices has."""
         found = self.fields()
         for one in self._alternatives():

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tw_autogen.errors import PluginLoadError, nearest_path
+from tw_autogen.errors import PluginLoadError, path_suggestion
 from tw_autogen.python_source import check_compiles, parse
 from tw_autogen.trusted_files import read_text
 
@@ -33,7 +33,7 @@ def read_source(path: Path, wanted_by: str = "") -> str:
         return read_text(path)
     except OSError as error:
         expects = f"; {wanted_by} expects the plugin's Python there" if wanted_by else ""
-        near = nearest_path(path) if isinstance(error, FileNotFoundError) else ""
+        near = path_suggestion(path) if isinstance(error, FileNotFoundError) else ""
         raise PluginLoadError(f"cannot be read ({error.strerror or error}){expects}{near}", path=path) from error
     except UnicodeDecodeError as error:
         raise PluginLoadError(f"not UTF-8 text: {error}", path=path) from error

@@ -151,7 +151,7 @@ class PluginSpec:
         return signature(self.parameters)
 
     @property
-    def in_python(self) -> bool:
+    def declared_in_python(self) -> bool:
         """Whether a Python file declares it, and no YAML."""
         return self.path is not None and self.path.suffix == ".py"
 

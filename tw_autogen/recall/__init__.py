@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from tw_autogen.recall.definition_prompt import DefinitionPrompt
     from tw_autogen.recall.documents import DocumentIndex, Passage
     from tw_autogen.recall.examples import example_paths, keep_example, read_examples
-    from tw_autogen.recall.lesson_writer import Learner
-    from tw_autogen.recall.lessons import Experience, read_experiences
+    from tw_autogen.recall.experience_writer import Learner
+    from tw_autogen.recall.experiences import Experience, read_experiences
     from tw_autogen.recall.recall import Recall, add_examples
     from tw_autogen.recall.settings import RecallSettings
 
@@ -42,8 +42,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "definition_prompt": ("DefinitionPrompt",),
             "documents": ("DocumentIndex", "Passage"),
             "examples": ("example_paths", "keep_example", "read_examples"),
-            "lesson_writer": ("Learner",),
-            "lessons": ("Experience", "read_experiences"),
+            "experience_writer": ("Learner",),
+            "experiences": ("Experience", "read_experiences"),
             "recall": ("Recall", "add_examples"),
             "settings": ("RecallSettings",),
         },
@@ -51,16 +51,16 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             __name__,
             {
                 "tw_autogen.recall.examples": ("cleaned_example", "Example", "select_examples", "write_example"),
-                "tw_autogen.recall.lesson_writer": ("distill",),
-                "tw_autogen.recall.lessons": ("collect_experience", "select_experiences"),
+                "tw_autogen.recall.experience_writer": ("distill",),
+                "tw_autogen.recall.experiences": ("collect_experience", "select_experiences"),
                 "tw_autogen.recall.new_text_files": ("without_paths",),
                 "tw_autogen.recall.recall": ("compress",),
             },
             renamed={
                 "fitting_examples": "tw_autogen.recall.examples.select_examples",
-                "fitting_experiences": "tw_autogen.recall.lessons.select_experiences",
+                "fitting_experiences": "tw_autogen.recall.experiences.select_experiences",
                 "load_examples": "read_examples",
-                "lived_experience": "tw_autogen.recall.lessons.collect_experience",
+                "lived_experience": "tw_autogen.recall.experiences.collect_experience",
                 "remember": "add_examples",
                 "Talk": "ChatHistory",
             },

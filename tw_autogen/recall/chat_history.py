@@ -74,7 +74,7 @@ class ChatHistory:
         """Return the estimated number of tokens of these messages."""
         return round(self._estimate.tokens(TokenEstimate.count_chars(messages)))
 
-    def calibrate(self, prompt_tokens: int) -> int:
+    def track_prompt_tokens(self, prompt_tokens: int) -> int:
         """Calibrate the estimate by the tokens that the server counted in the prompt of the newest answer.
 
         A prompt that has grown twice, while its tokens have not, was cut by the server: that count calibrates nothing,
@@ -99,7 +99,7 @@ class ChatHistory:
             self._stalls = self._stalls + 1 if plain and grown > 0 and least <= prompt_tokens < most else 0
             self._counted = chars, max(prompt_tokens, before_tokens if grown > 0 else 0)
         if not self._stalls:
-            self._estimate.calibrate(chars, prompt_tokens)
+            self._estimate.track_prompt_tokens(chars, prompt_tokens)
         limit = round(prompt_tokens * _CUT_MARGIN)
         if self._stalls < _STALLS or 0 < self.most_tokens <= limit:
             return 0

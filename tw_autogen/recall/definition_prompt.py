@@ -54,7 +54,7 @@ class DefinitionPrompt:
     wanted: bool = False
     _told: str = ""
 
-    def enter(self, memory: Memory) -> None:
+    def load_definitions(self, memory: Memory) -> None:
         """Read what is in force, and what the User has said.
 
         Args:

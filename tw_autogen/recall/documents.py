@@ -20,7 +20,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.model import Ranker
 from tw_autogen.owner_marks import owner_hash
-from tw_autogen.safe_folder import SafeFolder, held_folder
+from tw_autogen.safe_folder import SafeFolder, open_or_make_folder
 from tw_autogen.trust_store import over_no_link, read_regular
 
 INDEX_FILE = "tw-index.json"
@@ -291,7 +291,7 @@ def _held(folder: Path) -> SafeFolder:
         ConfigError: names the link, or says why it can't be opened.
     """
     try:
-        return held_folder(folder)
+        return open_or_make_folder(folder)
     except PermissionError as error:
         raise ConfigError(f"{folder}: {error.strerror or error}; name the folder itself") from error
     except OSError as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import open_or_make_folder
 
 
 def without_paths(text: str, private: Sequence[str]) -> str:
@@ -31,7 +31,7 @@ def create_text_file(path: Path, text: str) -> Path:
     """Write a new file, and create its folders.
 
     Args:
-        path: Where nothing exists yet. Its folder is opened as `held_folder` does.
+        path: Where nothing exists yet. Its folder is opened as `open_or_make_folder` does.
         text: The content, written as UTF-8.
 
     Raises:
@@ -39,7 +39,7 @@ def create_text_file(path: Path, text: str) -> Path:
             can't be written; says why.
     """
     try:
-        with held_folder(path.parent) as folder, folder.create_file(path.name) as file:
+        with open_or_make_folder(path.parent) as folder, folder.create_file(path.name) as file:
             file.write(text.encode("utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} can't be written: {error.strerror or error}") from error

@@ -15,7 +15,7 @@ from tw_autogen.events import CompactionFailed, Event, HistoryCompacted, Lessons
 from tw_autogen.model import ChatModel, LexicalRanker, ModelRequest, Ranker, ask, is_too_long, read_code
 from tw_autogen.recall.chat_history import ChatHistory
 from tw_autogen.recall.examples import Example, select_examples
-from tw_autogen.recall.lessons import Experience, read_experiences, select_experiences
+from tw_autogen.recall.experiences import Experience, read_experiences, select_experiences
 from tw_autogen.recall.settings import RecallSettings
 
 _ROUNDS_APART = 3  # between a summary that has failed and the next attempt
@@ -64,7 +64,9 @@ class Recall:
         if self.settings.experience:
             self.ranker.prepare([one.about for one in self._experiences()])
 
-    def rounds(self, roles: Iterable[str], request: str, *, plugin_only: bool | None = None) -> tuple[Round, ...]:
+    def example_rounds(
+        self, roles: Iterable[str], request: str, *, plugin_only: bool | None = None
+    ) -> tuple[Round, ...]:
         """Return the rounds of the examples that fit a history which begins with this request.
 
         Args:

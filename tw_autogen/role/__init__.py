@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
-from tw_autogen.role.post_validation import checked_post, offer_of, role_error
+from tw_autogen.role.post_validation import capabilities_for, checked_post, role_error
 from tw_autogen.role.role import (
     Killable,
     Placed,
@@ -29,7 +29,7 @@ __all__ = [
     "checked_post",
     "find_role",
     "is_role_file",
-    "offer_of",
+    "capabilities_for",
     "report_model_call",
     "role_error",
 ]
@@ -47,6 +47,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "tw_autogen.session.team": ("CodeRunner", "Interruptible"),
         },
         renamed={
+            "offer_of": "capabilities_for",
             "Growing": "PostStream",
         },
     )

@@ -41,7 +41,7 @@ def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError 
     )
 
 
-def offer_of(role: Role | Worker, request: str, here: Round) -> str:
+def capabilities_for(role: Role | Worker, request: str, here: Round) -> str:
     """Return what a role has for a request beyond its intro; empty if it says nothing.
 
     Args:

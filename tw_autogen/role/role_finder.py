@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tw_autogen.errors import RoleSpecError, nearest, nearest_path
+from tw_autogen.errors import RoleSpecError, nearest, path_suggestion
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.role.spec import RoleSpec, check_entry, replies
 from tw_autogen.role.taskweaver.spec import SUFFIX, find_role_yaml, read_role_yaml
@@ -91,7 +91,7 @@ def find_role(
     is_file = folder.suffix in (".py", ".yaml")
     hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if is_file else ""
     if not hint and (isinstance(wanted, Path) or not _is_word(wanted)):
-        hint = nearest_path(wanted)
+        hint = path_suggestion(wanted)
     hint = hint or nearest(str(wanted), [*own, *names, *brought, *built_in])
     raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
 

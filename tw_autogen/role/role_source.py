@@ -13,7 +13,7 @@ from typing import Any
 
 from tw_autogen.errors import RoleSpecError
 from tw_autogen.role.role import Role
-from tw_autogen.trusted_files import SourceLoader, files_of, guard_imports
+from tw_autogen.trusted_files import SourceLoader, guard_imports, trusted_files_for
 
 _LOADING = threading.RLock()
 
@@ -31,7 +31,7 @@ def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> M
     Raises:
         RoleSpecError: there is no such file, or it raised; names file and line.
     """
-    name, files = module_name(source), files_of(source)
+    name, files = module_name(source), trusted_files_for(source)
     loader = SourceLoader(name, str(source), files)
     spec = importlib.util.spec_from_file_location(
         name, source, loader=loader, submodule_search_locations=[str(source.parent)]

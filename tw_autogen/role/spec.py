@@ -112,7 +112,7 @@ class RoleSpec:
             )
         return found[0]
 
-    def rule_of(self, key: str) -> str:
+    def required_trust(self, key: str) -> str:
         """Return how far a folder must be trusted for a setting that its file says: `named` or `trusted`.
 
         Args:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
 from tw_autogen.safe_folder.directory_calls import KERNEL_USERS
-from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, KeptFolder, kept_path, real_path
+from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, KeptFolder, innermost_kept_folder, real_path
 from tw_autogen.safe_folder.link_walk import walk_links
-from tw_autogen.safe_folder.open_without_links import held_folder
+from tw_autogen.safe_folder.open_without_links import open_or_make_folder
 from tw_autogen.safe_folder.protected_names import is_protected, protected_below
 from tw_autogen.safe_folder.safe_folder import (
     SafeFolder,
@@ -21,9 +21,9 @@ __all__ = [
     "KERNEL_USERS",
     "KeptFolder",
     "SafeFolder",
-    "held_folder",
+    "open_or_make_folder",
     "is_protected",
-    "kept_path",
+    "innermost_kept_folder",
     "used_elsewhere",
     "private_folder",
     "protected_below",

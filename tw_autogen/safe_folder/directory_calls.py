@@ -56,7 +56,7 @@ OwnerOf = Callable[[os.stat_result], tuple[int, int] | None]
 """User and group that a file is given to; None: it stays as it is."""
 
 
-class CodeAt(int):
+class UntrustedDirFd(int):
     """A descriptor in a folder where code works as another user than the host, which is root.
 
     Code can rename what is directly in its folder, also somebody's closed directory. So what is opened below is what
@@ -66,7 +66,7 @@ class CodeAt(int):
     __slots__ = ()
 
 
-class ForeignAt(CodeAt):
+class ForeignAt(UntrustedDirFd):
     """A descriptor of another user's directory there, which code may pass and not change: nor does the host."""
 
     __slots__ = ()
@@ -82,7 +82,7 @@ def _refuse_closed(at: At | None, found: int, name: str, *, write: bool = False)
         write: It will be changed.
     """
     about = os.fstat(found)
-    if not isinstance(at, CodeAt) or not about.st_uid or about.st_uid in KERNEL_USERS:
+    if not isinstance(at, UntrustedDirFd) or not about.st_uid or about.st_uid in KERNEL_USERS:
         return False
     is_folder = stat.S_ISDIR(about.st_mode)
     needed = (stat.S_IXOTH if is_folder else stat.S_IROTH) | (stat.S_IWOTH if write else 0)
@@ -117,7 +117,7 @@ def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
         listed: Its entries will be read, which needs the permission for it.
 
     Raises:
-        PermissionError: it is closed to the code that works there, see `CodeAt`.
+        PermissionError: it is closed to the code that works there, see `UntrustedDirFd`.
         OSError: it is no directory, or the system refuses.
     """
     where, below = (name, {}) if at is None else entry(at, name)
@@ -127,14 +127,14 @@ def open_folder(at: At | None, name: str, *, listed: bool = False) -> At:
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", where)
         return where
     found = os.open(where, (0 if listed else _PATH) | os.O_RDONLY | _DIRECTORY, **below)
-    if not isinstance(at, CodeAt):
+    if not isinstance(at, UntrustedDirFd):
         return found
     try:
         foreign = _refuse_closed(at, found, name) if name != "." else isinstance(at, ForeignAt)
     except BaseException:
         os.close(found)
         raise
-    return ForeignAt(found) if foreign else CodeAt(found)
+    return ForeignAt(found) if foreign else UntrustedDirFd(found)
 
 
 def open_again(at: At) -> At:
@@ -144,7 +144,9 @@ def open_again(at: At) -> At:
 
 def open_above(at: At) -> At:
     """Open the directory that an open directory is in now."""
-    kind = CodeAt if isinstance(at, CodeAt) else int  # to remove what is in a `ForeignAt` nothing goes down into it
+    kind = (
+        UntrustedDirFd if isinstance(at, UntrustedDirFd) else int
+    )  # to remove what is in a `ForeignAt` nothing goes down into it
     return kind(os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at)))
 
 
@@ -239,7 +241,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
 
     Raises:
         PermissionError: it is not a regular file, or a hard link to a file of another user than the directory's owner,
-            or closed to that owner, or to the code that works there, see `CodeAt`.
+            or closed to that owner, or to the code that works there, see `UntrustedDirFd`.
         OSError: the system refuses.
     """
     write = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
@@ -261,7 +263,7 @@ def open_plain(at: At, last: str, flags: int, *, mode: int = 0o644, name: str = 
         if about.st_nlink > 1 and about.st_uid != owner:
             raise PermissionError(errno.EPERM, "a hard link to a file of another user", name or last)
         foreign = about.st_uid not in (0, owner)
-        if closed and foreign and (owner or isinstance(at, CodeAt)):  # only root gets as far
+        if closed and foreign and (owner or isinstance(at, UntrustedDirFd)):  # only root gets as far
             raise PermissionError(errno.EPERM, "a closed file of another user than its folder's", name or last)
     except BaseException:
         os.close(found)

@@ -81,7 +81,7 @@ class KeptFolder(Closing):
             self._close()
 
 
-def kept_path(path: Path | str) -> str:
+def innermost_kept_folder(path: Path | str) -> str:
     """Return the path of the innermost kept folder that a path lies in, or is; empty if there is none."""
     full = os.path.abspath(path)
     ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _KEPT else []
@@ -95,20 +95,20 @@ def is_of_code(path: Path | str) -> bool:
 
 
 def as_of_code(at: At, path: str) -> At:
-    """Return an open directory, which becomes a `CodeAt` where it is one of `KERNEL_FOLDERS`.
+    """Return an open directory, which becomes a `UntrustedDirFd` where it is one of `KERNEL_FOLDERS`.
 
     Args:
         at: The directory.
         path: Its absolute path; one that is relative, or `LONGEST_PATH` long, is no kernel's folder.
     """
-    if not isinstance(at, int) or isinstance(at, directory_calls.CodeAt) or len(path) >= LONGEST_PATH:
+    if not isinstance(at, int) or isinstance(at, directory_calls.UntrustedDirFd) or len(path) >= LONGEST_PATH:
         return at
-    return directory_calls.CodeAt(at) if Path(path) in KERNEL_FOLDERS else at
+    return directory_calls.UntrustedDirFd(at) if Path(path) in KERNEL_FOLDERS else at
 
 
 def real_path(path: Path | str) -> Path:
     """Return a path as an absolute one without links; in a kept folder, where links are never followed, as it is."""
-    return Path(os.path.abspath(path)) if kept_path(path) else Path(path).resolve()
+    return Path(os.path.abspath(path)) if innermost_kept_folder(path) else Path(path).resolve()
 
 
 def kept_above(path: Path | str) -> tuple[int, str] | None:
@@ -119,7 +119,7 @@ def kept_above(path: Path | str) -> tuple[int, str] | None:
     """
     full = os.path.abspath(path)
     with _using():
-        found = kept_path(full)
+        found = innermost_kept_folder(full)
         here = _KEPT.get(found, ())
         if not here:
             return None

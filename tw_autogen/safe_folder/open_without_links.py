@@ -9,13 +9,13 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, is_of_code, kept_path
+from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, innermost_kept_folder, is_of_code
 from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.safe_folder import SafeFolder
 from tw_autogen.session_layout import is_working_folder
 
 
-def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFolder:
+def open_or_make_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFolder:
     """Open a folder, and make it if it is missing; the caller closes it.
 
     Args:
@@ -29,7 +29,7 @@ def held_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -> SafeFo
         OSError: the folder can't be made or opened.
     """
     full = Path(os.path.abspath(path))
-    kept = kept_path(full)
+    kept = innermost_kept_folder(full)
     if str(full) == kept:
         return SafeFolder(full)
     if not kept and not is_of_code(full):

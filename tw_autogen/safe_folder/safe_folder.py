@@ -16,7 +16,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.kept_folder import LONGEST_PATH, as_of_code, is_of_code, kept_above, kept_path
+from tw_autogen.safe_folder.kept_folder import LONGEST_PATH, as_of_code, innermost_kept_folder, is_of_code, kept_above
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
@@ -87,7 +87,7 @@ class SafeFolder(Closing):
         of_code = of_code and os.geteuid() == 0
         if kept is not None:
             found, below = kept
-            self._at = directory_calls.CodeAt(found) if of_code else found
+            self._at = directory_calls.UntrustedDirFd(found) if of_code else found
             if below:
                 try:
                     inner = self.open_folder(below)
@@ -100,7 +100,7 @@ class SafeFolder(Closing):
         except OSError as error:
             raise directory_calls.explained(error, os.fspath(path)) from None
         if of_code:
-            self._at = directory_calls.CodeAt(self._at)
+            self._at = directory_calls.UntrustedDirFd(self._at)
 
     @classmethod
     def without_links(cls, path: Path | str) -> SafeFolder:
@@ -114,7 +114,7 @@ class SafeFolder(Closing):
         path = Path(path)
         if not path.is_absolute():
             raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
-        if kept_path(path) or path == Path(path.anchor):
+        if innermost_kept_folder(path) or path == Path(path.anchor):
             return cls(path)
         with cls(path.anchor) as root:
             return root.open_folder(path.relative_to(path.anchor).as_posix())
@@ -132,7 +132,7 @@ class SafeFolder(Closing):
                 In a kept folder it is the path as it is written: it means this folder, whatever lies there by now.
         """
         full, mine = Path(os.path.abspath(path)), os.path.abspath(self.path)
-        if (kept_path(mine) or is_of_code(mine)) and full.is_relative_to(mine):
+        if (innermost_kept_folder(mine) or is_of_code(mine)) and full.is_relative_to(mine):
             return "" if str(full) == mine else full.relative_to(mine).as_posix()
         for above in reversed(full.parents):
             with contextlib.suppress(OSError):
@@ -150,7 +150,7 @@ class SafeFolder(Closing):
         """
         name, base = "", Path()
         around = {*map(_identity, Path(path).parents)} - {None}
-        for one in (each for each in folders if _identity(each) in around or kept_path(each)):
+        for one in (each for each in folders if _identity(each) in around or innermost_kept_folder(each)):
             with contextlib.suppress(OSError), SafeFolder(one) as folder:
                 if len(found := folder.name_of(path)) > len(name):
                     name, base = found, one
@@ -488,7 +488,7 @@ class SafeFolder(Closing):
                 raise
 
     def _full(self) -> str:
-        """Return the folder's absolute path where `CodeAt` counts: where the host is root; else nothing."""
+        """Return the folder's absolute path where `UntrustedDirFd` counts: where the host is root; else nothing."""
         return os.path.abspath(self.path) if directory_calls.BY_DESCRIPTOR and os.geteuid() == 0 else ""
 
     @contextlib.contextmanager
@@ -524,7 +524,7 @@ def open_unlinked(path: Path | str) -> BinaryIO:
     path = Path(path)
     if not path.is_absolute():
         raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
-    if kept_path(path.parent):
+    if innermost_kept_folder(path.parent):
         with SafeFolder(path.parent) as folder:
             return folder.open_file(path.name)
     with SafeFolder(path.anchor) as root:

@@ -31,7 +31,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
         __name__,
         {
             "tw_autogen.scenario.Scenario": ("FAILED_REPLIES",),
-            "tw_autogen.cli.scenario_table": ("costs_table", "put_table"),
+            "tw_autogen.cli.scenario_costs": ("costs_table", "put_table"),
             "tw_autogen.scenario.check_answer": ("numbers_in",),
             "tw_autogen.scenario.evidence": ("Evidence", "RoundEvidence"),
             "tw_autogen.scenario.expect": ("CHECKS", "Expectation", "read_expectation"),

@@ -23,7 +23,7 @@ from tw_autogen.events import (
     PostClosed,
 )
 from tw_autogen.picture_files import PictureReader, is_picture
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.scenario.evidence import RoundEvidence
 from tw_autogen.scenario.repeated_runs import Runs
 from tw_autogen.scenario.scenario_run import Outcome
@@ -50,7 +50,7 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
 
     Args:
         all_runs: What was run; the sessions' folders must still be there, for the pictures.
-        path: The file; a file or link that is there is replaced. Its folder is opened as `held_folder` does.
+        path: The file; a file or link that is there is replaced. Its folder is opened as `open_or_make_folder` does.
         title: What stands at the top, such as the model's name.
 
     Raises:
@@ -65,7 +65,7 @@ def write_report(all_runs: Sequence[Runs], path: Path | str, *, title: str) -> P
     path = Path(path)
     pictures = PictureReader()
     text = template.render(title=title, all_runs=[_plain(one, pictures) for one in all_runs]) + "\n"
-    with held_folder(path.parent) as folder:
+    with open_or_make_folder(path.parent) as folder:
         folder.write_file(path.name, text.encode("utf-8", "replace"))
     return path
 

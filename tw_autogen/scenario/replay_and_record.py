@@ -10,7 +10,7 @@ from pathlib import Path
 from tw_autogen.errors import ScenarioError
 from tw_autogen.model import ChatModel, RecordedReply, Recording, RecordingModel, ReplayModel
 from tw_autogen.recall import Experience, read_experiences
-from tw_autogen.safe_folder import SafeFolder, held_folder
+from tw_autogen.safe_folder import SafeFolder, open_or_make_folder
 from tw_autogen.scenario.scenario import Scenario
 from tw_autogen.scenario.scenario_run import PATIENCE, Outcome, run_live, run_scenario
 
@@ -87,7 +87,7 @@ def record_scenario(
             the lesson are written.
     """
     try:
-        folder = held_folder(scenario.folder)
+        folder = open_or_make_folder(scenario.folder)
     except OSError as error:
         raise ScenarioError(f"no replies can be written there: {error.strerror}", path=scenario.folder) from error
     with folder:

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 
 from tw_autogen.errors import ModelError
-from tw_autogen.model import ChatModel, Completion, Message, ModelRequest, RequestModel, complete
+from tw_autogen.model import BaseChatModel, ChatModel, Completion, Message, ModelRequest, complete
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Call:
     role: str = ""
 
 
-class SpyModel(RequestModel):
+class SpyModel(BaseChatModel):
     """Passes everything on, and keeps it.
 
     Args:
@@ -41,7 +41,7 @@ class SpyModel(RequestModel):
     @property
     def objects_only(self) -> bool:
         """As of the model that answers."""
-        return isinstance(self._model, RequestModel) and self._model.objects_only
+        return isinstance(self._model, BaseChatModel) and self._model.objects_only
 
     def answer(self, request: ModelRequest) -> Completion:
         """Complete the request with the model, and keep what was asked, by whom, and what was said."""

@@ -160,7 +160,7 @@ class Answer:
         return "\n\n".join(part for part in (message, self.files_markdown()) if part)
 
 
-class MadeFiles:
+class ArtifactIndex:
     """Files that were made in a session, also in rounds that were stopped or failed; a handler of its events.
 
     Args:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from tw_autogen.conversation import folders_named, is_document, mentioned, split_suffix
+from tw_autogen.conversation import folders_named, is_data_or_document, mentioned, split_suffix
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Event, FileCopied
 from tw_autogen.kernel import Artifact, KernelSettings
@@ -20,8 +20,8 @@ from tw_autogen.named_folders import named_folder, refuse_private
 from tw_autogen.safe_folder import (
     KERNEL_FOLDERS,
     SafeFolder,
-    held_folder,
     is_protected,
+    open_or_make_folder,
 )
 from tw_autogen.session_layout import LONGEST_NAME_BYTES
 from tw_autogen.trusted_files import loads_code_of
@@ -67,7 +67,7 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
             `Makefile`, or what begins with a dash, are not; nor is what has signs in its name that can't be seen, what
             has become a link, nor a Python module to the current folder, or to another one that this process imports
             from.
-        folder: Where to; it is made if it is missing, and no link, as `held_folder` says. Copies have mode 0644, less
+        folder: Where to; made if it is missing, and no link, as `open_or_make_folder` says. Copies have mode 0644, less
             the umask.
         limit_mb: How large the files may be together, by their length: holes in them take room in the copies. What
             exceeds it is not copied; 0: no limit.
@@ -80,13 +80,13 @@ def save_files(artifacts: Iterable[Artifact], folder: Path, *, limit_mb: int = K
         ConfigError: a link leads to a hidden folder, as `private_reason` says.
     """
     refuse_private(folder)
-    with held_folder(folder) as target:
+    with open_or_make_folder(folder) as target:
         room = _Room(limit_mb)
         return [_saved(path, target, room, path.name) for path in dict.fromkeys(one.path for one in artifacts)]
 
 
 def _place_of(path: Path, writable: Iterable[Path]) -> Path:
-    """Return an absolute path as one without links, but for those that `held_folder` refuses to follow.
+    """Return an absolute path as one without links, but for those that `open_or_make_folder` refuses to follow.
 
     Args:
         path: Of a folder, which may be missing.
@@ -203,7 +203,7 @@ class AnswerFiles:
         """Whether all files of this answer are copied."""
         return self._granted
 
-    def begin(self) -> None:
+    def begin_request(self) -> None:
         """A request begins: a grant for the one before has ended."""
         self._granted, self.refused = self._for_good, ""
 
@@ -231,7 +231,7 @@ class AnswerFiles:
         stamps = {path: _stamp(path) for path in places}
         fresh = {path: place for path, place in places.items() if self._is_fresh(path, place, stamps[path])}
         others = {one.path.name: one.path for one in artifacts if one.path not in places}
-        others = {name: path for name, path in others.items() if not is_document(name)}
+        others = {name: path for name, path in others.items() if not is_data_or_document(name)}
         why = f"only data, pictures and documents are copied to {self.folder}; name a folder for all files (--out)"
         named = sorted(mentioned(others, text))
         unsaved = [Saved(others[name], None, _obeyed(name) or f"{name}: {why}") for name in named]
@@ -275,7 +275,7 @@ class AnswerFiles:
         """Open where the copies go over no link, since a link that leads there now has come since the start."""
         if self._out is None:
             return SafeFolder.without_links(self._place)
-        opened = held_folder(self._place, below=[self._place.anchor])
+        opened = open_or_make_folder(self._place, below=[self._place.anchor])
         opened.path = self._out
         return opened
 

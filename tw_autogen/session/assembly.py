@@ -23,7 +23,7 @@ from tw_autogen.named_folders import distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
-from tw_autogen.private_files import FOLDER_MODE, keep_private_folder
+from tw_autogen.private_files import FOLDER_MODE, create_kept_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
@@ -55,7 +55,7 @@ from tw_autogen.session.settings_sources import read_logged
 from tw_autogen.session.trust_review import distrusted_folder, still_remembered
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
 from tw_autogen.session_layout import FILES
-from tw_autogen.setting_values import named_in, naming_folder
+from tw_autogen.setting_values import naming_folder, relative_to_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import FolderTrust
 from tw_autogen.shipped_folders import shipped_folder
@@ -223,7 +223,7 @@ def open_team(
     if folder is None and earlier is None and read.origin("session.workspace") == Settings.DEFAULT:
         ignore_in_git(root.parent, distrusted=distrusted is not None)
     # What was made is closed again if a later part can't be made.
-    with compared_with(read.files), keep_private_folder(root), ExitStack() as undo:
+    with compared_with(read.files), create_kept_folder(root), ExitStack() as undo:
         opened: list[Session] = []
         guards = undo.enter_context(ImportGuards(read.files))
         asked = _told(approve, opened)
@@ -311,7 +311,7 @@ def open_kernel(
         place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
         settings = read.read("kernel", KernelSettings)
         LocalKernel.check_folder(place, settings)
-        undo.enter_context(keep_private_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
+        undo.enter_context(create_kept_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
         kernel = kernels.pick(RoleConfig("code_interpreter"))
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
@@ -385,7 +385,7 @@ def _opened_as_made(
     """Open a session for an agent that was made in a folder, which may not be the current one any more."""
     if trust is not None:
         given["trust"] = trust.holds()
-    with named_in(folder):
+    with relative_to_folder(folder):
         return opening(**given)
 
 
@@ -421,7 +421,7 @@ def check_roles(
         wanted = several(roles)
     try:
         with compared_with(settings.files):
-            found = tuple(map(project.resolve_role, wanted) if project else wanted)
+            found = tuple(map(project.resolve_role_folder, wanted) if project else wanted)
             for one in found:
                 role_name(one)  # what can't be found is told now
     except RoleSpecError as error:
@@ -499,7 +499,7 @@ def _refuse_roleless(read: Settings, configs: Sequence[RoleConfig]) -> None:
         if isinstance(config.role, str | Path | type) and not known(config.role)
     ]
     shipped = [one.name for one in shipped_folder("roles").iterdir()]
-    for name in read.roles:
+    for name in read.configured_roles:
         if name not in (*here, *shipped):
             key, (_, setting) = f"role.{name}", next(iter(read.of_role(name, ()).items()))
             raise SettingsError(

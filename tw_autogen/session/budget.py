@@ -219,7 +219,7 @@ class RoundBudget:
         if mine is None:
             return 0
         self._reserved.remove(mine)
-        self._estimate.calibrate(mine.chars, prompt_tokens)
+        self._estimate.track_prompt_tokens(mine.chars, prompt_tokens)
         return round(self._estimate.tokens(mine.chars))
 
     def _expected(self, chars: int) -> _Reservation:

@@ -69,7 +69,7 @@ class EarlierSession:
                     if is_marked_open(journal.fileno()):
                         raise ConfigError(f"{folder.name} is open in another process; close it there first")
                 data = whole_lines(opened.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
-                own = is_own_session(opened, data)
+                own = is_made_by_user(opened, data)
                 keeps_cells = opened.has_file(f"{FILES}/{CELLS}")
         except FileNotFoundError:
             raise ConfigError(f"{folder}: there is no session (no {JOURNAL})") from None
@@ -138,7 +138,7 @@ def has_own_mark(opened: SafeFolder) -> bool:
     return has_owner_mark(opened, _MARK, _PURPOSE)
 
 
-def is_own_session(opened: SafeFolder, journal: bytes) -> bool:
+def is_made_by_user(opened: SafeFolder, journal: bytes) -> bool:
     """Return whether this user has made the session of an open folder there, and written all of its journal.
 
     Args:

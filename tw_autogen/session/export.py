@@ -13,7 +13,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import is_quickly_colored, visible
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import refuse_private
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.session.answer_html import markdown_html, output_html
 from tw_autogen.session.earlier_session import read_events
 from tw_autogen.session.markdown_text import fenced, with_html_signs
@@ -74,7 +74,7 @@ def export_session(folder: Path, path: Path, *, replace: bool = False) -> Path:
         else:
             made = notebook(events, below=folder)
             text = _markdown(made) if ending == "md" else _page(made, folder.name)
-        with held_folder(path.parent) as there:
+        with open_or_make_folder(path.parent) as there:
             there.write_file(path.name, text.encode())
     except OSError as error:
         raise ConfigError(f"{path}: not written: {error.strerror or error}") from error

@@ -50,7 +50,7 @@ def rank_files(request: str, files: Sequence[FileTerms]) -> Ranked:
         request: The user's words.
         files: Of one folder.
     """
-    fields = [(f"{words_of(one.name)} {words_of(one.names)}", one.heads, one.values) for one in files]
+    fields = [(f"{split_to_words(one.name)} {split_to_words(one.names)}", one.heads, one.values) for one in files]
     scores = dict(LexicalRanker().rank_fields(request, fields, _WEIGHTS))
     years = years_of(request)
     for year in years:
@@ -76,11 +76,11 @@ def years_of(text: str) -> list[int]:
     return sorted(found)
 
 
-def words_of(name: str) -> str:
+def split_to_words(name: str) -> str:
     """Return a path as words, for a ranker.
 
     Example:
-        >>> words_of("raw/birthRates_2003.csv"), words_of("CSVGröße")
+        >>> split_to_words("raw/birthRates_2003.csv"), split_to_words("CSVGröße")
         ('raw birth Rates 2003 csv', 'CSV Größe')
     """
     parts: list[str] = []

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO
 
-from tw_autogen.conversation import file_names, is_document
+from tw_autogen.conversation import file_names, is_data_or_document
 from tw_autogen.errors import near_files
 from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_file
@@ -213,7 +213,7 @@ def _copy_of(source: str) -> Copied:
 
 
 def _is_data(name: str) -> bool:
-    return is_document(name) and not is_secret_file(name)
+    return is_data_or_document(name) and not is_secret_file(name)
 
 
 def _has(folder: Path, name: str) -> bool:

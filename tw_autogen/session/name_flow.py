@@ -44,7 +44,7 @@ def variables_made(statements: Iterable[ast.stmt]) -> set[str]:
     return found
 
 
-def variables_used(statements: Iterable[ast.stmt]) -> set[str]:
+def free_variables(statements: Iterable[ast.stmt]) -> set[str]:
     """Return the variables that statements use before they make them; a few too many, such as those of a lambda.
 
     Args:

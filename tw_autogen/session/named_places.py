@@ -266,7 +266,7 @@ def files_of_setting(key: str, value: str, folder: Path) -> list[Path]:
     return sorted(places.files())
 
 
-def program_found(text: str, folder: Path) -> str:
+def which_below(text: str, folder: Path) -> str:
     """Return where PATH leads for a word, if that lies in a folder; else nothing.
 
     Args:
@@ -282,7 +282,7 @@ def _places_of_program(text: str, folder: Path) -> Iterator[Path]:
     yield from _meant(text, folder)
     if not os.path.dirname(text):
         yield from (Path(part, text) for part in _path_in(folder))
-        if found := program_found(text, folder):
+        if found := which_below(text, folder):
             yield Path(found)
 
 

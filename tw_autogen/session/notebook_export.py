@@ -27,7 +27,7 @@ from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import refuse_private
 from tw_autogen.number_sources import number_sources
 from tw_autogen.picture_files import PictureReader, is_picture
-from tw_autogen.safe_folder import held_folder
+from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.session.answer_html import sources_html
 from tw_autogen.session.event_journal import read_journal
 from tw_autogen.session.markdown_text import code_span, fence_printed_output, fenced, markdown_cells
@@ -79,7 +79,7 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, be
 
     Args:
         events: As for `notebook`.
-        path: The `.ipynb` file; a file or link that is there is replaced. Its folder is opened as `held_folder` does.
+        path: The `.ipynb` file; a file or link that is there is replaced. `open_or_make_folder` opens its folder.
         below: As for `notebook`.
 
     Returns:
@@ -95,7 +95,7 @@ def write_notebook(events: Iterable[Event] | Path | str, path: Path | str, *, be
     for cell in made.cells:
         if cell.cell_type == "markdown":
             cell.source = f"<div {NO_FORMULAS}>\n\n{cell.source}\n\n</div>"
-    with held_folder(path.parent) as folder:
+    with open_or_make_folder(path.parent) as folder:
         folder.write_file(path.name, (nbformat.writes(made) + "\n").encode("utf-8", "replace"))
     return path
 

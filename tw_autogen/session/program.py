@@ -16,11 +16,11 @@ from tw_autogen.python_source import parse, python_lines
 from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.name_flow import (
     acts_outside,
+    free_variables,
     names_stored,
     variables_changed,
     variables_made,
     variables_of_functions,
-    variables_used,
 )
 from tw_autogen.session.notebook_export import EXIT, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
@@ -322,7 +322,7 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
             code = f"# Of a cell that failed later:\n{code}"
             tree = parse(code)
         needed -= variables_made(tree.body) - called
-        needed |= variables_used(tree.body)
+        needed |= free_variables(tree.body)
         kept.append((code, tree, asked, ran))
     stored = {name for _, tree, _, _ in kept for name in names_stored(tree)}
     known = needed if "*" in stored else {*stored, *dir(builtins), *read.plugins, "display", *_MODULE_NAMES}

@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 
-from tw_autogen.errors import ConfigError, ConversationFormatError, nearest_path
+from tw_autogen.errors import ConfigError, ConversationFormatError, path_suggestion
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
@@ -84,7 +84,7 @@ class Project:
         names = ", ".join(spec.name for spec in self.plugins)
         return f"plugins of {self.folder}: {names}" if names else ""
 
-    def resolve_role(self, wanted: RoleWanted) -> RoleWanted:
+    def resolve_role_folder(self, wanted: RoleWanted) -> RoleWanted:
         """Return the folder of one of the project's roles for its name or alias, and anything else as it is.
 
         Raises:
@@ -101,7 +101,7 @@ class Project:
         Args:
             roles: Those that take part.
         """
-        taking_part = list(map(self.resolve_role, roles))
+        taking_part = list(map(self.resolve_role_folder, roles))
         own = [name for name, folder in self.roles.items() if folder in taking_part]
         by_path = [Path(one) for one in taking_part if isinstance(one, str | Path) and os.sep in str(one)]
         own += [
@@ -157,7 +157,7 @@ def read_project(folder: Path | str, settings: Settings, *, named: bool = True) 
     """
     folder = project_folder(folder).resolve()
     if not folder.is_dir():
-        hint = f": that is a file; name {folder.parent}" if folder.is_file() else nearest_path(folder)
+        hint = f": that is a file; name {folder.parent}" if folder.is_file() else path_suggestion(folder)
         raise ConfigError(f"project: there is no folder {folder}{hint}")
     with compared_with(settings.files):
         return _read_project(folder, settings, named=named)

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 
 from tw_autogen.closing import Closing
 from tw_autogen.conversation import Definitions, Round
-from tw_autogen.errors import ConfigError, nearest_path, url_problem
+from tw_autogen.errors import ConfigError, path_suggestion, url_problem
 from tw_autogen.events import Event, HistoryCompacted
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
@@ -158,7 +158,7 @@ def _leads_over_link_in(path: Path, folder: Path) -> bool:
 def _no_file(path: Path) -> str:
     if path.is_dir():
         return f"a folder; settings={{'kernel.read': [{str(path)!r}]}} lets code read a whole folder"
-    return "not a file" if path.exists() else f"there is no such file{nearest_path(path)}"
+    return "not a file" if path.exists() else f"there is no such file{path_suggestion(path)}"
 
 
 def place_inputs(
@@ -415,7 +415,7 @@ class SessionInputs(Closing):
         if self._end.alive and not any(os.path.samestat(here, one.info(".")) for one in known):
             self._distrusted.append(folder.open_folder("."))
 
-    def check(
+    def checked_files(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
     ) -> tuple[Path, ...]:
         """Return the files that a request gives.

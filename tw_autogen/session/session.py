@@ -39,11 +39,11 @@ from tw_autogen.events import (
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
 from tw_autogen.named_folders import named_folder
-from tw_autogen.private_files import keep_private_folder, make_private_folder
+from tw_autogen.private_files import create_kept_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
 from tw_autogen.safe_folder import remove_folder, temporary_folder
-from tw_autogen.session.answer import USER, Answer, MadeFiles, Seconds
+from tw_autogen.session.answer import USER, Answer, ArtifactIndex, Seconds
 from tw_autogen.session.answer_files import AnswerFiles
 from tw_autogen.session.budget import CURRENT_BUDGET, SessionBudget
 from tw_autogen.session.earlier_session import CUT_OFF, EarlierSession
@@ -129,10 +129,10 @@ class Session(NotebookAccess, Closing):
         self._stop_reason = self._why_closed = ""
         self._set: dict[str, Any] = {}
         self._held_by: dict[str, list[object]] = {}
-        self._made = MadeFiles(earlier.events if earlier else ())
+        self._made = ArtifactIndex(earlier.events if earlier else ())
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
-        self._kept = keep_private_folder(root)  # code of another session may be allowed to write above it
+        self._kept = create_kept_folder(root)  # code of another session may be allowed to write above it
         self.folder = self._team.folders[0] if self._team.folders else root / FILES
         make_private_folder(self.folder)
         self.inputs = SessionInputs(
@@ -211,7 +211,7 @@ class Session(NotebookAccess, Closing):
         self._cancelled = self._awaited or threading.Event()  # a question that nobody waits for any more keeps its own
         self._stop_reason = ""
         if self.landing is not None:
-            self.landing.begin()
+            self.landing.begin_request()
 
     def run_code(self, code: str, files: FilesWanted = ()) -> Answer:
         """Run code of the user's own beside what the model has written: the same check, kernel, variables and journal.
@@ -298,7 +298,7 @@ class Session(NotebookAccess, Closing):
         with self._alone():
             self._refuse_second()
             variables = {} if variables is None else variables
-            given = self.inputs.check(text, files, variables, images)
+            given = self.inputs.checked_files(text, files, variables, images)
             self._begin()
             here = Round(text)
             with contextlib.ExitStack() as undo:  # files can't be copied, or the journal not be written

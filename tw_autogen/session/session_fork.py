@@ -17,9 +17,9 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.events import FileCopied, SessionOpened
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.owner_marks import unsealed
-from tw_autogen.private_files import keep_private_folder
+from tw_autogen.private_files import create_kept_folder
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session.earlier_session import EarlierSession, is_own_session, mark_own_session
+from tw_autogen.session.earlier_session import EarlierSession, is_made_by_user, mark_own_session
 from tw_autogen.session.event_journal import LARGEST_BYTES, sealed_lines, whole_lines
 from tw_autogen.session_layout import COPIES, FILES, JOURNAL
 
@@ -52,9 +52,9 @@ def fork_session(
     name = new_id("session")
     root = folder.parent / name
     try:
-        with SafeFolder.without_links(folder) as source, keep_private_folder(root), SafeFolder(root) as target:
+        with SafeFolder.without_links(folder) as source, create_kept_folder(root), SafeFolder(root) as target:
             said = whole_lines(source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
-            own, journal = is_own_session(source, said), said if words else b""
+            own, journal = is_made_by_user(source, said), said if words else b""
             own_names = _names_of(earlier)
             lines = [
                 own_names.sub(name.encode(), unsealed(line)) for line in io.BytesIO(journal) if _COPIED not in line

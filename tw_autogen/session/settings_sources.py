@@ -77,7 +77,7 @@ def read_settings(
     place = project_folder(project) if project else current_folder()
     make = _reader(keywords, place, environ)
     found = make(trust=Trust.full if trust else Trust.named if project else Trust.none)
-    files = Review(found).still_trusted_files() if found.trust is not Trust.full else None
+    files = Review(found).files_if_trusted() if found.trust is not Trust.full else None
     if files is None:
         return found
     with compared_with(files):
@@ -155,6 +155,6 @@ def _rule_of_role(name: str, key: str) -> str:
     except ConfigError:
         return "named"
     try:
-        return spec.rule_of(key)
+        return spec.required_trust(key)
     except ConfigError:  # it doesn't load, for want of an extra
         return "trusted"

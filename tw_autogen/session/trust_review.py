@@ -126,7 +126,7 @@ class Review:
         """Return the names of `prompts` as far as a person reads them, on one line."""
         return _listed(self.prompt_sources, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
 
-    def still_trusted_files(self) -> TrustedFiles | None:
+    def files_if_trusted(self) -> TrustedFiles | None:
         """Return the folder's files if the user trusts it as it is now; None if not."""
         known, _ = self._store.read(self.folder)
         sha256, files, _ = self._hashed() if known else ("", None, "")
@@ -141,7 +141,7 @@ class Review:
         if not sha256:
             return f"it is not trusted: {self.no_hash_reason()}"
         programs = self._programs()
-        problem = self._store.write(self.folder, sha256, programs)
+        problem = self._store.remember(self.folder, sha256, programs)
         if writable := writable_by_code(programs):  # looked at afterwards: a kernel that comes now ends it by itself
             self._store.end(writable)
             self._store.hold(self.folder, sha256, programs)
@@ -209,7 +209,7 @@ class Review:
             for one in self.settings.left_out:
                 for want in wants_of(one):
                     found[f"{want.name} {want.does}"] = want
-        places = [(one.key, one.setting.value) for one in self.settings.of_folder]
+        places = [(one.key, one.setting.value) for one in self.settings.folder_role_settings]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places if self.settings.trust is not Trust.full else ():
             if out := path_out_of(self.folder, value):

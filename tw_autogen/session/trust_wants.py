@@ -15,7 +15,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line
 from tw_autogen.plugin.mcp import read_mcp_servers
 from tw_autogen.recall import example_paths
-from tw_autogen.session.named_places import program_found
+from tw_autogen.session.named_places import which_below
 from tw_autogen.settings import ROLE_SECTION, VARIABLE_SUFFIX, FolderSetting, texts_of
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
 
@@ -87,7 +87,7 @@ def _found_of(one: FolderSetting) -> str:
     file, text = one.setting.file, one.setting.value
     if one.key != "kernel.python" or file is None or not isinstance(text, str):
         return ""
-    found = program_found(text, file.parent.resolve())
+    found = which_below(text, file.parent.resolve())
     return f" (found by PATH: {found})" if found else ""
 
 

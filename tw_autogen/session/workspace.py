@@ -16,7 +16,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import named_folder
-from tw_autogen.safe_folder import SafeFolder, held_folder, real_path
+from tw_autogen.safe_folder import SafeFolder, open_or_make_folder, real_path
 from tw_autogen.session.earlier_session import has_own_mark
 from tw_autogen.session.event_journal import is_marked_open
 from tw_autogen.session.settings import SessionSettings
@@ -340,7 +340,7 @@ def ignore_in_git(workspace: Path, *, distrusted: bool) -> None:
     above = workspace.parent
     if above.name != ".tw":
         return
-    with contextlib.suppress(OSError), held_folder(above) as opened:
+    with contextlib.suppress(OSError), open_or_make_folder(above) as opened:
         if not opened.has_entry(_GITIGNORE):
             opened.write_file(_GITIGNORE, _IGNORE_ALL)  # whole at once: another session may look at it
         elif distrusted and opened.read_file(_GITIGNORE, limit_bytes=_LONGEST_LINE) != _IGNORE_ALL:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.errors import ModelError
 from tw_autogen.escaped_text import shortened
-from tw_autogen.model import Completion, ModelRequest, RequestModel
+from tw_autogen.model import BaseChatModel, Completion, ModelRequest
 
 Step = str | Completion | BaseException | Callable[[list[dict[str, Any]]], str | Completion]
 """A reply, an error to raise, or a function of the messages that gives either."""
@@ -20,7 +20,7 @@ _PIECE_CHARS = 16
 _HEAD_CHARS = 400
 
 
-class ScriptedModel(RequestModel):
+class ScriptedModel(BaseChatModel):
     """A `ChatModel` that answers with the next step of its script; the script is the exact count of calls.
 
     Args:
@@ -48,7 +48,7 @@ class ScriptedModel(RequestModel):
         self._lock = threading.Lock()
 
     @property
-    def left(self) -> int:
+    def replies_left(self) -> int:
         """How many steps were not taken yet."""
         return max(0, len(self.steps) - len(self.calls))
 
@@ -76,7 +76,7 @@ class ScriptedModel(RequestModel):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self.left:
+        if error is None and self.replies_left:
             step = self.steps[len(self.calls)]
             raise AssertionError(
                 f"the scripted model was asked {len(self.calls)} of {len(self.steps)} times; the next step would have "

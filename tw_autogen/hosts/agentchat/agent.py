@@ -44,7 +44,7 @@ from tw_autogen.session import (
     read_settings,
     several,
 )
-from tw_autogen.setting_values import named_in, naming_folder
+from tw_autogen.setting_values import naming_folder, relative_to_folder
 
 _STATE = "TaskWeaverAgentState"
 
@@ -347,7 +347,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     def _from_config(cls, config: TaskWeaverAgentConfig) -> Self:
         client = ChatCompletionClient.load_component(config.model_client)
         made_in = Path(config.made_in)
-        with named_in(made_in if made_in.is_absolute() and made_in.is_dir() else Path.cwd()):
+        with relative_to_folder(made_in if made_in.is_absolute() and made_in.is_dir() else Path.cwd()):
             return cls(model_client=client, **config.model_dump(exclude={"model_client", "made_in"}))
 
 

@@ -17,7 +17,7 @@ from autogen_core import Image
 from autogen_core.code_executor import CodeBlock, CodeResult
 
 from tw_autogen.conversation import AttachmentType
-from tw_autogen.escaped_text import without_controls
+from tw_autogen.escaped_text import escape_controls
 from tw_autogen.events import CellRan, CodeChecked, Event, PostClosed
 from tw_autogen.hosts.partner_conversation import Line
 from tw_autogen.session import USER
@@ -53,7 +53,7 @@ class Translator:
             words = f"{plan}\n\n{post.message}" if plan else post.message
             return [
                 ThoughtEvent(
-                    source=self._source, content=without_controls(f"{post.send_from} to {post.send_to}: {words}")
+                    source=self._source, content=escape_controls(f"{post.send_from} to {post.send_to}: {words}")
                 )
             ]
         return []
@@ -65,7 +65,7 @@ class Translator:
             CodeGenerationEvent(
                 source=self._source,
                 retry_attempt=self._tries - 1,
-                content=without_controls(f"```python\n{event.code}\n```"),
+                content=escape_controls(f"```python\n{event.code}\n```"),
                 code_blocks=[CodeBlock(code=event.code, language="python")],
             )
         ]
@@ -74,7 +74,7 @@ class Translator:
         return shown
 
     def _outcome(self, ok: bool, output: str) -> CodeExecutionEvent:
-        result = CodeResult(exit_code=0 if ok else 1, output=without_controls(output))
+        result = CodeResult(exit_code=0 if ok else 1, output=escape_controls(output))
         return CodeExecutionEvent(source=self._source, retry_attempt=max(0, self._tries - 1), result=result)
 
 

@@ -24,11 +24,11 @@ from autogen_core.models import (
 
 from tw_autogen.hosts.agentchat.event_loops import wait_for
 from tw_autogen.model import (
+    BaseChatModel,
     Completion,
     Message,
     ModelRequest,
     ModelSettings,
-    RequestModel,
     ToolCall,
     Usage,
     run_abandonable,
@@ -39,7 +39,7 @@ _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _UNSEEN = "(an image, which this model can't be shown)"
 
 
-class ClientModel(RequestModel):
+class ClientModel(BaseChatModel):
     """Asks a `ChatCompletionClient`, on the loop of the reply that is being made.
 
     Args:

@@ -13,7 +13,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.hosts.conversable.group_functions import with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply, without_end
-from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
+from tw_autogen.hosts.conversable.running_reply import on_loop, register_with_running_reply
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
 from tw_autogen.lazy_module import LazyModule
 
@@ -216,7 +216,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         chat = lines_of(messages, sender, (self.name,))
         goes_on = hasattr(sender, "groupchat")
         reply = conversation.answer(
-            chat, goes_on=goes_on, rules=rules_of(self), stopped=note_conversation(conversation)
+            chat, goes_on=goes_on, rules=rules_of(self), stopped=register_with_running_reply(conversation)
         )
         if reply is None or reply.answer is None:
             return without_end(reply.text) if reply else None

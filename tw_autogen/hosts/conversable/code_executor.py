@@ -20,7 +20,7 @@ from tw_autogen.events import Event, Handler
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
-from tw_autogen.model import ChatModel, Completion, ModelRequest, RequestModel
+from tw_autogen.model import BaseChatModel, ChatModel, Completion, ModelRequest
 from tw_autogen.named_folders import distrusted_now
 from tw_autogen.python_source import PYTHON_LANGUAGE
 from tw_autogen.role import Turn
@@ -176,7 +176,7 @@ def _emit(handlers: Sequence[Handler], event: Event) -> None:
         handler(event)
 
 
-class _NoModel(RequestModel):
+class _NoModel(BaseChatModel):
     """Stands where no model was given."""
 
     def answer(self, request: ModelRequest) -> Completion:

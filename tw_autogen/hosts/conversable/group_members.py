@@ -13,7 +13,7 @@ from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES, with_context
 from tw_autogen.hosts.conversable.messages import lines_of
 from tw_autogen.hosts.conversable.model import HostModel
-from tw_autogen.hosts.conversable.running_reply import note_conversation, on_loop
+from tw_autogen.hosts.conversable.running_reply import on_loop, register_with_running_reply
 from tw_autogen.hosts.conversable.shared_session import SharedChat, SharedSession
 from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
 from tw_autogen.hosts.open_conversations import Conversations
@@ -125,7 +125,7 @@ class GroupMember(SpeakingAgent):
     def _answer(self, conversation: SharedChat, messages: Messages, sender: Any) -> str | None:
         self.shared.newest = conversation
         chat = lines_of(messages, sender, self.shared.names)
-        return conversation.reply(self, chat, sender, note_conversation(conversation))
+        return conversation.reply(self, chat, sender, register_with_running_reply(conversation))
 
 
 class PlannerAgent(GroupMember):

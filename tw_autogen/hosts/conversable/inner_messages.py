@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tw_autogen.conversation import AttachmentType, Post
-from tw_autogen.escaped_text import without_controls
+from tw_autogen.escaped_text import escape_controls
 from tw_autogen.events import Event, PostClosed
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.session import USER
@@ -56,4 +56,4 @@ def words_of(post: Post) -> str:
         f"{post.content(AttachmentType.thought)}\n```python\n{code}\n```".strip() if code else "",
         post.message,
     ]
-    return without_controls("\n\n".join(part for part in parts if part))
+    return escape_controls("\n\n".join(part for part in parts if part))

@@ -10,10 +10,10 @@ from tw_autogen.errors import ModelError
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.llm_config import config_of_roles
 from tw_autogen.model import (
+    BaseChatModel,
     Completion,
     ModelRequest,
     ModelSettings,
-    RequestModel,
     ToolCall,
     Usage,
     run_abandonable,
@@ -23,7 +23,7 @@ _CHARGING = threading.Lock()
 """Held while what a call cost is added to an agent's sums: several chats of one agent may end a call at once."""
 
 
-class HostModel(RequestModel):
+class HostModel(BaseChatModel):
     """Asks through the client that a ConversableAgent has at the moment of the call.
 
     Args:

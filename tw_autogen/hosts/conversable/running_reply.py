@@ -38,7 +38,7 @@ class RunningReply:
 RUNNING: ContextVar[RunningReply | None] = ContextVar("running", default=None)
 
 
-def note_conversation(conversation: PartnerConversation) -> threading.Event:
+def register_with_running_reply(conversation: PartnerConversation) -> threading.Event:
     """Note that the current reply waits for a conversation, and return what identifies the request for `stop`."""
     running = RUNNING.get() or RunningReply()
     running.conversations.append(conversation)
@@ -82,7 +82,7 @@ def on_loop() -> bool:
     return True
 
 
-def streamed(call: Callable[[], Given]) -> Callable[[], Given]:
+def with_io_stream(call: Callable[[], Given]) -> Callable[[], Given]:
     """Return a call for another thread whose output goes to this task's stream; to be called on the loop."""
     stream = LoopStream(IOStream.get_default(), asyncio.get_running_loop())
 

@@ -1,10 +1,10 @@
 """What `TaskWeaverAgent` makes its sessions of; imported with the first agent, since it takes 0.3 s."""
 
 from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.hosts.conversable.client_isolation import check_clients_apart
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.model import HostModel
-from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation
 from tw_autogen.kernel import KernelSettings

@@ -14,10 +14,10 @@ from tw_autogen.closing import Closing
 from tw_autogen.conversation import Post, Round, RoundState
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.events import Handler
+from tw_autogen.hosts.conversable.client_isolation import check_clients_apart
 from tw_autogen.hosts.conversable.human_approval import approval_by
 from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.messages import render_reply, without_end
-from tw_autogen.hosts.conversable.served_clients import check_clients_apart
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import CONTINUE, GivenFiles, Line, PartnerConversation
 from tw_autogen.planner import Planner
@@ -31,7 +31,7 @@ from tw_autogen.session import (
     open_team,
     read_settings,
 )
-from tw_autogen.setting_values import named_in
+from tw_autogen.setting_values import relative_to_folder
 from tw_autogen.settings_trust import FolderTrust
 
 _ENDED = "the chat ended before an answer"
@@ -306,7 +306,7 @@ class SharedSession(Closing):
             ConfigError: the workspace lies in a folder that code may read.
         """
         if any(one.role_config.kernel is None for one in self._members.values()):
-            with named_in(self._made_in):
+            with relative_to_folder(self._made_in):
                 read = read_settings(self._settings, trust=self._trust.holds())
             check_clients_apart(name, read, self._workspace)
 
@@ -402,7 +402,7 @@ class SharedSession(Closing):
 
     def opened(self) -> Session:
         """Open a session with all members."""
-        with named_in(self._made_in):
+        with relative_to_folder(self._made_in):
             return open_team(
                 [one.role_config for one in self._members.values()],
                 folder=self._workspace,

@@ -17,7 +17,7 @@ from tw_autogen.hosts.conversable.autogen_import import import_autogen, installe
 from tw_autogen.hosts.conversable.group_functions import TARGETS, hand_on, with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings, without_cache
 from tw_autogen.hosts.conversable.messages import ServiceAnswer, images_of, key_of, text_of
-from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, streamed
+from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, with_io_stream
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.lazy_module import LazyModule
 
@@ -149,7 +149,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         running = RunningReply()
         token = RUNNING.set(running)
         try:
-            return await on_thread(streamed(call), name=f"{self.name} at work")
+            return await on_thread(with_io_stream(call), name=f"{self.name} at work")
         except asyncio.CancelledError:
             running.stop()
             raise

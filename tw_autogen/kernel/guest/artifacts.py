@@ -118,7 +118,7 @@ class ArtifactFolder(Protocol):
         """Return the path at which a plugin may write a file itself."""
         ...
 
-    def take_promised(self, name: str, max_bytes: int) -> None:
+    def collect_promised(self, name: str, max_bytes: int) -> None:
         """Bring a file that a plugin has written itself to its place, if it is written and no larger.
 
         Args:
@@ -160,7 +160,7 @@ class OwnFolder:
         """Return the path at which a plugin may write a file itself: its place."""
         return self.path / name
 
-    def take_promised(self, name: str, max_bytes: int) -> None:
+    def collect_promised(self, name: str, max_bytes: int) -> None:
         """Do nothing: the file was written to its place.
 
         Args:
@@ -232,7 +232,7 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
         raise
 
 
-def write_table(frame: Any, file: BinaryIO, *, index: bool) -> None:
+def write_csv(frame: Any, file: BinaryIO, *, index: bool) -> None:
     """Write a DataFrame as CSV, piece by piece, so that one that is too large ends early.
 
     Args:
@@ -313,7 +313,7 @@ def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
         if callable(getattr(value, "save", None)):  # a Pillow picture
             return lambda file: value.save(file, format={"jpg": "jpeg"}.get(form, form or "png"))
     if kind == "df" and callable(getattr(value, "to_csv", None)):
-        return lambda file: write_table(value, file, index=False)
+        return lambda file: write_csv(value, file, index=False)
     if kind == "json":
         text = json_text(value, indent=1)
         return lambda file: file.write(text.encode("utf-8", "replace"))

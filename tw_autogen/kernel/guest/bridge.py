@@ -21,7 +21,7 @@ from typing import Any
 from .crash_output import CrashOutput, flush_before_exit
 from .display import AfterImport, Display, tune_altair, tune_bokeh, tune_pandas, tune_plotly, tune_pyplot
 from .host_calls import claim_input_channel
-from .ipython_shell import (
+from .ipython_patches import (
     ask_once,
     cache_cells,
     cancel_on_interrupt,

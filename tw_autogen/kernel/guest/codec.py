@@ -16,7 +16,7 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
-from .table_codec import pack_table, unpack_table
+from .table_codec import pack_table, take_table
 from .time_zones import check_zone, find_zone
 
 TAG = "$"
@@ -73,7 +73,7 @@ class Exchange(Protocol):
         """Remove a file that was read."""
         ...
 
-    def write_error(self, error: OSError) -> Exception:
+    def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written."""
         ...
 
@@ -121,7 +121,7 @@ class Codec:
             Its name, and the file, open for writing.
 
         Raises:
-            Exception: it can't be written, as on a full disk; see `Exchange.write_error`.
+            Exception: it can't be written, as on a full disk; see `Exchange.as_write_error`.
         """
         name = ""
         try:
@@ -132,7 +132,7 @@ class Codec:
             if name:
                 with contextlib.suppress(OSError):
                     self.exchange.remove(name)
-            raise self.exchange.write_error(error) from error
+            raise self.exchange.as_write_error(error) from error
 
     def find(self, name: str, *, limit_bytes: int = -1) -> str:
         """Read and remove a text that the other side left.
@@ -284,7 +284,7 @@ class Codec:
             return stamp.tz_convert(check_zone(plain["zone"])) if plain.get("zone") else stamp
         if kind == "Timedelta":
             return pd.Timedelta(_matching(_SPAN, plain["iso"]))
-        table = unpack_table(plain["file"], self, bounds)
+        table = take_table(plain["file"], self, bounds)
         if kind == "Series" and table.shape[1] != 1:
             raise ValueError(f"a Series that crosses has {table.shape[1]} columns")
         return table.iloc[:, 0] if kind == "Series" else table
@@ -323,7 +323,7 @@ class _Nowhere:
     def remove(self, name: str) -> None:
         """Remove nothing."""
 
-    def write_error(self, error: OSError) -> Exception:
+    def as_write_error(self, error: OSError) -> Exception:
         """Return the error itself."""
         return error
 

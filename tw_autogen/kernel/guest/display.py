@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from typing import Any, BinaryIO, cast
 
-from .artifacts import BoundedFile, TooLarge, TooMany, json_text, preview, write_table
+from .artifacts import BoundedFile, TooLarge, TooMany, json_text, preview, write_csv
 from .output_capture import clip
 from .plugin_context import ArtifactType, PluginContext
 from .traceback_text import code_lines
@@ -270,7 +270,7 @@ class Display:
             return
         try:
             text = io.BytesIO()
-            write_table(value, cast(BinaryIO, BoundedFile(text, self._ctx.max_artifact_bytes)), index=_has_index(value))
+            write_csv(value, cast(BinaryIO, BoundedFile(text, self._ctx.max_artifact_bytes)), index=_has_index(value))
             about = preview("df", value)
         except TooLarge as error:
             self._ctx.log("warning", "display", f"a table was left out: {error}")

@@ -54,6 +54,6 @@ class InsideExchange:
         """Remove a file that was read."""
         (self._folder / name).unlink(missing_ok=True)
 
-    def write_error(self, error: OSError) -> Exception:
+    def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""
         return OSError(error.errno, write_problem(self._folder, error))

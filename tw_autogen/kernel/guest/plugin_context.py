@@ -50,7 +50,7 @@ class Made:
         for one in self.kept:
             try:
                 if one.promised:
-                    self.folder.take_promised(one.path.name, self.max_bytes)
+                    self.folder.collect_promised(one.path.name, self.max_bytes)
             except (OSError, TooLarge) as error:
                 logs.append(("warning", one.name, f"{one.path.name} is left out: {error}"))
                 continue

@@ -107,7 +107,7 @@ class RemoteTableStore:
         """Remove a file that was read."""
         self._files.remove(f"{FOLDER}/{name}")
 
-    def write_error(self, error: OSError) -> Exception:
+    def as_write_error(self, error: OSError) -> Exception:
         """Return the error itself: only memory is written here."""
         return error
 

@@ -124,7 +124,7 @@ def pack_table(table: pd.DataFrame | pd.Series[Any], codec: Codec) -> str:
     return name
 
 
-def unpack_table(name: str, codec: Codec, bounds: Bounds) -> Any:
+def take_table(name: str, codec: Codec, bounds: Bounds) -> Any:
     """Read and remove a file that `pack_table` wrote on the other side; return a frame, of a Series its one column.
 
     Args:

@@ -11,10 +11,10 @@ from typing import Any
 from . import landlock, namespaces
 from .known_paths import FolderRefusedError, check_known, crosses, is_below
 from .mounts import check_mounts
+from .process_restrictions import drop_privileges, set_limits, switch_user
 from .readable_files import listed_and_read
-from .rlimits import drop_privileges, set_limits, switch_user
+from .seccomp import install_syscall_filter
 from .seccomp import prepare as prepare_filter
-from .seccomp import refuse
 
 NAMESPACES, LANDLOCK, BUBBLEWRAP, OFF = "namespaces", "landlock", "bubblewrap", "off"
 _ENCLOSED = {"signals": True, "truncates": True, "others": True}
@@ -39,7 +39,7 @@ class Sandbox:
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
             kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
-            `network`, `links`, `limits` (see `rlimits.set_limits`), `uid` (0: the host's own user), `written` (the
+            `network`, `links`, `limits` (see `process_restrictions.set_limits`), `uid` (0: the host's own user), `written` (the
             session's folders that code may write to); where these come later, `path` (where modules come from, and
             what that led to).
     """
@@ -130,7 +130,7 @@ class Sandbox:
         elif self.level == NAMESPACES:
             namespaces.own_user()  # so that its processes are counted for themselves
         drop_privileges()
-        refuse(**self._filter(**_ENCLOSED))
+        install_syscall_filter(**self._filter(**_ENCLOSED))
 
     def _behind_landlock(self, assignment: Mapping[str, Any]) -> None:
         uid, network = self._plan["uid"], self._plan["network"]
@@ -152,7 +152,7 @@ class Sandbox:
         known = landlock.version()
         drop_privileges(keep_reading=keep_reading)
         signals, truncates = known >= landlock.SIGNALS_FROM, known >= landlock.TRUNCATE_FROM
-        refuse(**self._filter(signals=signals, truncates=truncates, others=False))
+        install_syscall_filter(**self._filter(signals=signals, truncates=truncates, others=False))
 
     def _filter(self, **rest: bool) -> dict[str, Any]:
         shared_bytes = self._plan["limits"]["memory_bytes"] // 4

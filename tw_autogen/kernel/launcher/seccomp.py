@@ -143,7 +143,9 @@ _PACK = struct.Struct("HBBI").pack
 _LINE = 8
 
 
-def refuse(*, network: bool, links: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int) -> None:
+def install_syscall_filter(
+    *, network: bool, links: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
+) -> None:
     """Filter system calls from now on, for this thread and all that it starts. It can't be undone.
 
     Args:
@@ -195,18 +197,18 @@ def program(
     others: bool,
     shared_bytes: int,
 ) -> bytes:
-    """Return the filter in classic BPF; arguments as of `refuse`, the machine as `platform.machine` names it.
+    """Return the filter in classic BPF; arguments as of `install_syscall_filter`.
 
     It is remembered; a filter that names no process is the same in forked processes.
 
     Args:
         machine: As `platform.machine` names it.
-        network: As of `refuse`.
-        links: As of `refuse`.
-        signals: As of `refuse`.
-        truncates: As of `refuse`.
-        others: As of `refuse`.
-        shared_bytes: As of `refuse`.
+        network: As of `install_syscall_filter`.
+        links: As of `install_syscall_filter`.
+        signals: As of `install_syscall_filter`.
+        truncates: As of `install_syscall_filter`.
+        others: As of `install_syscall_filter`.
+        shared_bytes: As of `install_syscall_filter`.
     """
     ours = 0 if signals and others else os.getpid()
     return _program(machine, ours, network, links, signals, truncates, others, shared_bytes)
@@ -219,7 +221,7 @@ def container_filter(machine: str, *, links: bool) -> bytes:
 
     Args:
         machine: As `platform.machine` names it; where numbers of calls are not known for it, nothing is refused.
-        links: As of `refuse`.
+        links: As of `install_syscall_filter`.
     """
     if machine not in _MACHINES:
         return _line(_RETURN, _ALLOW)
@@ -364,7 +366,7 @@ def prepare(**rules: Any) -> None:
     """Compute what the filters of kernels that are forked from this process have in common.
 
     Args:
-        rules: As of `refuse`: the whole filter of kernels that have these.
+        rules: As of `install_syscall_filter`: the whole filter of kernels that have these.
     """
     machine = platform.machine()
     if machine in _MACHINES:

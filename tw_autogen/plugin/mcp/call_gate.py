@@ -160,7 +160,7 @@ class SentCalls:
             self._now = []
             self._kept_bytes = self._kept_bytes if second_try else 0
 
-    def earlier(self, arguments: Mapping[str, Any]) -> Sent | None:
+    def take_earlier(self, arguments: Mapping[str, Any]) -> Sent | None:
         """Return the first call with these arguments of a failed cell that was not asked for since; None: none.
 
         Of the running cell it is one whose answer is lost: code that tries again by itself is no better than a model.

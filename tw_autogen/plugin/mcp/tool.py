@@ -47,7 +47,9 @@ def tool_spec(
     takes = Schema(tool.get("inputSchema") or {})
     names = _parameter_names(takes)
     needed = takes.required()
-    parameters = tuple(_parameter(each, own, names[own], own in needed) for own, each in takes.all_fields().items())
+    parameters = tuple(
+        _parameter(each, own, names[own], own in needed) for own, each in takes.properties_of_any_variant().items()
+    )
     gives = Schema(tool.get("outputSchema") or {})
     wrapped = set(gives.fields()) == {"result"}
     if wrapped:
@@ -174,7 +176,7 @@ class _Tool:
 
     def _answer(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the answer to a call: of the server, or, for one that an earlier try has made already, that one's."""
-        earlier = self._sent.earlier(arguments) if self._sent is not None else None
+        earlier = self._sent.take_earlier(arguments) if self._sent is not None else None
         if earlier is not None and earlier.came is not None:
             self._warn(
                 "the cell that failed has made this very call; it was not sent a second time, and gives what it gave "
@@ -197,7 +199,7 @@ class _Tool:
 
 def _parameter_names(takes: Schema) -> dict[str, str]:
     names = Names()
-    return {own: names.give(identifier(own, "argument")) for own in takes.all_fields()}
+    return {own: names.give(identifier(own, "argument")) for own in takes.properties_of_any_variant()}
 
 
 def _parameter(schema: Schema, own: str, name: str, required: bool) -> Parameter:

@@ -1,4 +1,4 @@
-"""`RoleImports`: absolute imports in a role's code, `taskweaver.…` and its own project's, in a namespace per role."""
+"""`IsolatedImports`: absolute imports of a role's code, `taskweaver.…` and its project's, in a namespace a role."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tw_autogen.conversation import AttachmentType
 from tw_autogen.kernel.guest import install_names
 from tw_autogen.role.role_source import module_name
 from tw_autogen.role.taskweaver import api, memory
-from tw_autogen.trusted_files import SourceLoader, compared_loader, files_of
+from tw_autogen.trusted_files import SourceLoader, compared_loader, trusted_files_for
 
 ROOT = "taskweaver"
 _MODULES = {
@@ -61,7 +61,7 @@ _CLASSES: Mapping[str, Any] = {
 _LOCK = threading.RLock()
 
 
-class RoleImports:
+class IsolatedImports:
     """Resolves the imports of one role: `import roles.weather.helper` loads `<namespace>.roles.weather.helper`.
 
     Two projects may have a `roles.weather.helper` each, and a program a package `roles` of its own; so none of a role's
@@ -77,12 +77,12 @@ class RoleImports:
         self._namespace = f"{self._role}.__project__"
         self._neighbours = python.resolve().parent.parent
         self._folder, self._package = _root_of(module, python.resolve().parent)
-        self._files = files_of(python)
+        self._files = trusted_files_for(python)
         self._found: dict[str, bool] = {}
         self.builtins: Mapping[str, Any] = {**vars(builtins), "__import__": self._import}
         """The builtins of the role's modules: their imports are resolved here."""
 
-    def plain(self, text: str) -> str:
+    def without_namespace(self, text: str) -> str:
         """Return a message with modules named as the role's author wrote them."""
         return text.replace(f"{self._namespace}.", "")
 

@@ -168,12 +168,12 @@ class TaskWeaverRoleSpec(RoleSpec):
     def _class(self) -> type[api.Role]:
         """Load the Python and return the class that the YAML names."""
         wanted = self.module.rpartition(".")[2]
-        found = imports.RoleImports(self.module, self._python)
+        found = imports.IsolatedImports(self.module, self._python)
         try:
             module = load_source(self._python, builtins=found.builtins)
         except RoleSpecError as error:
-            problem, cause = found.plain(error.problem), error.__cause__
-            missing = found.plain(getattr(cause, "name", None) or "")
+            problem, cause = found.without_namespace(error.problem), error.__cause__
+            missing = found.without_namespace(getattr(cause, "name", None) or "")
             if isinstance(cause, ImportError) and missing.partition(".")[0] == imports.ROOT:
                 known = ", ".join(imports.MODULES)
                 problem += f": that part of TaskWeaver has no counterpart here (there are {known}); {_INSTEAD}"

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from .text_encoding import broken_places, find_encoding, late_encoding
+from .text_encoding import count_invalid_utf8, find_encoding, late_encoding
 
 _LATER_BYTES, _LATER_PLACES = 8192, 64
 """How much is looked at of each piece of a large text's rest, and how many pieces of what is not counted."""
@@ -149,7 +149,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         encoding = find_encoding(start[:_PIECE])
         if encoding == "utf-8":
             encoding = late_encoding(start)
-        broken = broken_places(start) if encoding == "utf-8" else 0
+        broken = count_invalid_utf8(start) if encoding == "utf-8" else 0
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         if "\0" in text[:_PIECE]:
             raise ValueError("it is no text")
@@ -171,7 +171,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             later += _whole_lines(piece[:_LATER_BYTES], end)
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding = late_encoding(piece)
-                broken += broken_places(piece) if encoding == "utf-8" else 0
+                broken += count_invalid_utf8(piece) if encoding == "utf-8" else 0
         if left > 0:
             open_line = not last.rstrip(b"\0").endswith(end)
             more_lines = _decoded(later, encoding)

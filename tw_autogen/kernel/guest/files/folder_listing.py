@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .file_size import size_words
-from .index_terms import IndexTerms, index_terms, years_in
+from .search_terms import SearchTerms, index_terms, years_in
 
 MOST_ENTRIES = 20_000
 """How many files are listed; beyond, their number is not known."""
@@ -55,7 +55,7 @@ class Family:
     """
 
     entries: tuple[FileEntry, ...]
-    terms: tuple[IndexTerms, ...] = ()
+    terms: tuple[SearchTerms, ...] = ()
 
     @property
     def first(self) -> FileEntry:
@@ -120,7 +120,7 @@ def _size(size: int) -> str:
     return size_words(size, brief=True)
 
 
-def families(entries: Iterable[FileEntry], terms: Mapping[str, IndexTerms] | None = None) -> list[Family]:
+def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | None = None) -> list[Family]:
     """Return files as families, in the order of their first names.
 
     Args:
@@ -205,7 +205,7 @@ def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.
     """
     ends = time.monotonic() + _LOOK_SHARE * seconds
     entries, left_out, more = list_files(folder)
-    found, terms = families(entries), dict[str, IndexTerms]()
+    found, terms = families(entries), dict[str, SearchTerms]()
     if layouts:
         looked = [one for one in entries if one.name.lower().endswith(_TABLES)]
         looked = looked if len(looked) <= _MOST_LOOKED else []

@@ -154,10 +154,10 @@ def _is_broken_utf8(text: bytes) -> bool:
     """Return whether most letters beyond ASCII are valid UTF-8."""
     decoded = text.decode("utf-8", "replace")
     letters = len(decoded) - len(decoded.encode("ascii", "ignore")) - decoded.count("\ufffd")
-    return letters > 0 and letters >= _FEW_BROKEN * broken_places(text)
+    return letters > 0 and letters >= _FEW_BROKEN * count_invalid_utf8(text)
 
 
-def broken_places(text: bytes) -> int:
+def count_invalid_utf8(text: bytes) -> int:
     """Return how many places of a piece of a text are not UTF-8; letters that are cut at its ends are none."""
     if text.isascii():
         return 0

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tw_autogen.code_interpreter.known_variables import KnownVariables
+from tw_autogen.code_interpreter.reported_variables import ReportedVariables
 from tw_autogen.kernel import Variable
 from tw_autogen.kernel.guest.variable_summary import describe
 
 
 def test_only_what_is_new_changed_or_gone_is_told():
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
 
     assert known.news([Variable("a", "int", "1"), Variable("b", "int", "2")]) == "a: int, 1\nb: int, 2"
     assert known.news([Variable("a", "int", "1"), Variable("b", "int", "2")]) == ""
@@ -16,7 +16,7 @@ def test_only_what_is_new_changed_or_gone_is_told():
 
 
 def test_what_was_forgotten_is_told_again():
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
     known.news([Variable("a", "int", "1")])
 
     known.forget()
@@ -27,7 +27,7 @@ def test_what_was_forgotten_is_told_again():
 def test_a_thousand_variables_stay_within_the_limit():
     many = [Variable(f"v{number}", "int", str(number)) for number in range(1000)]
 
-    told = KnownVariables(200).news(many)
+    told = ReportedVariables(200).news(many)
 
     assert len(told) <= 230
     assert "v999: int, 999\n" in told
@@ -36,7 +36,7 @@ def test_a_thousand_variables_stay_within_the_limit():
 
 def test_what_was_left_out_is_told_with_the_next_ones_until_all_are_told():
     many = [Variable(f"v{number}", "int", str(number)) for number in range(60)]
-    known = KnownVariables(200)
+    known = ReportedVariables(200)
 
     told = [known.news(many) for _ in range(6)]
 
@@ -47,7 +47,7 @@ def test_what_was_left_out_is_told_with_the_next_ones_until_all_are_told():
 
 
 def test_a_variable_longer_than_the_limit_keeps_no_other_back():
-    known = KnownVariables(50)
+    known = ReportedVariables(50)
     two = [Variable("short", "int", "1"), Variable("long", "str", "x" * 300)]
 
     assert len(known.news(two)) < 80
@@ -57,14 +57,14 @@ def test_a_variable_longer_than_the_limit_keeps_no_other_back():
 
 def test_what_could_not_be_told_is_not_taken_for_new_by_the_next_cell():
     many = [Variable(f"tab_{number}", "DataFrame", "1 x 2") for number in range(80)]
-    known = KnownVariables(200)
+    known = ReportedVariables(200)
     known.news(many)
 
     assert known.fresh([*many, Variable("newest", "int", "1")]) == ["newest"]
 
 
 def test_a_variable_that_the_kernel_only_names_is_neither_gone_nor_changed():
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
     known.news([Variable("df", "DataFrame", "1 x 1, columns a: int64"), Variable("key", "int", "5")])
     now = [Variable("df", "DataFrame"), Variable("key", "str")]
 
@@ -74,7 +74,7 @@ def test_a_variable_that_the_kernel_only_names_is_neither_gone_nor_changed():
 
 
 def test_of_hundreds_of_variables_none_that_exists_is_told_as_gone():
-    known, namespace = KnownVariables(100_000), {"df": [1], "key": 5}
+    known, namespace = ReportedVariables(100_000), {"df": [1], "key": 5}
 
     def told():
         return known.news([Variable(*one) for one in describe(namespace, hidden=())])
@@ -99,7 +99,7 @@ def test_of_hundreds_of_variables_none_that_exists_is_told_as_gone():
     ],
 )
 def test_loop_variables_and_files_are_not_told_until_they_are_assigned(cells, told):
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
     for cell in cells:
         known.note_code(cell)
     there = [Variable("i", "int", "1"), Variable("x", "int", "1"), Variable("file", "TextIOWrapper")]
@@ -150,7 +150,7 @@ ROW = Variable("row", "DataFrame", "3 x 2")
 
 @pytest.mark.parametrize("code", ["def f(rows):\n    for row in rows:\n        print(row)", "for row in []:\n    pass"])
 def test_a_variable_that_a_loop_also_names_is_not_told_as_gone(code):
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
     known.news([ROW])
 
     known.note_code(code)
@@ -159,7 +159,7 @@ def test_a_variable_that_a_loop_also_names_is_not_told_as_gone(code):
 
 
 def test_a_variable_that_was_told_is_told_with_the_value_that_a_loop_has_left():
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
     known.news([ROW])
 
     known.note_code("for row in rows:\n    pass")
@@ -169,7 +169,7 @@ def test_a_variable_that_was_told_is_told_with_the_value_that_a_loop_has_left():
 
 @pytest.mark.parametrize("left", [[], [Variable("df", "int", "9")]])
 def test_a_variable_that_is_put_after_a_loop_has_named_it_is_told(left):
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
     known.note_code("for df in tables:\n    pass")
 
     assert known.news(left) == ""
@@ -178,7 +178,7 @@ def test_a_variable_that_is_put_after_a_loop_has_named_it_is_told(left):
 
 
 def test_a_cell_with_a_magic_assigns_too():
-    known = KnownVariables(1000)
+    known = ReportedVariables(1000)
     known.note_code("for df in tables:\n    pass")
     known.news([Variable("df", "int", "1")])
 

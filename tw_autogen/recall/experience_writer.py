@@ -12,7 +12,7 @@ from tw_autogen.conversation import Round
 from tw_autogen.errors import ConfigError, Unreadable
 from tw_autogen.model import ChatModel, ModelRequest, ask, read_object
 from tw_autogen.named_folders import named_folder
-from tw_autogen.recall.lessons import Experience, collect_experience, read_experiences, write_experience
+from tw_autogen.recall.experiences import Experience, collect_experience, read_experiences, write_experience
 from tw_autogen.recall.new_text_files import without_paths
 from tw_autogen.secret_masking import redactor
 

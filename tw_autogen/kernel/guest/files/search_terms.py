@@ -43,7 +43,7 @@ _DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
 @dataclass(frozen=True)
-class IndexTerms:
+class SearchTerms:
     """What a file is found by.
 
     Args:
@@ -63,10 +63,10 @@ class IndexTerms:
     last: str = ""
 
 
-_NOTHING = IndexTerms()
+_NOTHING = SearchTerms()
 
 
-def index_terms(path: str) -> IndexTerms:
+def index_terms(path: str) -> SearchTerms:
     """Return what the beginning of a file says of its content; nothing for one that can't be read.
 
     Args:
@@ -81,21 +81,21 @@ def index_terms(path: str) -> IndexTerms:
         if suffix in _DATABASES and not packed:
             return _of_database(path)
         if suffix not in (".csv", ".tsv", *_JSONS, *_TEXTS):
-            return IndexTerms()
+            return SearchTerms()
         with opened(path) as file:
             start = file.read(_START_BYTES)
         text = start.decode(find_encoding(start), "replace")
         if suffix in (".csv", ".tsv"):
             return _of_table(path, text, suffix == ".tsv", whole=len(start) < _START_BYTES, packed=packed)
     except (OSError, ValueError, EOFError, KeyError, zlib.error, zipfile.BadZipFile, sqlite3.Error):
-        return IndexTerms()
+        return SearchTerms()
     if suffix in _JSONS:
-        return IndexTerms(heads=_joined(_KEY.findall(text), _HEAD_CHARS), values=_joined(_JSON_TEXT.findall(text)))
+        return SearchTerms(heads=_joined(_KEY.findall(text), _HEAD_CHARS), values=_joined(_JSON_TEXT.findall(text)))
     if suffix in (".html", ".htm"):
         text = html.unescape(_TAG.sub(" ", text))
     lines = [line for line in text.splitlines() if line.strip()]
     heads = [line.lstrip("# ") for at, line in enumerate(lines) if at == 0 or line.startswith("#")]
-    return IndexTerms(heads=_joined(heads, _HEAD_CHARS), values=_joined(text.split()))
+    return SearchTerms(heads=_joined(heads, _HEAD_CHARS), values=_joined(text.split()))
 
 
 def years_in(name: str) -> list[int]:
@@ -119,7 +119,7 @@ def _joined(texts: Sequence[str], most: int = _VALUE_CHARS) -> str:
     return " ".join(found)
 
 
-def _of_table(path: str, text: str, tabs: bool, *, whole: bool, packed: bool) -> IndexTerms:
+def _of_table(path: str, text: str, tabs: bool, *, whole: bool, packed: bool) -> SearchTerms:
     lines = text.splitlines()
     lines = lines if whole or len(lines) < 2 else lines[:-1]
     above = lines_above_header(lines[:_HEADER_LINES], tabs=tabs)
@@ -140,7 +140,7 @@ def _of_table(path: str, text: str, tabs: bool, *, whole: bool, packed: bool) ->
     )
 
 
-def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = "") -> IndexTerms:
+def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = "") -> SearchTerms:
     """Return the first and the last day or year of the first column that holds them, or of a header of years.
 
     Args:
@@ -150,7 +150,7 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
     """
     years = [one for one in names if _YEAR.fullmatch(one)]
     if len(years) > 2 and 2 * len(years) >= len(names):
-        return IndexTerms(first=min(years), last=max(years))
+        return SearchTerms(first=min(years), last=max(years))
     for at, name in enumerate(names[:_MOST_COLUMNS]):
         texts = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
         if len(texts) < 2 or not any(map(str.isdigit, "".join(texts[:5]))) or only not in ("", name):
@@ -158,15 +158,15 @@ def _covered(names: Sequence[str], rows: Sequence[Sequence[str]], only: str = ""
         if _YEAR_WORD.search(name.lower()):
             found = [one for one in texts if _YEAR.fullmatch(one)]
             if len(found) >= 0.9 * len(texts):
-                return IndexTerms(dated=name, first=min(found), last=max(found))
+                return SearchTerms(dated=name, first=min(found), last=max(found))
         if any(len(one) > _LEAST_DATE_CHARS for one in texts[:5]):
             dates = profile_columns([name], [[one] for one in texts])[0].dates
             if dates is not None:
-                return IndexTerms(dated=name, first=dates[0], last=dates[1])
+                return SearchTerms(dated=name, first=dates[0], last=dates[1])
     return _NOTHING
 
 
-def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence[str]], separator: str) -> IndexTerms:
+def _covered_to_the_end(path: str, names: Sequence[str], rows: Sequence[Sequence[str]], separator: str) -> SearchTerms:
     """Return what `_covered` does for a table of which only the beginning was read, if it is in the order of time.
 
     The order is looked at in pieces all over the file.
@@ -198,7 +198,7 @@ def _rows_of_piece(piece: bytes, width: int, separator: str) -> list[list[str]]:
     return [row for row in parse_rows([f"{line}\n" for line in lines], separator) if len(row) == width]
 
 
-def _of_workbook(path: str) -> IndexTerms:
+def _of_workbook(path: str) -> SearchTerms:
     with zipfile.ZipFile(path) as archive:
         with archive.open("xl/workbook.xml") as file:
             sheets = _SHEET.findall(file.read(_START_BYTES).decode("utf-8", "replace"))
@@ -207,11 +207,11 @@ def _of_workbook(path: str) -> IndexTerms:
             with contextlib.suppress(KeyError), archive.open(part) as file:
                 texts += _SHARED_TEXT.findall(file.read(_START_BYTES).decode("utf-8", "replace"))
     sheets, texts = (list(map(html.unescape, some)) for some in (sheets, texts))
-    return IndexTerms(heads=_joined([*sheets, *texts[:_NAMES_OF_SHEETS]], _HEAD_CHARS), values=_joined(texts))
+    return SearchTerms(heads=_joined([*sheets, *texts[:_NAMES_OF_SHEETS]], _HEAD_CHARS), values=_joined(texts))
 
 
-def _of_database(path: str) -> IndexTerms:
+def _of_database(path: str) -> SearchTerms:
     quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     with contextlib.closing(sqlite3.connect(f"file:{quoted}?mode=ro", uri=True)) as database:
         made = database.execute("SELECT sql FROM sqlite_master WHERE type IN ('table', 'view') LIMIT 50").fetchall()
-    return IndexTerms(heads=_joined([str(sql)[:_HEAD_CHARS] for (sql,) in made], 2 * _HEAD_CHARS))
+    return SearchTerms(heads=_joined([str(sql)[:_HEAD_CHARS] for (sql,) in made], 2 * _HEAD_CHARS))

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from tw_autogen.kernel import Describer
-from tw_autogen.kernel.guest.files.index_terms import IndexTerms, index_terms
+from tw_autogen.kernel.guest.files.search_terms import SearchTerms, index_terms
 
 
 def days(count, first="2000-01-01"):
@@ -89,7 +89,7 @@ def test_what_can_not_be_unpacked_has_no_terms(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as made:
         made.writestr("other", "x")
 
-    assert index_terms(str(tmp_path / "a.xlsx")) == IndexTerms()
+    assert index_terms(str(tmp_path / "a.xlsx")) == SearchTerms()
 
 
 def test_the_list_of_a_folder_says_what_files_cover(tmp_path):

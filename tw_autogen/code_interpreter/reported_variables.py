@@ -1,4 +1,4 @@
-"""`KnownVariables`: what a model has been told of the kernel's variables, and what of them is news to it."""
+"""`ReportedVariables`: what a model has been told of the kernel's variables, and what of them is news to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILES = frozenset(
 )
 
 
-class KnownVariables:
+class ReportedVariables:
     """What one history has been told of the variables.
 
     Args:

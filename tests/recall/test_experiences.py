@@ -8,8 +8,8 @@ from tw_autogen.conversation import Attachment, AttachmentType, Plan, Post, Roun
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.model import LexicalRanker
 from tw_autogen.recall import Experience, read_experiences
-from tw_autogen.recall.lesson_writer import distill
-from tw_autogen.recall.lessons import collect_experience, select_experiences, write_experience
+from tw_autogen.recall.experience_writer import distill
+from tw_autogen.recall.experiences import collect_experience, select_experiences, write_experience
 from tw_autogen.testing import ScriptedModel
 
 K = AttachmentType
