@@ -255,6 +255,23 @@ def test_copies_of_members_share_a_session_of_their_own(agent, tmp_path):
     assert "False" in said
 
 
+def test_relative_paths_of_a_shared_session_mean_the_same_in_its_copies(agent, tmp_path, monkeypatch):
+    for name, policy in (("mine", "base: strict\nmodules: {remove: [json]}\n"), ("other", "base: 'off'\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "own.yaml").write_text(policy, encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "mine")
+    model = ScriptedModel([codes("import json")] * 3)
+    shared = conversable.SharedSession(workspace=tmp_path, settings={"code_interpreter.policy": "own.yaml"})
+    coder = conversable.CodeInterpreterAgent(llm_config=False, model=model, session=shared)
+    monkeypatch.chdir(tmp_path / "other")
+
+    made = copy.deepcopy(coder)
+    with shared, made.shared:
+        said = agent().initiate_chat(made, message="whose?", **QUIET).summary
+
+    assert "import of 'json' is not allowed" in said
+
+
 def test_what_can_not_be_copied_is_told_in_words(tmp_path):
     worker = TaskWeaverAgent(llm_config=False, workspace=tmp_path)
     with pytest.raises(HostError, match="TaskWeaver: a shallow copy would work in the same sessions; make a deep one"):

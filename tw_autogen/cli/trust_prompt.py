@@ -82,6 +82,8 @@ def _show(review: Review, console: Console) -> None:
     line(f"{review.title()} has files that want more than a folder may have unasked:", "bold")
     if review.prompt_sources:
         line(f"Text of it becomes part of prompts in any case: {review.prompts_line()}", "dim")
+    for words in review.settings.shortened:
+        line(words, "yellow")
     if problem := review.problem():
         line(problem, "yellow")
     for want in review.wants:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tw_autogen import plugin
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
-from tw_autogen.named_folders import executable_search_path, named_file
+from tw_autogen.named_folders import current_folder, executable_search_path, named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import make_private_folder
@@ -75,11 +75,12 @@ def start_mcp_servers(
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(config) for config in configs):
         return None
-    said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
-    if not from_folder and (distrusted is not None or not said):  # trust of a project says nothing of another folder
-        servers = tuple(_without_programs_of_here(_with_safe_search_paths(one), undo) for one in servers)
     start = (naming_folder() or Path.cwd()) if folder is None else folder.resolve()
-    servers = tuple(one.started_in(start) for one in servers)
+    said = read.trust is Trust.full and read.files is None  # a yes is for what was shown: none of their modules was
+    said = said and distrusted is None and start.resolve() == current_folder()  # and says nothing of another folder
+    if not from_folder and not said:
+        servers = tuple(_without_programs_of_here(_with_safe_search_paths(one), undo) for one in servers)
+    servers = tuple(_started_in(one, start) for one in servers)
     compare = None
     if from_folder:
         compare = functools.partial(_compare_programs, servers, read, start)
@@ -99,6 +100,19 @@ def start_mcp_servers(
     )
     undo.callback(started.close)
     return started
+
+
+def _started_in(server: McpServer, folder: Path) -> McpServer:
+    """Return a server that starts in a folder, or in the one that it names there.
+
+    Raises:
+        ConfigError: the folder, in which an agent was made once, is not there.
+    """
+    if server.transport == "stdio" and not os.path.isabs(server.cwd) and not folder.is_dir():
+        raise ConfigError(
+            f"MCP server {server.name}: it starts in {folder}, where its agent was made; that is not there"
+        )
+    return server.started_in(folder)
 
 
 def _with_safe_search_paths(server: McpServer) -> McpServer:

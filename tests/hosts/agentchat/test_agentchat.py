@@ -525,7 +525,10 @@ def test_relative_paths_in_settings_mean_the_same_where_the_agent_is_loaded_agai
     assert "import of 'json' is not allowed" in result.messages[-1].content
     assert agent.dump_component().config == written.config
     written.config["made_in"] = str(tmp_path / "gone")
-    assert TaskWeaverAgent.load_component(written).dump_component().config["made_in"] == str(tmp_path / "other")
+    (tmp_path / "other" / "own.yaml").write_text("base: 'off'\n", encoding="utf-8")
+    agent = TaskWeaverAgent.load_component(written)
+    with pytest.raises(ConfigError, match=r"gone.own\.yaml"):
+        run(closing(agent, agent.run(task="whose?")))
 
 
 def test_a_role_that_the_folders_settings_name_and_nobody_has_is_told_at_once(worker, tmp_path, monkeypatch):

@@ -347,7 +347,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     def _from_config(cls, config: TaskWeaverAgentConfig) -> Self:
         client = ChatCompletionClient.load_component(config.model_client)
         made_in = Path(config.made_in)
-        with relative_to_folder(made_in if made_in.is_absolute() and made_in.is_dir() else Path.cwd()):
+        with relative_to_folder(made_in if made_in.is_absolute() else Path.cwd()):
             return cls(model_client=client, **config.model_dump(exclude={"model_client", "made_in"}))
 
 

@@ -396,7 +396,7 @@ class SharedSession(Closing):
             handlers=self._handlers,
             trust=self._trust.holds(),
         )
-        made._files = self._files
+        made._files, made._made_in = self._files, self._made_in
         made._members = {name: copy.deepcopy(one, memo) for name, one in self._members.items()}
         return made
 

@@ -146,7 +146,7 @@ def _has_terminals() -> bool:
 def _system(shell: Any, command: str) -> None:
     """Run a `!command` with its output in a pipe; IPython's own way wants a terminal.
 
-    The kernels of this package have `ipython_patches.run_command` for it; this text runs by itself, without that module.
+    Kernels of this package have `ipython_patches.run_command` for it; this text runs by itself, without that module.
 
     Raises:
         OSError: it is to go on in the background, as in IPython's way.

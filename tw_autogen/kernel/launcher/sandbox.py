@@ -39,9 +39,9 @@ class Sandbox:
     Args:
         plan: `level`; `stage` (an empty folder), `read` (what of this system all kernels may read), `write` (the
             kernel's own folders), `kept` (what stays read-only though it lies in a folder that code may write to),
-            `network`, `links`, `limits` (see `process_restrictions.set_limits`), `uid` (0: the host's own user), `written` (the
-            session's folders that code may write to); where these come later, `path` (where modules come from, and
-            what that led to).
+            `network`, `links`, `limits` (see `process_restrictions.set_limits`), `uid` (0: the host's own user),
+            `written` (the session's folders that code may write to); where these come later, `path` (where modules
+            come from, and what that led to).
     """
 
     def __init__(self, plan: Mapping[str, Any]) -> None:
