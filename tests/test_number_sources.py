@@ -161,6 +161,12 @@ def test_a_long_s_in_the_word_of_a_number_is_an_s():
     assert unfounded_numbers("Es sind 6.", ["ſechs Pferde"]) == []
 
 
+@pytest.mark.parametrize("word", ["SİX", "sıx"])
+def test_a_turkish_i_in_the_word_of_a_number_is_an_i(word):
+    assert unfounded_numbers("They are 6.", [f"{word} rows"]) == []
+    assert [one.kind for one in number_sources("They are 6.", [Round(f"{word} rows")])] == ["given"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -140,7 +140,7 @@ def number_words_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Wr
         where: What wrote it, and the text; stands in each number.
     """
     for found in _WORD.finditer(text):
-        value = _WORDS[found[0].casefold()]
+        value = _WORDS[found[0].casefold().replace("\u0307", "").replace("ı", "i")]  # Turkish capitals and keyboards
         yield WrittenNumber(str(value), found.start(), value, 0.5, where=where)
 
 
