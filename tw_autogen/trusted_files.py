@@ -408,17 +408,17 @@ def _compared(folder: str) -> TrustedFiles | None:
 
 def _files_for(names: Collection[str]) -> TrustedFiles | None:
     """Return what a file or folder of these names is compared with: as the innermost folder around it is."""
-    guarded = [folder for folder in _GUARDED if any(lies_in(one, folder) for one in names)]
+    guarded = [folder for folder in tuple(_GUARDED) if any(lies_in(one, folder) for one in names)]
     return _compared(max(guarded, key=len, default=""))
 
 
 def _forget_unheld(names: Collection[str]) -> None:
     """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
-    near = [one for one in _GUARDED if any(lies_in(one, name) or lies_in(name, one) for name in names)]
-    over = {id(files) for one in near for files in _GUARDED[one] if id(files) not in _HOLDERS}
-    ended = [folder for folder, known in _GUARDED.items() if over.intersection(map(id, known))] if over else []
+    near = [one for one in tuple(_GUARDED) if any(lies_in(one, name) or lies_in(name, one) for name in names)]
+    over = {id(files) for one in near for files in _GUARDED.get(one, ()) if id(files) not in _HOLDERS}
+    ended = [folder for folder, known in tuple(_GUARDED.items()) if over.intersection(map(id, known))] if over else []
     for folder in ended:
-        left = [one for one in _GUARDED.pop(folder) if id(one) not in over]
+        left = [one for one in _GUARDED.pop(folder, ()) if id(one) not in over]
         if left:
             _GUARDED[folder] = left
     if ended:
@@ -448,7 +448,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
     files = _files_for(names)
     if files is None:
-        below = [(one, folder) for one in names for folder in _NAMED if lies_in(one, folder)]
+        below = [(one, folder) for one in names for folder in tuple(_NAMED) if lies_in(one, folder)]
         if not os.path.isdir(entry) or not any("-packages" not in one[len(folder) :] for one, folder in below):
             raise ImportError("no folder of which modules are compared", path=entry)
         extensions, sources, compiled = kinds

@@ -103,8 +103,8 @@ class RoleSpec:
 
     def _load(self) -> Callable[..., Any]:
         module = load_source(self._source)
-        own = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
-        found: list[Callable[..., Any]] = [kind for kind in own if replies(kind)]
+        kinds = dict.fromkeys(filter(inspect.isclass, vars(module).values()))  # once each: a class may have two names
+        found = [kind for kind in kinds if kind.__module__ == module.__name__ and replies(kind)]
         if len(found) != 1:
             named = ", ".join(sorted(kind.__name__ for kind in found)) or "none"
             raise RoleSpecError(
