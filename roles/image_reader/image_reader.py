@@ -12,7 +12,7 @@ from tw_autogen import ChatModel, Memory, Post, Role, SafeFolder
 
 _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-_URL = re.compile(r"https://[^\s\"'<>)\]]+")
+_URL = re.compile(r"https://[^\s\"'<>)\]\u3000-\u303f\uff00-\uff0f\uff1a-\uff20]+")
 _MOST_LISTED = 40
 _MOST_ENTRIES = 20_000
 _LONGEST_NAME = 1000
@@ -65,9 +65,8 @@ class ImageReader(Role):
             return Post(self.name, asked.send_from, "There is no session here whose pictures could be looked at.")
         with SafeFolder(turn.folder) as folder:
             seen, problems = self._pictures(asked.message, folder)
-            listed = _listed(folder)
+            said = " ".join(problems) or ("" if seen else f"Name a picture. {_listed(folder)}")
         if not seen:
-            said = " ".join(problems) or f"Name a picture. {listed}"
             return Post(self.name, asked.send_from, f"Nothing was looked at. {said}")
         parts: list[dict[str, Any]] = [{"type": "text", "text": f"Pictures: {', '.join(seen)}\n\n{asked.message}"}]
         parts += [{"type": "image_url", "image_url": {"url": url}} for url in seen.values()]
@@ -104,12 +103,13 @@ class ImageReader(Role):
                 found[name] = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
             else:
                 problems.append(f"{name} was left out: it is no PNG, JPEG, GIF or WebP picture.")
-        for url in _URL.findall(request):
-            if not self._settings.urls:
-                problems.append("Addresses are not looked at (setting role.image_reader.urls).")
-            elif len(found) < self._settings.max_images:
-                found[url.rstrip(".,;")] = url.rstrip(".,;")
-        return found, problems
+        urls = list(dict.fromkeys(url.rstrip(".,;") for url in _URL.findall(request)))
+        if urls and not self._settings.urls:
+            return found, [*problems, "Addresses are not looked at (setting role.image_reader.urls)."]
+        most = self._settings.max_images
+        room = max(0, most - len(found))
+        problems += [f"{url} was left out: {most} pictures at a time." for url in urls[room:_MOST_LISTED]]
+        return {**found, **{url: url for url in urls[:room]}}, problems
 
 
 def _files(folder: SafeFolder) -> list[str]:

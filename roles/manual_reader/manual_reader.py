@@ -162,13 +162,15 @@ class ManualReader(Role):
     def _read(self, name: str, text: str, request: str, turn: Turn | None) -> str:
         lines = text.removesuffix("\n").split("\n")
         headings = list(_headings(lines))
-        parts = _wanted_parts(request.replace(name, ""), headings, len(lines))
+        for known in (name, PurePosixPath(name).name):  # what it is called asks for no part of it
+            request = _as_word(known).sub("", request) if _is_in(known, request) else request
+        parts = _wanted_parts(request, headings, len(lines))
         if not parts:
             return f"{name} has {len(lines)} lines; there are no such lines in it."
         shown = "\n\n".join("\n".join(lines[one.first - 1 : one.last]).strip("\n") for one in parts)
         whole = " (all of it)" if parts == [_Part(1, len(lines))] else f" of {len(lines)}"
         if len(shown) > self._settings.limit_chars:
-            return _contents(name, headings, len(lines), len(shown), self._settings.limit_chars)
+            return _contents(name, headings, parts, shown, self._settings.limit_chars)
         where = f"{name}, lines {' and '.join(f'{one.first}-{one.last}' for one in parts)}{whole}"
         pinned = self._pin(where, shown, turn)
         return f"Read {where}{pinned}. It says:\n\n{shown}"
@@ -315,10 +317,14 @@ def _named_in(words: str, keys: set[str]) -> set[str]:
     return named
 
 
-def _contents(name: str, headings: list[_Heading], lines: int, chars: int, limit: int) -> str:
+def _contents(name: str, headings: list[_Heading], parts: list[_Part], shown: str, limit: int) -> str:
+    lines, chars, first = sum(one.last - one.first + 1 for one in parts), len(shown), parts[0].first
     said = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
+    if lines == 1:
+        return f"{said} Let code read that line, or raise role.manual_reader.limit_chars."
     if not headings:
-        return f"{said} Ask for some of its lines: '{name}, lines 1-{max(1, lines * limit // (chars + 1))}'."
+        last = first + max(1, lines * limit // (chars + 1)) - 1
+        return f"{said} Ask for some of its lines: '{name}, lines {first}-{last}'."
     listed = "\n".join(f"line {one.line}: {one.words}" for one in headings)
     return f"{said} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
 

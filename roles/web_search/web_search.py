@@ -63,13 +63,18 @@ class WebSearch(Role):
 
     def __init__(self, settings: WebSearchSettings) -> None:
         self._settings = settings
-        address = urlsplit(settings.url)
-        if address.scheme not in ("http", "https") or not address.hostname:
+        try:
+            address = httpx.URL(settings.url)
+            self._host = address.host
+        except (httpx.InvalidURL, ValueError) as error:
+            raise ValueError(f"url: {settings.url!r} is no address: {error}") from error
+        if address.scheme not in ("http", "https") or not self._host:
             raise ValueError(f"url: {settings.url!r} is no http:// or https:// address")
-        self._host = address.hostname
-        key = os.environ.get(settings.key_env, "") if settings.key_env else ""
+        key = os.environ.get(settings.key_env, "").strip()
         if settings.key_env and not key:
             raise ValueError(f"key_env: there is no {settings.key_env} in the environment")
+        if not (key.isascii() and key.isprintable()):
+            raise ValueError(f"key_env: {settings.key_env} holds a character that no key has; copy it again")
         headers = {"Accept": "application/json", "User-Agent": "tw-autogen", "DNT": "1"}
         if key and settings.kind == "brave":
             headers["X-Subscription-Token"] = key
@@ -81,11 +86,11 @@ class WebSearch(Role):
         """Search for each line of the newest post."""
         asked, turn = memory.last_post, kwargs.get("turn")
         lines = [" ".join(line.split()) for line in re.split(r"[\n|]", asked.message)]
-        queries = [line[:_QUERY_CHARS] for line in lines if re.search(r"\w", line)][:_MOST_QUERIES]
+        queries = [line[:_QUERY_CHARS] for line in lines if re.search(r"\w", line)]
         if not queries:
             return Post(self.name, asked.send_from, "Nothing was searched for: send search terms.")
         parts, sources = [], []
-        for query in queries:
+        for query in queries[:_MOST_QUERIES]:
             seconds = self._settings.seconds if turn is None else turn.seconds_left(self._settings.seconds)
             if seconds <= 0 or (turn is not None and turn.cancelled.is_set()):
                 parts.append(f"{query}: not searched for; the round is over.")
@@ -100,6 +105,8 @@ class WebSearch(Role):
                 sources.append({"number": len(sources) + 1, "title": one.title, "url": one.url})
                 shown.append(f"[{len(sources)}] {one.title}\n{one.url}\n{one.excerpt}".rstrip())
             parts.append("\n\n".join(shown))
+        if left_out := queries[_MOST_QUERIES:]:
+            parts.append(f"Not searched for, {_MOST_QUERIES} searches at a time: {'; '.join(left_out)[:_QUERY_CHARS]}")
         attached = (Attachment(AttachmentType.text, "sources", extra=sources),) if sources else ()
         return Post(self.name, asked.send_from, "\n\n".join(parts), attached)
 
@@ -131,7 +138,7 @@ class WebSearch(Role):
             return [], f"{self._host} did not answer within {seconds:.3g} s"
         except httpx.HTTPError as error:
             return [], f"{self._host} can't be reached ({type(error).__name__})"
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             return [], f"{self._host} answered with something else than {self._settings.kind}'s JSON"
 
     def _hint(self, answer: httpx.Response) -> str:
@@ -140,11 +147,13 @@ class WebSearch(Role):
         return ""
 
     def _read(self, plain: Any) -> Iterator[_Found]:
-        listed = plain["web"]["results"] if self._settings.kind == "brave" else plain["results"]
-        for one in listed:
+        brave = self._settings.kind == "brave"
+        if brave and plain.get("type") == "search" and not plain.get("web"):
+            return  # it has found nothing
+        for one in plain["web"]["results"] if brave else plain["results"]:
             url = str(one.get("url") or "")
             if url.lower().startswith(("http://", "https://")):
-                words = one.get("description" if self._settings.kind == "brave" else "content") or ""
+                words = one.get("description" if brave else "content") or ""
                 yield _Found(_plain(one.get("title") or url), url, _plain(words)[:_EXCERPT_CHARS])
 
 
