@@ -161,6 +161,11 @@ def test_a_long_s_in_the_word_of_a_number_is_an_s():
     assert unfounded_numbers("Es sind 6.", ["ſechs Pferde"]) == []
 
 
+@pytest.mark.parametrize("words", ["Prozent", "procent", "per cent", "pour cent", "por ciento", "per cento"])
+def test_a_percentage_in_words_comes_from_a_fraction(words):
+    assert kinds(f"So 12,5 {words} of them.", ran("?", "0.1251")) == [(f"12,5 {words}", "rounded")]
+
+
 @pytest.mark.parametrize("word", ["SİX", "sıx"])
 def test_a_turkish_i_in_the_word_of_a_number_is_an_i(word):
     assert unfounded_numbers("They are 6.", [f"{word} rows"]) == []

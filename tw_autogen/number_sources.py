@@ -49,7 +49,7 @@ _MARKS = rf"""
     https?://\S{{1,100}}
     | ^[ \t>*_\#|-]{{0,20}}\d{{1,3}}[.)][*_]{{0,3}}(?=[ \t])             # numbers of a list
     | (?<!\w)[\w-]{{0,60}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
-    | (?<![\w.])(?!(?:{UNITS})\b)(?=[A-Za-z_])\w{{1,100}}              # words
+    | (?<![\w.])(?!(?:{UNITS}|ci?ento?)\b)(?=[A-Za-z_])\w{{1,100}}              # words
 """
 _ADVICE = r"""
     (?<![\w.,/])(?:\d{1,3}-fold\b|\d{1,2}/\d{1,2}(?=[ -](?:train|test|split|validation)\b))
