@@ -123,7 +123,9 @@ class WebSearch(Role):
                 client.stream("GET", self._settings.url, params=params) as answer,
             ):
                 if answer.status_code != httpx.codes.OK:
-                    return [], f"{self._host} answered {answer.status_code} {answer.reason_phrase}{self._hint(answer)}"
+                    refused = not brave and answer.status_code == httpx.codes.FORBIDDEN
+                    hint = " (does its search.formats have json?)" if refused else ""
+                    return [], f"{self._host} answered {answer.status_code} {answer.reason_phrase}{hint}"
                 for piece in answer.iter_bytes():
                     content += piece
                     if time.monotonic() > deadline:
@@ -140,11 +142,6 @@ class WebSearch(Role):
             return [], f"{self._host} can't be reached ({type(error).__name__})"
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             return [], f"{self._host} answered with something else than {self._settings.kind}'s JSON"
-
-    def _hint(self, answer: httpx.Response) -> str:
-        if self._settings.kind == "searxng" and answer.status_code == httpx.codes.FORBIDDEN:
-            return " (does its search.formats have json?)"
-        return ""
 
     def _read(self, plain: Any) -> Iterator[_Found]:
         brave = self._settings.kind == "brave"

@@ -88,11 +88,10 @@ def find_role(
         return _of_entry_point(brought[wanted])
     if folder.is_dir():
         raise RoleSpecError(f"no shipped role; write ./{wanted} for the folder that lies here", path=wanted)
-    is_file = folder.suffix in (".py", ".yaml")
-    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if is_file else ""
-    if not hint and (isinstance(wanted, Path) or not _is_word(wanted)):
-        hint = path_suggestion(wanted)
-    hint = hint or nearest(str(wanted), [*own, *names, *brought, *built_in])
+    hint = "" if _is_word(wanted) else path_suggestion(wanted)
+    hint = hint or nearest(wanted, [*own, *names, *brought, *built_in])
+    if folder.suffix in (".py", ".yaml"):
+        hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class"
     raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
 
 

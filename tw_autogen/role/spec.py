@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import logging
@@ -9,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
@@ -255,17 +257,11 @@ def replies(kind: type) -> bool:
 def hints_of(kind: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a constructor's parameters; if one cannot be resolved, that of `settings` at most."""
     made: Any = kind.__init__
-
-    def only() -> None: ...
-
-    try:
-        return get_type_hints(made)
-    except NameError:  # a name that stands under TYPE_CHECKING only
-        only.__annotations__ = {key: hint for key, hint in made.__annotations__.items() if key == "settings"}
-    try:
-        return get_type_hints(only, made.__globals__)
-    except NameError:
-        return {}
+    only = SimpleNamespace(__annotations__={"settings": getattr(made, "__annotations__", {}).get("settings")})
+    for annotated in (made, only):
+        with contextlib.suppress(NameError):  # a name that stands under TYPE_CHECKING only
+            return get_type_hints(annotated, getattr(made, "__globals__", None))
+    return {}
 
 
 def check_entry(plain: Mapping[str, Any], texts: Iterable[str], path: Path) -> None:

@@ -36,14 +36,6 @@ class TelemetryLogger:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    def dump_prompt_file(self, prompt: object, path: str) -> None:
-        """Ignore the prompt.
-
-        Args:
-            prompt: Ignored.
-            path: Ignored.
-        """
-
     def dump_log_file(self, obj: object, path: str) -> None:
         """Ignore the object.
 
@@ -51,6 +43,8 @@ class TelemetryLogger:
             obj: Ignored.
             path: Ignored.
         """
+
+    dump_prompt_file = dump_log_file
 
 
 class Tracing:
