@@ -240,6 +240,31 @@ def test_what_an_object_with_a_function_for_its_reply_does_wrong_is_told():
         checked_post(role, "words", Round("speak"))
 
 
+@pytest.mark.parametrize(
+    ("message", "attachments", "offered", "problem"),
+    [
+        (42, (), "", "reply() gave a Post whose message is int, not text; return Post("),
+        ("read", ("words",), "", "reply() gave a Post with str among its attachments; return Post("),
+        ("read", (), 42, "TypeError: offer() gave int, not text"),
+    ],
+)
+def test_a_role_whose_words_are_no_text_is_named(tmp_path, message, attachments, offered, problem):
+    class Reader(Role):
+        name, intro = "Reader", "Reads."
+
+        def offer(self, request):
+            return offered
+
+        def reply(self, memory, **kwargs):
+            return Post(self.name, memory.last_post.send_from, message, attachments)
+
+    with open_session(
+        ScriptedModel([plans("read", to="Reader")]), roles=["planner", Reader], folder=tmp_path
+    ) as session:
+        with pytest.raises(RoleError, match=rf"the role Reader failed: {re.escape(problem)}.*test_role\.py"):
+            session.ask("Read.")
+
+
 def said_by(folder, tmp_path, settings):
     sessions = tmp_path / "sessions"
     with open_session(ScriptedModel([]), roles=[folder], folder=sessions, settings=settings, trust=True) as session:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tw_autogen.conversation import Post, Round
+from tw_autogen.conversation import Attachment, Post, Round
 from tw_autogen.errors import RoleError, TwAutogenError
 from tw_autogen.role.role import Offering, Role, Worker
 from tw_autogen.role.taskweaver.spec import AdaptedRole
@@ -55,7 +55,10 @@ def capabilities_for(role: Role | Worker, request: str, here: Round) -> str:
     if not isinstance(role, Offering):
         return ""
     try:
-        return role.offer(request)
+        offered: object = role.offer(request) or ""
+        if not isinstance(offered, str):
+            raise TypeError(f"offer() gave {type(offered).__name__}, not text")
+        return offered
     except TwAutogenError:
         raise
     except Exception as error:  # a role may be anybody's
@@ -79,6 +82,10 @@ def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[st
     """
     if not isinstance(answer, Post):
         gave = f"{type(answer).__name__}, not a Post"
+    elif odd := [one for one in answer.attachments if not isinstance(one, Attachment)]:
+        gave = f"a Post with {type(odd[0]).__name__} among its attachments"
+    elif not isinstance(answer.message, str):
+        gave = f"a Post whose message is {type(answer.message).__name__}, not text"
     elif answer.send_from != role.name:
         gave = f"a Post from {answer.send_from!r}"
     elif receivers and answer.send_to not in receivers:
