@@ -258,11 +258,13 @@ def test_a_role_whose_words_are_no_text_is_named(tmp_path, message, attachments,
         def reply(self, memory, **kwargs):
             return Post(self.name, memory.last_post.send_from, message, attachments)
 
-    with open_session(
-        ScriptedModel([plans("read", to="Reader")]), roles=["planner", Reader], folder=tmp_path
-    ) as session:
-        with pytest.raises(RoleError, match=rf"the role Reader failed: {re.escape(problem)}.*test_role\.py"):
-            session.ask("Read.")
+    with (
+        open_session(
+            ScriptedModel([plans("read", to="Reader")]), roles=["planner", Reader], folder=tmp_path
+        ) as session,
+        pytest.raises(RoleError, match=rf"the role Reader failed: {re.escape(problem)}.*test_role\.py"),
+    ):
+        session.ask("Read.")
 
 
 def said_by(folder, tmp_path, settings):
