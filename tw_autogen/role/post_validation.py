@@ -29,9 +29,8 @@ def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError 
         None where the error isn't the role's: a role of this package lets through what its parts raise, and any role
         what the client of its model does.
     """
-    kind = _kind(role)
-    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    if kind.__module__.partition(".")[0] == _OURS or any(_asks_model(frame) for frame, _ in frames):
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if type(_theirs(role)).__module__.partition(".")[0] == _OURS or any(_asks_model(frame) for frame, _ in frames):
         return None
     source, _ = _reply_of(role)
     lines = [line for frame, line in frames if Path(frame.f_code.co_filename) == source]
@@ -101,14 +100,13 @@ def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[st
     )
 
 
-def _kind(role: Role | Worker) -> type:
-    return type(role.theirs) if isinstance(role, AdaptedRole) else type(role)
+def _theirs(role: Role | Worker) -> Any:
+    return role.theirs if isinstance(role, AdaptedRole) else role
 
 
 def _reply_of(role: Role | Worker) -> tuple[Path, int]:
     """Return where a role's `reply` stands; itself, in words, if it is no function of Python."""
-    theirs: Any = role.theirs if isinstance(role, AdaptedRole) else role
-    reply = theirs.reply
+    reply = _theirs(role).reply
     code = getattr(inspect.unwrap(reply), "__code__", None)
     return (Path(code.co_filename), code.co_firstlineno) if code is not None else (Path(repr(reply)), 0)
 

@@ -31,11 +31,7 @@ def _ignore(event: Event) -> None:
 
 def _allow(messages: Sequence[Message]) -> AbstractContextManager[Callable[[], None]]:
     """Permit a call of a model."""
-    return nullcontext(_answered)
-
-
-def _answered() -> None:
-    """Nothing was reserved."""
+    return nullcontext(lambda: None)
 
 
 @dataclass(frozen=True)

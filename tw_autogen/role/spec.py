@@ -201,9 +201,8 @@ class RoleSpec:
         said, at = given[key], given.get(server)
         if at is not None and at.file != said.file:
             del given[key]
-            where = f"the server that {at.origin} names"
-            words = "is not sent to %s; name both in one place"
-            _log.warning(f"%s of %s {words}", self._key(key), said.origin, where)
+            words = "%s of %s is not sent to the server that %s names; name both in one place"
+            _log.warning(words, self._key(key), said.origin, at.origin)
 
     def _key(self, key: str) -> str:
         return f"{ROLE_SECTION}.{self.name}.{key}"

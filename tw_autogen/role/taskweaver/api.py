@@ -36,15 +36,10 @@ class TelemetryLogger:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    def dump_log_file(self, obj: object, path: str) -> None:
-        """Ignore the object.
+    def dump_prompt_file(self, *args: object, **named: object) -> None:
+        """Ignore what is to be dumped."""
 
-        Args:
-            obj: Ignored.
-            path: Ignored.
-        """
-
-    dump_prompt_file = dump_log_file
+    dump_log_file = dump_prompt_file
 
 
 class Tracing:
