@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from errno import EFBIG
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from tw_autogen import ChatModel, Memory, Post, Role, SafeFolder
 
@@ -80,8 +81,10 @@ class ImageReader(Role):
         found: dict[str, str] = {}
         problems = []
         limit = int(self._settings.max_mb * 1e6)
+        request = normalize("NFC", request)
         words = request.casefold()
-        for name in _files(folder):
+        for file in _files(folder):
+            name = normalize("NFC", file)  # as it is typed: macOS keeps `U` and its dots apart
             if Path(name).name.casefold() not in words:
                 continue  # it spares compiling a pattern for each name
             named = rf"(?<!{_LETTER})(?<![./-])(?:{re.escape(name)}|{re.escape(Path(name).name)})(?!{_LETTER}|-)"
@@ -94,7 +97,7 @@ class ImageReader(Role):
                 problems.append(f"{name} was left out: {len(found)} pictures at a time.")
                 continue
             try:
-                content = folder.read_file(name, limit_bytes=limit)
+                content = folder.read_file(file, limit_bytes=limit)
             except OSError as error:
                 large = f"larger than {self._settings.max_mb:g} MB"
                 problems.append(f"{name} was left out: it is {large if error.errno == EFBIG else error.strerror}.")

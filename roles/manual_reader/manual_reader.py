@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from errno import EFBIG
 from pathlib import Path, PurePosixPath
 from typing import Any
+from unicodedata import normalize
 
 from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
@@ -94,19 +95,20 @@ class ManualReader(Role):
 
     def offer(self, request: str) -> str:
         """Name the manuals; those of the session are described to the Planner anyway."""
-        names = self._manuals(self._folder) if self._folder else []
+        names = [*self._manuals(self._folder)] if self._folder else []
         return f"{self.name} can read: {_listed(names)}" if names else ""
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Read what the newest post names."""
         asked, turn = memory.last_post, kwargs.get("turn")
         folder = self._folder or (turn.folder if turn is not None else None)
-        manuals = self._manuals(folder) if folder else []
-        request, missing = _told_apart(asked.message[:_MOST_ASKED], manuals, folder, self._settings.suffixes)
+        names = self._manuals(folder) if folder else {}
+        manuals, request = [*names], normalize("NFC", asked.message[:_MOST_ASKED])
+        request, missing = _told_apart(request, manuals, folder, self._settings.suffixes)
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
             wanted = manuals
-        said = self._read_all(wanted, folder, request, turn) if folder else []
+        said = self._read_all({one: names[one] for one in wanted}, folder, request, turn) if folder else []
         if missing:
             is_are = "is" if len(manuals) == 1 else "are"
             there = f"there {is_are}: {_listed(manuals)}" if manuals else "there is no manual here"
@@ -119,30 +121,33 @@ class ManualReader(Role):
             said.append(f"Only the first {_MOST_ASKED:,} characters of the message were looked at for names.")
         return Post(self.name, asked.send_from, "\n\n".join(said))
 
-    def _manuals(self, folder: Path) -> list[str]:
-        """Return the manuals' names; nothing hidden, and no links."""
-        names: list[str] = []
+    def _manuals(self, folder: Path) -> dict[str, str]:
+        """Return the manuals' names, composed as they are typed (macOS keeps `U` and its dots apart), and as they are.
+
+        Nothing hidden, and no links.
+        """
+        names: dict[str, str] = {}
         with SafeFolder.without_links(folder) as opened:  # a link on the way to it has come since it was named
             for one in itertools.islice(opened.walk(enter=lambda name: not name.startswith(".")), _MOST_ENTRIES):
                 if len(one.name) > _LONGEST_NAME:
                     continue
                 path = PurePosixPath(one.name)
                 if one.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
-                    names.append(one.name)
+                    names[normalize("NFC", one.name)] = one.name
                     if len(names) == _MOST_FILES:
                         break
-        return sorted(names, key=lambda name: PurePosixPath(name).parts)
+        return {name: names[name] for name in sorted(names, key=lambda name: PurePosixPath(name).parts)}
 
-    def _read_all(self, names: list[str], folder: Path, request: str, turn: Turn | None) -> list[str]:
+    def _read_all(self, names: dict[str, str], folder: Path, request: str, turn: Turn | None) -> list[str]:
         """Read files until they are too large together, or the round is over."""
         said, left = [], _MOST_BYTES
-        for name in names:
+        for name, real in names.items():
             if turn is not None and (turn.cancelled.is_set() or not turn.seconds_left(1.0)):
                 said.append(f"{name} and what comes after it were not read: the time is over.")
                 break
             try:
                 with SafeFolder.without_links(folder) as opened:
-                    text = opened.read_file(name, limit_bytes=left).decode("utf-8-sig")
+                    text = opened.read_file(real, limit_bytes=left).decode("utf-8-sig")
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
             except UnicodeDecodeError:
                 said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")

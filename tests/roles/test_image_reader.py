@@ -93,6 +93,14 @@ def test_an_address_goes_to_the_model_only_where_that_is_allowed(pictures):
     assert model.calls[0][1]["content"][1]["image_url"]["url"] == "https://maps.example/a.png"
 
 
+def test_a_name_that_is_kept_in_parts_is_the_one_that_is_typed(pictures):
+    (pictures.folder / "red.png").rename(pictures.folder / "u\u0308ber.png")
+    with ScriptedModel(["It is red."]) as model:
+        said = pictures.ask(pictures.make("image_reader", model), "Was zeigt \u00fcber.png?").message
+
+    assert said.startswith("Looked at \u00fcber.png.")
+
+
 def test_an_address_ends_before_chinese_signs_and_those_left_out_are_named(pictures):
     with ScriptedModel(["A map."]) as model:
         role = pictures.make("image_reader", model, urls=True, max_images=1)

@@ -130,6 +130,16 @@ def test_the_name_of_a_manual_in_a_folder_asks_for_no_part_of_it(stage, asked, r
     assert stage.ask(role, asked).message.startswith(f"Read docs/cleaning.md, {read}")
 
 
+def test_a_name_that_is_kept_in_parts_is_the_one_that_is_typed(stage):
+    (stage.folder / "U\u0308bersicht.md").write_text("Waschen.\n")
+    (stage.folder / "other.md").write_text("Trocknen.\n")
+
+    said = stage.ask(stage.make("manual_reader"), "Lies \u00dcbersicht.md").message
+
+    assert said.startswith("Read \u00dcbersicht.md, lines 1-1 (all of it)")
+    assert said.endswith("Waschen.")
+
+
 def test_of_a_line_that_is_too_long_no_lines_are_offered(stage):
     (stage.folder / "log.txt").write_text("short\n" * 50 + "x" * 100 + "\n")
     role = stage.make("manual_reader", limit_chars=70)
