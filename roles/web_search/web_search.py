@@ -63,7 +63,7 @@ class WebSearch(Role):
     """
 
     def __init__(self, settings: WebSearchSettings) -> None:
-        self._settings = settings
+        self._settings, self._brave = settings, settings.kind == "brave"
         address = urlsplit(settings.url)
         if address.scheme not in ("http", "https") or not address.hostname or address.port == 0:
             raise ValueError(f"url: {settings.url!r} is no http:// or https:// address")
@@ -74,7 +74,7 @@ class WebSearch(Role):
         if not (key.isascii() and key.isprintable()):
             raise ValueError(f"key_env: {settings.key_env} holds a character that no key has; copy it again")
         headers = {"Accept": "application/json", "User-Agent": "tw-autogen", "DNT": "1"}
-        if key and settings.kind == "brave":
+        if key and self._brave:
             headers["X-Subscription-Token"] = key
         elif key:
             headers["Authorization"] = f"Bearer {key}"
@@ -108,8 +108,7 @@ class WebSearch(Role):
 
     def _search(self, query: str, seconds: float, turn: Turn | None) -> tuple[list[_Found], str]:
         """Give what was found, or what went wrong in words without address or key."""
-        brave = self._settings.kind == "brave"
-        said = {"q": query, "count": str(self._settings.results)} if brave else {"q": query, "format": "json"}
+        said = {"q": query, "count": str(self._settings.results)} if self._brave else {"q": query, "format": "json"}
         most = int(self._settings.max_mb * 1e6)
         params = {**dict(parse_qsl(urlsplit(self._settings.url).query)), **said}
         content, deadline = b"", time.monotonic() + seconds
@@ -119,7 +118,7 @@ class WebSearch(Role):
                 client.stream("GET", self._settings.url, params=params) as answer,
             ):
                 if answer.status_code != httpx.codes.OK:
-                    refused = not brave and answer.status_code == httpx.codes.FORBIDDEN
+                    refused = not self._brave and answer.status_code == httpx.codes.FORBIDDEN
                     hint = " (does its search.formats have json?)" if refused else ""
                     return [], f"{self._host} answered {answer.status_code} {answer.reason_phrase}{hint}"
                 for piece in answer.iter_bytes():
@@ -140,13 +139,12 @@ class WebSearch(Role):
             return [], f"{self._host} answered with something else than {self._settings.kind}'s JSON"
 
     def _read(self, plain: Any) -> Iterator[_Found]:
-        brave = self._settings.kind == "brave"
-        if brave and plain.get("type") == "search" and not plain.get("web"):
+        if self._brave and plain.get("type") == "search" and not plain.get("web"):
             return  # it has found nothing
-        for one in plain["web"]["results"] if brave else plain["results"]:
+        for one in plain["web"]["results"] if self._brave else plain["results"]:
             url = str(one.get("url") or "")
             if url.lower().startswith(("http://", "https://")):
-                words = one.get("description" if brave else "content") or ""
+                words = one.get("description" if self._brave else "content") or ""
                 yield _Found(_plain(one.get("title") or url), url, _plain(words)[:_EXCERPT_CHARS])
 
 
