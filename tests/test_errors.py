@@ -1,7 +1,9 @@
 """The tree of errors: complete, drawn as it is, and the neighbours of misspelt names."""
 
 import ast
+import copy
 import importlib
+import pickle
 import re
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 import tw_autogen
 from tw_autogen import errors, open_session
-from tw_autogen.conversation import Post
+from tw_autogen.conversation import Post, Round
 from tw_autogen.errors import (
     ConfigError,
     PluginLoadError,
@@ -142,3 +144,24 @@ def test_what_a_role_cannot_read_is_still_an_error_of_that_role(tmp_path):
         pytest.raises(RoleError, match=r"the role Reader failed: No"),
     ):
         session.ask("?")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SettingsError("a.yaml: unknown key 'a'", key="a", origin="a.yaml"),
+        PluginSpecError("no name", path="a.yaml", line=3),
+        errors.HostError("AutoGen is missing; run", command="pip install ag2"),
+        errors.ModelUnreadable("no JSON", reply="Hm.", problems=("no JSON",)),
+        RoleError("it failed", round=Round("What is it?"), role="Reader"),
+        errors.McpServerError("gone"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize(
+    "handed_on", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy], ids=["pool", "copy"]
+)
+def test_an_error_that_a_pool_of_processes_hands_on_is_the_same(error, handed_on):
+    got = handed_on(error)
+
+    assert (type(got), str(got), repr(vars(got))) == (type(error), str(error), repr(vars(error)))

@@ -161,6 +161,23 @@ def test_a_long_s_in_the_word_of_a_number_is_an_s():
     assert unfounded_numbers("Es sind 6.", ["ſechs Pferde"]) == []
 
 
+@pytest.mark.parametrize("written", ["3.2 × 10⁻⁵", "3.2×10^-5", "3.2 * 10^{-5}", "0,32·10⁻⁴"])
+def test_a_number_with_a_power_of_ten_is_one_number(written):
+    assert kinds(f"So p = {written} here.", ran("?", "p 3.2e-05")) == [(written, "printed")]
+    assert kinds(f"So p = {written} here.", ran("?", "p 3.4e-05")) == [(written, "not found")]
+
+
+@pytest.mark.parametrize("words", ["Prozent", "procent", "per cent", "pour cent", "por ciento", "per cento"])
+def test_a_percentage_in_words_comes_from_a_fraction(words):
+    assert kinds(f"So 12,5 {words} of them.", ran("?", "0.1251")) == [(f"12,5 {words}", "rounded")]
+
+
+@pytest.mark.parametrize("word", ["SİX", "sıx"])
+def test_a_turkish_i_in_the_word_of_a_number_is_an_i(word):
+    assert unfounded_numbers("They are 6.", [f"{word} rows"]) == []
+    assert [one.kind for one in number_sources("They are 6.", [Round(f"{word} rows")])] == ["given"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

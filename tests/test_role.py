@@ -3,7 +3,9 @@
 import os
 import py_compile
 import re
+import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tw_autogen.conversation import Round
 from tw_autogen.errors import RoleError, RoleSpecError, RoundError, SettingsError
 from tw_autogen.role import as_role, checked_post, find_role
 from tw_autogen.role.role_finder import read_role
+from tw_autogen.setting_values import Setting
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ROLE_CHECKS, FakeKernel, ScriptedModel, check_role, plans
 
@@ -111,6 +114,38 @@ def test_a_module_that_is_left_empty_is_the_folders_name(folder):
     assert read_role(folder).module == "reader"
 
 
+def test_a_class_that_has_a_second_name_is_one_class(folder):
+    (folder / "reader.py").write_text(f"{PYTHON}\nOldReader = Reader\n", encoding="utf-8")
+
+    assert read_role(folder).make(FakeKernel).page == 7
+
+
+def test_roles_load_in_several_threads_at_once(tmp_path):
+    folders = [tmp_path / f"reader{number}" for number in range(160)]
+    for one in folders:
+        one.mkdir()
+        (one / "role.yaml").write_text(f"{YAML}module: reader\n", encoding="utf-8")
+        (one / "reader.py").write_text(f"from .pages import PAGE\n{PYTHON}", encoding="utf-8")
+        (one / "pages.py").write_text("PAGE = 1\n", encoding="utf-8")
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            made = list(threads.map(lambda one: read_role(one).make(FakeKernel), folders))
+    finally:
+        sys.setswitchinterval(usual)
+
+    assert [one.name for one in made] == ["Reader"] * len(folders)
+
+
+def test_a_setting_that_is_unknown_is_told_also_where_a_key_of_the_yaml_is_a_number(folder):
+    (folder / "role.yaml").write_text(f"{YAML}settings: {{page: 7, 1: one}}\n", encoding="utf-8")
+
+    with pytest.raises(SettingsError, match=r"unknown setting 'role\.reader\.pag'; did you mean 'page'\?"):
+        read_role(folder).make(FakeKernel, given=lambda known: {"pag": Setting(1, "the test")})
+
+
 def test_a_broken_constructor_is_an_error_with_the_path_and_the_line(folder):
     for error, problem in (
         ("OSError", r"reader\.py:6: OSError: no page"),
@@ -203,6 +238,33 @@ def test_what_an_object_with_a_function_for_its_reply_does_wrong_is_told():
 
     with pytest.raises(RoleError, match=r"reply\(\) gave str, not a Post; .*test_role\.py:\d+\)"):
         checked_post(role, "words", Round("speak"))
+
+
+@pytest.mark.parametrize(
+    ("message", "attachments", "offered", "problem"),
+    [
+        (42, (), "", "reply() gave a Post whose message is int, not text; return Post("),
+        ("read", ("words",), "", "reply() gave a Post with str among its attachments; return Post("),
+        ("read", (), 42, "TypeError: offer() gave int, not text"),
+    ],
+)
+def test_a_role_whose_words_are_no_text_is_named(tmp_path, message, attachments, offered, problem):
+    class Reader(Role):
+        name, intro = "Reader", "Reads."
+
+        def offer(self, request):
+            return offered
+
+        def reply(self, memory, **kwargs):
+            return Post(self.name, memory.last_post.send_from, message, attachments)
+
+    with (
+        open_session(
+            ScriptedModel([plans("read", to="Reader")]), roles=["planner", Reader], folder=tmp_path
+        ) as session,
+        pytest.raises(RoleError, match=rf"the role Reader failed: {re.escape(problem)}.*test_role\.py"),
+    ):
+        session.ask("Read.")
 
 
 def said_by(folder, tmp_path, settings):

@@ -13,6 +13,7 @@ from tw_autogen.testing import ScriptedModel, codes, plans
         ('"Incorrect API key: sk-abcdef1234567890."', '"Incorrect API key: [secret]."'),
         ('"Authorization: Bearer abcdef.ghijkl.mnop"', '"Authorization: Bearer [secret]"'),
         ('"postgresql://me:pa55@db:5432/shop failed"', '"postgresql://me:[secret]@db:5432/shop failed"'),
+        ('"redis://:pa55word@cache:6379/0 failed"', '"redis://:[secret]@cache:6379/0 failed"'),
         ('"the word planted-in-env came"', '"the word [secret] came"'),
         ('"a risk-averse task at 10:30 in http://host:80/x@y"', '"a risk-averse task at 10:30 in http://host:80/x@y"'),
         ('"short"', '"short"'),
@@ -38,6 +39,7 @@ def test_a_quote_in_a_secret_does_not_hide_it():
         ("DB_PASSWORD", "20240101", '{"seq": 20240101}', None),
         ("DB_PASSWORD", "20240101", '{"out": "pw 20240101"}', '{"out": "pw [secret]"}'),
         ("DB_PASSWORD", "20240101", "pw 20240101 20240101.5x", "pw [secret] [secret].5x"),
+        ("DB_PASSWORD", " s3cr3t-w0rd\n", '{"out": "s3cr3t-w0rd was refused"}', '{"out": "[secret] was refused"}'),
         ("DB_PASSWORD", "hunter2hunter2", '{"out": "xhunter2hunter2x"}', '{"out": "x[secret]x"}'),
         (
             "MY_TOKEN",

@@ -434,3 +434,30 @@ def test_plugins_of_taskweavers_form_still_load_in_the_same_process(folder):
 
 def test_a_shipped_role_is_found_by_its_alias_too():
     assert find_role("DocumentRetriever", shipped=shipped_folder("roles")).name == "document_retriever"
+
+
+def test_entries_of_a_type_that_nobody_can_share_are_none(folder, tmp_path):
+    python = folder / "my_roles" / "weather" / "weather.py"
+    python.write_text(
+        """\
+from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
+from taskweaver.role import Role
+
+
+class Weather(Role):
+    def reply(self, memory, **kwargs):
+        found = [len(memory.get_shared_memory_entries(kind)) for kind in ("plan", "example_sub_path")]
+        proxy = self.event_emitter.create_post_proxy(self.alias)
+        entry = SharedMemoryEntry.create(type="plan", scope="round", content="umbrella")
+        proxy.update_attachment("pinned", "shared_memory_entry", extra=entry)
+        proxy.update_message(f"{found}")
+        return proxy.end()
+"""
+    )
+    with (
+        ScriptedModel([plans("rain?", to="Weather"), plans("sun?", to="Weather"), plans("Rain.", to="User")]) as model,
+        open_session(model, project=folder, folder=tmp_path / "sessions") as session,
+    ):
+        posts = session.ask("Will it rain?").round.posts
+
+    assert posts[4].message == "[2, 0]"  # the Planner's and its own

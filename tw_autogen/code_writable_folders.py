@@ -42,7 +42,8 @@ class _Notes:
     def __init__(self, place: Path) -> None:
         make_private_folder(place)
         for one in _files_in(place):
-            _folders_of(one)
+            with contextlib.suppress(OSError):  # one of another user, as after `sudo`
+                _folders_of(one)
         path = place / f"{os.getpid()}-{secrets.token_hex(8)}"
         self.folders: set[str] = set()
         self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_APPEND, 0o600)
@@ -103,11 +104,13 @@ def writable_by_code(places: Iterable[str]) -> str:
 
     Args:
         places: Absolute, without links.
+
+    Raises:
+        OSError: what another process has noted can't be read, as after `sudo`; names the file.
     """
-    state = state_folder()
-    if state is None or sys.platform == "win32":
+    state, here = state_folder(), list(places)
+    if state is None or sys.platform == "win32" or not here:
         return ""
-    here = list(places)
     for one in _files_in(state / "writers"):
         for folder in _folders_of(one):
             if any(lie_together(folder, place) for place in here):

@@ -49,6 +49,7 @@ What a *model* did wrong is no exception but data (`Finding`, `Execution.error`)
 
 from __future__ import annotations
 
+import copyreg
 import difflib
 import itertools
 import os
@@ -109,6 +110,9 @@ class TwAutogenError(Exception):
     def __str__(self) -> str:
         """Return the message; what it names came from files, servers and code, so control characters are escapes."""
         return escape_controls(super().__str__())
+
+    def __reduce__(self) -> tuple[object, ...]:  # a pool of processes hands errors on: without calling `__init__` again
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]  # of pickle's own
 
     def _render_traceback_(self) -> list[str]:  # IPython's name for it
         return render_traceback(self)
@@ -355,7 +359,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     Returns:
         `"; did you mean 'parameters'?"`, or, with no neighbour near enough, `"; known: 'a', 'b'"`.
     """
-    words = sorted(known)
+    words = sorted(map(str, known))
     return did_you_mean(word, words) or (f"; known: {', '.join(map(repr, words))}" if words else "")
 
 

@@ -455,9 +455,19 @@ class EventLines:
         with self._lock:
             at = datetime.now(timezone.utc).isoformat()
             line = {**self._head, "seq": self._seq, "at": at, **event.to_dict()}
-            self._file.write(self._seal(self._redact(json.dumps(line, ensure_ascii=False, default=str))) + "\n")
+            try:
+                text = json.dumps(line, ensure_ascii=False, default=str)
+            except TypeError:  # a key is neither text nor a number
+                text = json.dumps(_with_text_keys(line), ensure_ascii=False, default=str)
+            self._file.write(self._seal(self._redact(text)) + "\n")
             self._file.flush()
             self._seq += 1
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _with_text_keys(one) for key, one in value.items()}
+    return [_with_text_keys(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 _RENAMED = {"TalkShortened": "HistoryCompacted", "TalkNotShortened": "CompactionFailed"}

@@ -49,7 +49,7 @@ _MARKS = rf"""
     https?://\S{{1,100}}
     | ^[ \t>*_\#|-]{{0,20}}\d{{1,3}}[.)][*_]{{0,3}}(?=[ \t])             # numbers of a list
     | (?<!\w)[\w-]{{0,60}}\.(?=[A-Za-z])[A-Za-z]\w{{1,7}}\b             # names of files
-    | (?<![\w.])(?!(?:{UNITS})\b)(?=[A-Za-z_])\w{{1,100}}              # words
+    | (?<![\w.])(?!(?:{UNITS}|ci?ento?)\b)(?=[A-Za-z_])\w{{1,100}}              # words
 """
 _ADVICE = r"""
     (?<![\w.,/])(?:\d{1,3}-fold\b|\d{1,2}/\d{1,2}(?=[ -](?:train|test|split|validation)\b))
@@ -254,7 +254,8 @@ def _add_pairs(
         rounds: The session's until the answer.
     """
     asked, told = _requested(rounds[-1].user_query), _last_told(rounds[:-1])
-    told_and_asked = [*itertools.product(told, [*asked, *_products(asked)])]
+    products = [_results(x, "*", y)[0] for x, y in itertools.combinations(asked, 2)]
+    told_and_asked = [*itertools.product(told, [*asked, *products])]
     operands: dict[int, list[WrittenNumber]] = {}
     missing: list[tuple[int, WrittenNumber]] = []
     for one in numbers:
@@ -279,11 +280,6 @@ def _requested(query: str) -> list[WrittenNumber]:
     query = normalize_east_asian(query[:_MOST_ANSWER_CHARS])
     numbers = sorted(itertools.chain(numbers_in(query), number_words_in(query)), key=lambda one: one.start)
     return numbers[:_MOST_OPERANDS]
-
-
-def _products(numbers: Sequence[WrittenNumber]) -> list[WrittenNumber]:
-    pairs = itertools.combinations(numbers, 2)
-    return [WrittenNumber(f"{x.text} * {y.text}", 0, x.value * y.value) for x, y in pairs]
 
 
 def _last_told(rounds: Sequence[Round]) -> list[WrittenNumber]:

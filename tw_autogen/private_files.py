@@ -119,20 +119,12 @@ def open_private(path: Path) -> TextIO:
         found = os.fstat(file.fileno())
         if found.st_nlink > 1 or (hasattr(os, "geteuid") and found.st_uid != os.geteuid()):
             raise PermissionError(errno.EPERM, "not a file of this user's alone", str(path))
-        _tighten(file.fileno())
+        if hasattr(os, "fchmod") and stat.S_IMODE(found.st_mode) != FILE_MODE:  # the group's and others' permissions
+            os.fchmod(file.fileno(), FILE_MODE)
     except BaseException:
         file.close()
         raise
     return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
-
-
-def _tighten(number: int) -> None:
-    """Take the group's and the others' permissions from an open file of this user's; Windows has none."""
-    if not hasattr(os, "fchmod"):
-        return
-    found = os.fstat(number)
-    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != FILE_MODE:
-        os.fchmod(number, FILE_MODE)
 
 
 def cache_folder(host: Mapping[str, str]) -> Path:

@@ -25,7 +25,7 @@ SECRET_FORMS = (
         r"|xox[abp]-[\w-]{10,}|eyJ[\w-]{8,}\.eyJ[\w-]{4,}\.[\w-]{4,})"
     ),
     re.compile(r"(?P<before>\blogin[ \t]+\S{1,100}[ \t]+password[ \t]+)\S+"),
-    re.compile(r"(?P<before>://[^/\s:@\"\\]+:)[^@/\s\"\\]+(?P<after>@)"),
+    re.compile(r"(?P<before>://[^/\s:@\"\\]*:)[^@/\s\"\\]+(?P<after>@)"),
 )
 """Keys and passwords that show by their form; what stands before and after is no part of the secret."""
 
@@ -129,7 +129,7 @@ def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
         >>> redactor({"SHOP_TOKEN": "a1b2c3d4e5"})('{"error": "a1b2c3d4e5 was refused by db://me:pw@host"}')
         '{"error": "[secret] was refused by db://me:[secret]@host"}'
     """
-    values = {value for name, value in environ.items() if _is_known_secret(name, value)}
+    values = {value.strip() for name, value in environ.items() if _is_known_secret(name, value.strip())}
     words = _pattern(one for one in values if not one.isdigit())
     numbers = _pattern(filter(str.isdigit, values))
     in_json = re.compile(rf'\\.|"|{numbers.pattern}') if numbers else None

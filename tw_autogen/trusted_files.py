@@ -326,8 +326,6 @@ def guard_imports(folder: Path, files: TrustedFiles | None) -> None:
             read these, and not what may lie compiled beside them.
     """
     names = {os.path.abspath(folder), os.path.realpath(folder)}
-    if _finder_of not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder_of)
     if files is None:
         _forget_unheld(names)
         compile_sources_of(folder)
@@ -348,8 +346,6 @@ def compile_sources_of(folder: Path) -> None:
         folder: Of a function that is a plugin, for instance.
     """
     names = {os.path.abspath(folder), os.path.realpath(folder)}
-    if _finder_of not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder_of)
     if not _NAMED.issuperset(names):
         _NAMED.update(names)
         _forget_finders(names)
@@ -408,17 +404,17 @@ def _compared(folder: str) -> TrustedFiles | None:
 
 def _files_for(names: Collection[str]) -> TrustedFiles | None:
     """Return what a file or folder of these names is compared with: as the innermost folder around it is."""
-    guarded = [folder for folder in _GUARDED if any(lies_in(one, folder) for one in names)]
+    guarded = [folder for folder in tuple(_GUARDED) if any(lies_in(one, folder) for one in names)]
     return _compared(max(guarded, key=len, default=""))
 
 
 def _forget_unheld(names: Collection[str]) -> None:
     """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
-    near = [one for one in _GUARDED if any(lies_in(one, name) or lies_in(name, one) for name in names)]
-    over = {id(files) for one in near for files in _GUARDED[one] if id(files) not in _HOLDERS}
-    ended = [folder for folder, known in _GUARDED.items() if over.intersection(map(id, known))] if over else []
+    near = [one for one in tuple(_GUARDED) if any(lies_in(one, name) or lies_in(name, one) for name in names)]
+    over = {id(files) for one in near for files in _GUARDED.get(one, ()) if id(files) not in _HOLDERS}
+    ended = [folder for folder, known in tuple(_GUARDED.items()) if over.intersection(map(id, known))] if over else []
     for folder in ended:
-        left = [one for one in _GUARDED.pop(folder) if id(one) not in over]
+        left = [one for one in _GUARDED.pop(folder, ()) if id(one) not in over]
         if left:
             _GUARDED[folder] = left
     if ended:
@@ -426,6 +422,8 @@ def _forget_unheld(names: Collection[str]) -> None:
 
 
 def _forget_finders(names: Collection[str]) -> None:
+    if _finder_of not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder_of)
     for known in list(sys.path_importer_cache):
         if any(lies_in(one, name) for one in (os.path.abspath(known), os.path.realpath(known)) for name in names):
             sys.path_importer_cache.pop(known, None)
@@ -448,7 +446,7 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     names = os.path.abspath(entry), os.path.realpath(entry)  # a link in a guarded folder may lead out of it
     files = _files_for(names)
     if files is None:
-        below = [(one, folder) for one in names for folder in _NAMED if lies_in(one, folder)]
+        below = [(one, folder) for one in names for folder in tuple(_NAMED) if lies_in(one, folder)]
         if not os.path.isdir(entry) or not any("-packages" not in one[len(folder) :] for one, folder in below):
             raise ImportError("no folder of which modules are compared", path=entry)
         extensions, sources, compiled = kinds

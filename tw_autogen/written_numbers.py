@@ -32,9 +32,12 @@ _EAST_ASIAN = re.compile(
 )
 """Letters of words that stand next to numbers without a blank."""
 _FULL_WIDTH = str.maketrans("０１２３４５６７８９％", "0123456789%")
-UNITS = "|".join(["percent", *_SCALES])
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
+UNITS = "|".join(["per[ ]?cent", "prozent", "procent", "pour[ ]cent", "por[ ]ciento", "per[ ]cento", *_SCALES])
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<body>\d{1,3}(?:[,'’_\u2009\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
+    r"(?:[ \u00a0\u202f]?[×*·][ \u00a0\u202f]?10"
+    r"(?:\^\{?(?P<power>[-−]?\d{1,2}(?!\d))\}?|(?P<raised>[⁻]?[⁰¹²³⁴-⁹]{1,2})))?"
     rf"(?P<unit>[ \u00a0\u202f]?(?:%|(?:{UNITS})\b))?",
     re.IGNORECASE,
 )
@@ -140,7 +143,7 @@ def number_words_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Wr
         where: What wrote it, and the text; stands in each number.
     """
     for found in _WORD.finditer(text):
-        value = _WORDS[found[0].casefold()]
+        value = _WORDS[found[0].casefold().replace("\u0307", "").replace("ı", "i")]  # Turkish capitals and keyboards
         yield WrittenNumber(str(value), found.start(), value, 0.5, where=where)
 
 
@@ -177,7 +180,8 @@ def _plain_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Wri
     """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another such comma, numbers."""
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
-        is_percent, scale = unit in ("%", "percent"), _SCALES.get(unit, 1.0)
+        power = int((found["power"] or found["raised"] or "0").translate(_RAISED))
+        is_percent, scale = unit.startswith(("%", "p")), _SCALES.get(unit, 1.0) * 10.0**power
         plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'’_\u2009\u00a0\u202f](?=\d{3}(?!\d))", "", body)
         start, end = found.span()
         listed = "," in plain and bool(

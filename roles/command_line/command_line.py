@@ -10,7 +10,8 @@ from tw_autogen import Approve, ChatModel, Execution, Kernel, Memory, Post, Prop
 
 _FENCE = re.compile(r"```(\w*)[^`]*$")
 _SHELLS = ("sh", "bash", "shell", "console")
-_LINE = re.compile(r"^\$ (.+)$", re.MULTILINE)
+_LINE = re.compile(r"^\$ ((?:.*\\\n){0,50}.+)$", re.MULTILINE)
+"""A command, with the lines that a backslash joins to it."""
 _PROMPT = (
     "You turn a task into one command line for /bin/sh in the folder that holds the user's files. Nobody can type "
     "while it runs, and it may not leave anything running. Do what the task says and no more; never delete or "
@@ -132,9 +133,10 @@ class CommandLine(Role):
         output = _cut((execution.stdout + execution.stderr).rstrip(), self._settings.limit_chars)
         if execution.ok:
             said = f"exit code {execution.result}"
+        elif execution.error.startswith("Traceback"):  # the command was not started
+            said = f"not run: {execution.error.splitlines()[-1]}"
         else:
-            lost = "; variables of the session's code are gone" if execution.state_lost else ""
-            said = f"stopped after {execution.seconds:.0f} s{lost}"
+            said = f"stopped after {execution.seconds:.0f} s{f'. {execution.error}'.rstrip('.') * execution.state_lost}"
         return f"{output}\n({said})" if output else f"({said}, no output)"
 
 
@@ -147,9 +149,14 @@ def _command(text: str, *, languages: tuple[str, ...] = _SHELLS) -> str:
     """
     for language, lines in _blocks(text):
         if language in languages:
-            typed = [line for line in lines if line.startswith("$ ")] if language == "console" else []
-            return "\n".join(line.removeprefix("$ ") for line in typed or lines).strip()
-    return "\n".join(_LINE.findall(text)).strip()
+            typed = _typed("\n".join(lines)) if language == "console" else ""
+            return typed or "\n".join(line.removeprefix("$ ") for line in lines).strip()
+    return _typed(text)
+
+
+def _typed(text: str) -> str:
+    """Give the commands behind `$ `; a console shows `> ` before the lines that go on with one."""
+    return "\n".join(one.replace("\\\n> ", "\\\n") for one in _LINE.findall(text)).strip()
 
 
 def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -169,4 +176,4 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
 def _cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
-    return f"{text[: limit // 2]}\n… {len(text) - limit} characters left out …\n{text[-(limit // 2) :]}"
+    return f"{text[: limit // 2]}\n… {len(text) - limit} characters left out …\n{text[len(text) - limit // 2 :]}"

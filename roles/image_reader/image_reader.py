@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from errno import EFBIG
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from tw_autogen import ChatModel, Memory, Post, Role, SafeFolder
 
 _KINDS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-_URL = re.compile(r"https://[^\s\"'<>)\]]+")
+_URL = re.compile(r"https://[^\s\"'<>)\]\u3000-\u303f\uff00-\uff0f\uff1a-\uff20]+")
 _MOST_LISTED = 40
 _MOST_ENTRIES = 20_000
 _LONGEST_NAME = 1000
@@ -65,9 +66,8 @@ class ImageReader(Role):
             return Post(self.name, asked.send_from, "There is no session here whose pictures could be looked at.")
         with SafeFolder(turn.folder) as folder:
             seen, problems = self._pictures(asked.message, folder)
-            listed = _listed(folder)
+            said = " ".join(problems) or ("" if seen else f"Name a picture. {_listed(folder)}")
         if not seen:
-            said = " ".join(problems) or f"Name a picture. {listed}"
             return Post(self.name, asked.send_from, f"Nothing was looked at. {said}")
         parts: list[dict[str, Any]] = [{"type": "text", "text": f"Pictures: {', '.join(seen)}\n\n{asked.message}"}]
         parts += [{"type": "image_url", "image_url": {"url": url}} for url in seen.values()]
@@ -81,8 +81,10 @@ class ImageReader(Role):
         found: dict[str, str] = {}
         problems = []
         limit = int(self._settings.max_mb * 1e6)
+        request = normalize("NFC", request)
         words = request.casefold()
-        for name in _files(folder):
+        for file in _files(folder):
+            name = normalize("NFC", file)  # as it is typed: macOS keeps `U` and its dots apart
             if Path(name).name.casefold() not in words:
                 continue  # it spares compiling a pattern for each name
             named = rf"(?<!{_LETTER})(?<![./-])(?:{re.escape(name)}|{re.escape(Path(name).name)})(?!{_LETTER}|-)"
@@ -95,7 +97,7 @@ class ImageReader(Role):
                 problems.append(f"{name} was left out: {len(found)} pictures at a time.")
                 continue
             try:
-                content = folder.read_file(name, limit_bytes=limit)
+                content = folder.read_file(file, limit_bytes=limit)
             except OSError as error:
                 large = f"larger than {self._settings.max_mb:g} MB"
                 problems.append(f"{name} was left out: it is {large if error.errno == EFBIG else error.strerror}.")
@@ -104,12 +106,13 @@ class ImageReader(Role):
                 found[name] = f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
             else:
                 problems.append(f"{name} was left out: it is no PNG, JPEG, GIF or WebP picture.")
-        for url in _URL.findall(request):
-            if not self._settings.urls:
-                problems.append("Addresses are not looked at (setting role.image_reader.urls).")
-            elif len(found) < self._settings.max_images:
-                found[url.rstrip(".,;")] = url.rstrip(".,;")
-        return found, problems
+        urls = list(dict.fromkeys(url.rstrip(".,;") for url in _URL.findall(request)))
+        if urls and not self._settings.urls:
+            return found, [*problems, "Addresses are not looked at (setting role.image_reader.urls)."]
+        most = self._settings.max_images
+        room = max(0, most - len(found))
+        problems += [f"{url} was left out: {most} pictures at a time." for url in urls[room:_MOST_LISTED]]
+        return {**found, **{url: url for url in urls[:room]}}, problems
 
 
 def _files(folder: SafeFolder) -> list[str]:

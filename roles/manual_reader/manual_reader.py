@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from errno import EFBIG
 from pathlib import Path, PurePosixPath
 from typing import Any
+from unicodedata import normalize
 
 from tw_autogen import Memory, Post, Role, SafeFolder, Turn
 
@@ -43,9 +44,8 @@ class ManualReaderSettings:
     """What may be read.
 
     Args:
-        folder: Where the manuals lie, with the folders in it; relative to the settings file that names it, else
-            to where the program runs. Empty: the files of
-            the session, which came with the user's requests or were made by code.
+        folder: Where the manuals lie, with the folders in it; relative to the settings file that names it, else to
+            where the program runs. Empty: the files of the session, which came with requests or were made by code.
         suffixes: Which files count as manuals.
         limit_chars: How much is read at once; of a longer file the headings are shown, and a part can be asked for.
     """
@@ -95,19 +95,20 @@ class ManualReader(Role):
 
     def offer(self, request: str) -> str:
         """Name the manuals; those of the session are described to the Planner anyway."""
-        names = self._manuals(self._folder) if self._folder else []
+        names = [*self._manuals(self._folder)] if self._folder else []
         return f"{self.name} can read: {_listed(names)}" if names else ""
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Read what the newest post names."""
         asked, turn = memory.last_post, kwargs.get("turn")
         folder = self._folder or (turn.folder if turn is not None else None)
-        manuals = self._manuals(folder) if folder else []
-        request, missing = _told_apart(asked.message[:_MOST_ASKED], manuals, folder, self._settings.suffixes)
+        names = self._manuals(folder) if folder else {}
+        manuals, request = [*names], normalize("NFC", asked.message[:_MOST_ASKED])
+        request, missing = _told_apart(request, manuals, folder, self._settings.suffixes)
         wanted = _named(request, manuals)
         if not wanted and not missing and len(manuals) == 1:
             wanted = manuals
-        said = self._read_all(wanted, folder, request, turn) if folder else []
+        said = self._read_all({one: names[one] for one in wanted}, folder, request, turn) if folder else []
         if missing:
             is_are = "is" if len(manuals) == 1 else "are"
             there = f"there {is_are}: {_listed(manuals)}" if manuals else "there is no manual here"
@@ -118,33 +119,35 @@ class ManualReader(Role):
             said.append(f"Nothing was read: name the file. {there}")
         if len(asked.message) > _MOST_ASKED:
             said.append(f"Only the first {_MOST_ASKED:,} characters of the message were looked at for names.")
-        message = "\n\n".join(said)
-        return Post(self.name, asked.send_from, message)
+        return Post(self.name, asked.send_from, "\n\n".join(said))
 
-    def _manuals(self, folder: Path) -> list[str]:
-        """Return the manuals' names; nothing hidden, and no links."""
-        names: list[str] = []
+    def _manuals(self, folder: Path) -> dict[str, str]:
+        """Return the manuals' names, composed as they are typed (macOS keeps `U` and its dots apart), and as they are.
+
+        Nothing hidden, and no links.
+        """
+        names: dict[str, str] = {}
         with SafeFolder.without_links(folder) as opened:  # a link on the way to it has come since it was named
             for one in itertools.islice(opened.walk(enter=lambda name: not name.startswith(".")), _MOST_ENTRIES):
                 if len(one.name) > _LONGEST_NAME:
                     continue
                 path = PurePosixPath(one.name)
                 if one.is_file and path.suffix.lower() in self._settings.suffixes and not path.name.startswith("."):
-                    names.append(one.name)
+                    names[normalize("NFC", one.name)] = one.name
                     if len(names) == _MOST_FILES:
                         break
-        return sorted(names, key=lambda name: PurePosixPath(name).parts)
+        return {name: names[name] for name in sorted(names, key=lambda name: PurePosixPath(name).parts)}
 
-    def _read_all(self, names: list[str], folder: Path, request: str, turn: Turn | None) -> list[str]:
+    def _read_all(self, names: dict[str, str], folder: Path, request: str, turn: Turn | None) -> list[str]:
         """Read files until they are too large together, or the round is over."""
         said, left = [], _MOST_BYTES
-        for name in names:
+        for name, real in names.items():
             if turn is not None and (turn.cancelled.is_set() or not turn.seconds_left(1.0)):
                 said.append(f"{name} and what comes after it were not read: the time is over.")
                 break
             try:
                 with SafeFolder.without_links(folder) as opened:
-                    text = opened.read_file(name, limit_bytes=left).decode("utf-8-sig")
+                    text = opened.read_file(real, limit_bytes=left).decode("utf-8-sig")
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
             except UnicodeDecodeError:
                 said.append(f"{name} can't be read: not UTF-8; save it as UTF-8")
@@ -162,13 +165,15 @@ class ManualReader(Role):
     def _read(self, name: str, text: str, request: str, turn: Turn | None) -> str:
         lines = text.removesuffix("\n").split("\n")
         headings = list(_headings(lines))
-        parts = _wanted_parts(request.replace(name, ""), headings, len(lines))
+        for known in (name, PurePosixPath(name).name):  # what it is called asks for no part of it
+            request = _as_word(known).sub("", request) if _is_in(known, request) else request
+        parts = _wanted_parts(request, headings, len(lines))
         if not parts:
             return f"{name} has {len(lines)} lines; there are no such lines in it."
         shown = "\n\n".join("\n".join(lines[one.first - 1 : one.last]).strip("\n") for one in parts)
         whole = " (all of it)" if parts == [_Part(1, len(lines))] else f" of {len(lines)}"
         if len(shown) > self._settings.limit_chars:
-            return _contents(name, headings, len(lines), len(shown), self._settings.limit_chars)
+            return _contents(name, headings, parts, shown, self._settings.limit_chars)
         where = f"{name}, lines {' and '.join(f'{one.first}-{one.last}' for one in parts)}{whole}"
         pinned = self._pin(where, shown, turn)
         return f"Read {where}{pinned}. It says:\n\n{shown}"
@@ -218,7 +223,7 @@ def _told_apart(
     for name in sorted({*names, *(Path(one).name for one in names)}, key=len, reverse=True):
         rest = _as_word(name).sub(" ", rest) if _is_in(name, rest) else rest
     known, found = set(names), dict[str, str]()
-    for word in _words(rest):
+    for word in (part[0].rstrip(_WORD_ENDS) for part in _WORD.finditer(rest)):
         if word not in found and _is_file(word, suffixes):
             path = Path(os.path.normpath(folder / word)) if folder else None
             name = path.relative_to(folder).as_posix() if path and folder and path.is_relative_to(folder) else ""
@@ -231,10 +236,6 @@ def _told_apart(
         return (found[word] or " ") + part[0][len(word) :] if word in found else part[0]
 
     return _WORD.sub(by_name, request), [word for word, name in found.items() if not name]
-
-
-def _words(text: str) -> Iterator[str]:
-    return (part[0].rstrip(_WORD_ENDS) for part in _WORD.finditer(text))
 
 
 def _is_file(word: str, suffixes: tuple[str, ...]) -> bool:
@@ -315,10 +316,14 @@ def _named_in(words: str, keys: set[str]) -> set[str]:
     return named
 
 
-def _contents(name: str, headings: list[_Heading], lines: int, chars: int, limit: int) -> str:
+def _contents(name: str, headings: list[_Heading], parts: list[_Part], shown: str, limit: int) -> str:
+    lines, chars, first = sum(one.last - one.first + 1 for one in parts), len(shown), parts[0].first
     said = f"{name} is too long to be read at once ({lines} lines, {chars} characters wanted, at most {limit})."
+    if lines == 1:
+        return f"{said} Let code read that line, or raise role.manual_reader.limit_chars."
     if not headings:
-        return f"{said} Ask for some of its lines: '{name}, lines 1-{max(1, lines * limit // (chars + 1))}'."
+        last = first + max(1, lines * limit // (chars + 1)) - 1
+        return f"{said} Ask for some of its lines: '{name}, lines {first}-{last}'."
     listed = "\n".join(f"line {one.line}: {one.words}" for one in headings)
     return f"{said} Ask for a part by its heading, or by lines:\n{listed[: 2 * limit]}"
 

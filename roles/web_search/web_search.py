@@ -17,6 +17,7 @@ _TAG = re.compile(r"<[^<>]*>")
 _MOST_QUERIES = 4
 _EXCERPT_CHARS = 400
 _QUERY_CHARS = 400
+_OVER = "not searched for; the round is over."
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,18 @@ class WebSearch(Role):
     """
 
     def __init__(self, settings: WebSearchSettings) -> None:
-        self._settings = settings
+        self._settings, self._brave = settings, settings.kind == "brave"
         address = urlsplit(settings.url)
-        if address.scheme not in ("http", "https") or not address.hostname:
+        if address.scheme not in ("http", "https") or not address.hostname or address.port == 0:
             raise ValueError(f"url: {settings.url!r} is no http:// or https:// address")
         self._host = address.hostname
-        key = os.environ.get(settings.key_env, "") if settings.key_env else ""
+        key = os.environ.get(settings.key_env, "").strip()
         if settings.key_env and not key:
             raise ValueError(f"key_env: there is no {settings.key_env} in the environment")
+        if not (key.isascii() and key.isprintable()):
+            raise ValueError(f"key_env: {settings.key_env} holds a character that no key has; copy it again")
         headers = {"Accept": "application/json", "User-Agent": "tw-autogen", "DNT": "1"}
-        if key and settings.kind == "brave":
+        if key and self._brave:
             headers["X-Subscription-Token"] = key
         elif key:
             headers["Authorization"] = f"Bearer {key}"
@@ -81,16 +84,14 @@ class WebSearch(Role):
         """Search for each line of the newest post."""
         asked, turn = memory.last_post, kwargs.get("turn")
         lines = [" ".join(line.split()) for line in re.split(r"[\n|]", asked.message)]
-        queries = [line[:_QUERY_CHARS] for line in lines if re.search(r"\w", line)][:_MOST_QUERIES]
+        queries = [line[:_QUERY_CHARS] for line in lines if re.search(r"\w", line)]
         if not queries:
             return Post(self.name, asked.send_from, "Nothing was searched for: send search terms.")
         parts, sources = [], []
-        for query in queries:
+        for query in queries[:_MOST_QUERIES]:
             seconds = self._settings.seconds if turn is None else turn.seconds_left(self._settings.seconds)
-            if seconds <= 0 or (turn is not None and turn.cancelled.is_set()):
-                parts.append(f"{query}: not searched for; the round is over.")
-                continue
-            found, problem = self._search(query, seconds, turn)
+            over = seconds <= 0 or (turn is not None and turn.cancelled.is_set())
+            found, problem = ([], _OVER) if over else self._search(query, seconds, turn)
             if problem:
                 parts.append(f"{query}: {problem}")
                 continue
@@ -100,13 +101,14 @@ class WebSearch(Role):
                 sources.append({"number": len(sources) + 1, "title": one.title, "url": one.url})
                 shown.append(f"[{len(sources)}] {one.title}\n{one.url}\n{one.excerpt}".rstrip())
             parts.append("\n\n".join(shown))
+        if left_out := queries[_MOST_QUERIES:]:
+            parts.append(f"Not searched for, {_MOST_QUERIES} searches at a time: {'; '.join(left_out)[:_QUERY_CHARS]}")
         attached = (Attachment(AttachmentType.text, "sources", extra=sources),) if sources else ()
         return Post(self.name, asked.send_from, "\n\n".join(parts), attached)
 
     def _search(self, query: str, seconds: float, turn: Turn | None) -> tuple[list[_Found], str]:
         """Give what was found, or what went wrong in words without address or key."""
-        brave = self._settings.kind == "brave"
-        said = {"q": query, "count": str(self._settings.results)} if brave else {"q": query, "format": "json"}
+        said = {"q": query, "count": str(self._settings.results)} if self._brave else {"q": query, "format": "json"}
         most = int(self._settings.max_mb * 1e6)
         params = {**dict(parse_qsl(urlsplit(self._settings.url).query)), **said}
         content, deadline = b"", time.monotonic() + seconds
@@ -116,13 +118,15 @@ class WebSearch(Role):
                 client.stream("GET", self._settings.url, params=params) as answer,
             ):
                 if answer.status_code != httpx.codes.OK:
-                    return [], f"{self._host} answered {answer.status_code} {answer.reason_phrase}{self._hint(answer)}"
+                    refused = not self._brave and answer.status_code == httpx.codes.FORBIDDEN
+                    hint = " (does its search.formats have json?)" if refused else ""
+                    return [], f"{self._host} answered {answer.status_code} {answer.reason_phrase}{hint}"
                 for piece in answer.iter_bytes():
                     content += piece
                     if time.monotonic() > deadline:
                         return [], f"{self._host} did not answer within {seconds:.3g} s"
                     if turn is not None and turn.cancelled.is_set():
-                        return [], "not searched for; the round is over."
+                        return [], _OVER
                     if len(content) > most:
                         return [], f"{self._host} answered with more than {self._settings.max_mb:g} MB"
             plain = httpx.Response(200, content=content).json()
@@ -131,20 +135,16 @@ class WebSearch(Role):
             return [], f"{self._host} did not answer within {seconds:.3g} s"
         except httpx.HTTPError as error:
             return [], f"{self._host} can't be reached ({type(error).__name__})"
-        except (ValueError, TypeError, AttributeError, KeyError):
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             return [], f"{self._host} answered with something else than {self._settings.kind}'s JSON"
 
-    def _hint(self, answer: httpx.Response) -> str:
-        if self._settings.kind == "searxng" and answer.status_code == httpx.codes.FORBIDDEN:
-            return " (does its search.formats have json?)"
-        return ""
-
     def _read(self, plain: Any) -> Iterator[_Found]:
-        listed = plain["web"]["results"] if self._settings.kind == "brave" else plain["results"]
-        for one in listed:
+        if self._brave and plain.get("type") == "search" and not plain.get("web"):
+            return  # it has found nothing
+        for one in plain["web"]["results"] if self._brave else plain["results"]:
             url = str(one.get("url") or "")
             if url.lower().startswith(("http://", "https://")):
-                words = one.get("description" if self._settings.kind == "brave" else "content") or ""
+                words = one.get("description" if self._brave else "content") or ""
                 yield _Found(_plain(one.get("title") or url), url, _plain(words)[:_EXCERPT_CHARS])
 
 

@@ -53,6 +53,8 @@ def test_in_a_kernel_that_a_session_is_attached_to_no_setting_lifts_approval(sta
     [
         ("Save it:\n```python\nprint(1)\n```\nWhen done, list:\n```sh\necho a\n```\n", "echo a"),
         ("```console\n$ echo a\na\n$ echo b\nb\n```", "echo a\necho b"),
+        ("Run it:\n$ echo a \\\n    b\nThen stop.", "echo a \\\n    b"),
+        ("```console\n$ echo a \\\n> b\na b\n```", "echo a \\\nb"),
         ("A table:\n```\nid  name\n```\nSort by name.", "echo of the model"),
     ],
 )
@@ -71,6 +73,20 @@ def test_exit_code_and_errors_are_shown(stage, role):
     assert "\n{x} $x\n" in said
     assert "nowhere" in said
     assert said.endswith("(exit code 3)")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"echo {'x' * 200_000}", "(not run: OSError: [Errno 7] Argument list too long: '/bin/sh', no output)"),
+        ("kill -9 $PPID", "(stopped after 0 s. The kernel died while this cell ran: killed by SIGKILL "),
+    ],
+)
+def test_why_a_command_did_not_run_or_end_is_said(stage, tmp_path, command, said):
+    with LocalKernel(tmp_path / "own") as own:
+        role = stage.make("command_line", ScriptedModel([]), {"kernel": own, "approve": lambda wanted: True})
+
+        assert said in stage.ask(role, f"$ {command}").message
 
 
 def test_a_task_in_words_is_turned_into_a_command_by_the_model(stage, kernel, approved):
@@ -131,6 +147,13 @@ def test_long_output_is_shown_by_its_beginning_and_its_end(stage, kernel):
     assert said.startswith("$ seq 1 2000\n1\n2\n")
     assert "characters left out" in said
     assert said.endswith("1999\n2000\n(exit code 0)")
+
+
+def test_where_no_output_is_wanted_none_is_shown(stage, kernel):
+    more = {"kernel": kernel, "approve": lambda one: True}
+    role = stage.make("command_line", ScriptedModel([]), more, limit_chars=0)
+
+    assert stage.ask(role, "$ seq 1 5").message == "$ seq 1 5\n\n… 9 characters left out …\n\n(exit code 0)"
 
 
 def test_a_command_sees_neither_the_hosts_files_nor_its_secrets(stage, role, kernel, tmp_path, monkeypatch):

@@ -71,6 +71,11 @@ def test_one_name_for_thousands_of_files_does_not_have_all_of_them_read(pictures
         ("wrong.png", {}, "wrong.png was left out: it is no PNG, JPEG, GIF or WebP picture."),
         ("red.png", {"max_mb": 0.00001}, "red.png was left out: it is larger than 1e-05 MB."),
         ("https://x.example/a.png", {}, "Addresses are not looked at (setting role.image_reader.urls)."),
+        (
+            "https://x.example/a https://x.example/b",
+            {},
+            "Addresses are not looked at (setting role.image_reader.urls).",
+        ),
     ],
 )
 def test_when_nothing_can_be_seen_no_model_is_asked(pictures, asked, settings, said):
@@ -86,6 +91,24 @@ def test_an_address_goes_to_the_model_only_where_that_is_allowed(pictures):
         assert "A map." in pictures.ask(role, "See https://maps.example/a.png, please").message
 
     assert model.calls[0][1]["content"][1]["image_url"]["url"] == "https://maps.example/a.png"
+
+
+def test_a_name_that_is_kept_in_parts_is_the_one_that_is_typed(pictures):
+    (pictures.folder / "red.png").rename(pictures.folder / "u\u0308ber.png")
+    with ScriptedModel(["It is red."]) as model:
+        said = pictures.ask(pictures.make("image_reader", model), "Was zeigt \u00fcber.png?").message
+
+    assert said.startswith("Looked at \u00fcber.png.")
+
+
+def test_an_address_ends_before_chinese_signs_and_those_left_out_are_named(pictures):
+    with ScriptedModel(["A map."]) as model:
+        role = pictures.make("image_reader", model, urls=True, max_images=1)
+        said = pictures.ask(role, "看看https://maps.example/a.png，还有https://maps.example/b.png。").message
+
+    assert said.startswith(
+        "Looked at https://maps.example/a.png. https://maps.example/b.png was left out: 1 pictures at a time."
+    )
 
 
 def test_pictures_outside_the_folder_are_not_read(stage, tmp_path):

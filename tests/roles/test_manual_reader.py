@@ -113,6 +113,44 @@ def test_a_long_one_without_headings_is_asked_for_by_lines(stage):
     assert "Ask for some of its lines: 'log.txt, lines 1-10'" in stage.ask(role, "log.txt").message
 
 
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        ("Read cleaning.md", "lines 1-5 (all of it)"),
+        ("Read Docs/Cleaning.md", "lines 1-5 (all of it)"),
+        ("lines 1-2 of cleaning.md", "lines 1-2 of 5"),
+        ("Cleaning in cleaning.md", "lines 3-5 of 5"),
+    ],
+)
+def test_the_name_of_a_manual_in_a_folder_asks_for_no_part_of_it(stage, asked, read):
+    (stage.folder / "docs").mkdir()
+    (stage.folder / "docs" / "cleaning.md").write_text("# Guide\nFirst.\n## Cleaning\nWash.\nDry.\n")
+    role = stage.make("manual_reader")
+
+    assert stage.ask(role, asked).message.startswith(f"Read docs/cleaning.md, {read}")
+
+
+def test_a_name_that_is_kept_in_parts_is_the_one_that_is_typed(stage):
+    (stage.folder / "U\u0308bersicht.md").write_text("Waschen.\n")
+    (stage.folder / "other.md").write_text("Trocknen.\n")
+
+    said = stage.ask(stage.make("manual_reader"), "Lies \u00dcbersicht.md").message
+
+    assert said.startswith("Read \u00dcbersicht.md, lines 1-1 (all of it)")
+    assert said.endswith("Waschen.")
+
+
+def test_of_a_line_that_is_too_long_no_lines_are_offered(stage):
+    (stage.folder / "log.txt").write_text("short\n" * 50 + "x" * 100 + "\n")
+    role = stage.make("manual_reader", limit_chars=70)
+
+    said = stage.ask(role, "log.txt, line 51").message
+
+    assert said.startswith("log.txt is too long to be read at once (1 lines, 100 characters wanted, at most 70).")
+    assert said.endswith(" Let code read that line, or raise role.manual_reader.limit_chars.")
+    assert "'log.txt, lines 41-44'" in stage.ask(role, "log.txt, lines 41-51").message
+
+
 def test_headings_of_restructured_text_are_seen(stage):
     (stage.folder / "guide.rst").write_text("Title\n=====\n\nWords.\n\nSteps\n-----\n\nGo.\n")
 

@@ -65,6 +65,30 @@ def test_each_line_is_a_search_and_numbers_run_on(stage):
     assert [f"[{at}]" in said for at in range(1, 6)] == [True, True, True, True, False]
 
 
+def test_searches_beyond_the_first_four_are_named(stage):
+    with web.site({"/search": answering({"results": []})}) as engine:
+        said = stage.ask(stage.make("web_search", url=f"{engine.url}/search"), "a\nb\nc\nd\ne\nf").message
+
+    assert len(engine.asked) == 4
+    assert said.endswith("d: nothing found\n\nNot searched for, 4 searches at a time: e; f")
+
+
+def test_a_brave_that_has_found_nothing_says_nothing_of_the_web(stage):
+    plain = {"type": "search", "query": {"original": "tea"}, "mixed": {"type": "mixed"}}
+    with web.site({"/res": answering(plain)}) as engine:
+        said = stage.ask(stage.make("web_search", url=f"{engine.url}/res", kind="brave"), "tea").message
+
+    assert said == "tea: nothing found"
+
+
+def test_a_line_end_around_a_key_is_no_part_of_it(stage, monkeypatch):
+    monkeypatch.setenv("SEARCH_KEY", "abc\n")
+    with web.site({"/search": answering(SEARXNG)}) as engine:
+        stage.ask(stage.make("web_search", url=f"{engine.url}/search", key_env="SEARCH_KEY"), "tea")
+
+    assert engine.headers[0]["authorization"] == "Bearer abc"
+
+
 @pytest.mark.parametrize(
     ("page", "problem"),
     [
@@ -78,6 +102,7 @@ def test_each_line_is_a_search_and_numbers_run_on(stage):
             answering({"results": [{"url": "http://[odd/"}]}),
             "1 result from 127.0.0.1\n\n[1] http://[odd/\nhttp://[odd/",
         ),
+        (answering("[" * 90_000), "127.0.0.1 answered with something else than searxng's JSON"),
         (answering("x" * 200_000), "127.0.0.1 answered with more than 0.1 MB"),
     ],
 )
@@ -100,10 +125,13 @@ def test_a_silent_engine_is_given_up_and_a_missing_one_is_said(stage):
     [
         ({}, r"the setting 'role\.web_search\.url' is missing"),
         ({"url": "ftp://x.example"}, r"role\.yaml: url: 'ftp://x\.example' is no http:// or https:// address"),
+        ({"url": "http://localhost:abc/"}, r"role\.yaml: Port could not be cast to integer value as 'abc'"),
+        ({"url": "http://x.example", "key_env": "ODD_KEY"}, r"key_env: ODD_KEY holds a character that no key has"),
         ({"url": "http://x.example", "key_env": "NO_SUCH_KEY"}, r"key_env: there is no NO_SUCH_KEY in the environment"),
     ],
 )
-def test_wrong_settings_are_said_when_the_session_opens(stage, settings, problem):
+def test_wrong_settings_are_said_when_the_session_opens(stage, settings, problem, monkeypatch):
+    monkeypatch.setenv("ODD_KEY", "schlüssel")
     with pytest.raises(RoleSpecError, match=problem):
         stage.make("web_search", **settings)
 

@@ -11,6 +11,7 @@ from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.session import read_settings, review_folder
 from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel
+from tw_autogen.trust_store import state_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no code runs there in a sandbox")
 
@@ -81,6 +82,34 @@ def test_a_kernel_whose_code_may_write_there_ends_trust_that_starts_programs(her
 
     assert read_settings().trust is Trust.none
     assert review_folder().problem().startswith(f"{here} is not trusted any more: code of a kernel could write to ")
+
+
+@pytest.mark.parametrize("name", ["writers", "writers/1-ab.folders"])
+def test_where_notes_of_another_process_cannot_be_read_a_yes_holds_until_the_program_ends(here, trust, name):
+    notes = state_folder() / name
+    notes.parent.mkdir(parents=True)
+    notes.symlink_to(notes.name)  # as unreadable as what is left of `sudo`, for root too
+
+    problem = trust(SERVER)
+
+    assert problem.startswith(f"it holds until this program ends: {notes}: cannot be read (")
+    code = "from tw_autogen.session import read_settings; print(read_settings().trust.name)"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert other.stdout == "none\n"
+
+
+def test_an_unreadable_note_of_another_process_keeps_no_kernel_from_ending_trust(here, trust):
+    assert trust(SERVER) == ""
+    (state_folder() / "writers").mkdir()
+    (state_folder() / "writers" / "1-ab.folders").symlink_to("1-ab.folders")
+
+    process = begin(str(here))
+    problem = trust(SERVER)
+    (state_folder() / "writers" / "1-ab.folders").unlink()
+
+    assert problem.endswith("1-ab.folders: cannot be read (Too many levels of symbolic links)")
+    assert "code of a kernel that is at work can write to" in trust(SERVER)
+    end(process)
 
 
 def test_trust_of_a_project_below_a_folder_called_tw_ends_too(here, monkeypatch):

@@ -1,5 +1,6 @@
 """What roles of a session are told and may do, round by round; scripted models, fake kernels."""
 
+import datetime
 import html
 import json
 import re
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import RoleError, RoundTooCostly
@@ -525,3 +527,21 @@ def test_a_second_error_of_its_own_is_tried_again(team):
     )
 
     assert session.ask("How many?").text == "7"
+
+
+def test_data_of_a_role_whose_keys_are_dates_is_kept_in_the_journal(tmp_path):
+    class Reader(Role):
+        name, intro = "Reader", "Reads prices."
+
+        def reply(self, memory, **kwargs):
+            prices = {datetime.date(2024, 1, 31): [{("MSFT", "close"): 1.5}]}
+            return Post(self.name, "Planner", "Read.", (Attachment(AttachmentType.text, "prices", extra=prices),))
+
+    with (
+        ScriptedModel([plans("read", to="Reader"), plans("They are read.", to="User")]) as model,
+        open_session(model, roles=["planner", Reader], folder=tmp_path) as session,
+    ):
+        assert session.ask("Read the prices.").text == "They are read."
+
+    posts = rounds_of(read_journal(session.journal))[0].posts
+    assert posts[2].attachments[0].extra == {"2024-01-31": [{"('MSFT', 'close')": 1.5}]}

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tw_autogen.conversation import Post, Round
+from tw_autogen.conversation import Attachment, Post, Round
 from tw_autogen.errors import RoleError, TwAutogenError
 from tw_autogen.role.role import Offering, Role, Worker
 from tw_autogen.role.taskweaver.spec import AdaptedRole
@@ -29,9 +29,8 @@ def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError 
         None where the error isn't the role's: a role of this package lets through what its parts raise, and any role
         what the client of its model does.
     """
-    kind = _kind(role)
-    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    if kind.__module__.partition(".")[0] == _OURS or any(_asks_model(frame) for frame, _ in frames):
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if type(_theirs(role)).__module__.partition(".")[0] == _OURS or any(_asks_model(frame) for frame, _ in frames):
         return None
     source, _ = _reply_of(role)
     lines = [line for frame, line in frames if Path(frame.f_code.co_filename) == source]
@@ -55,7 +54,10 @@ def capabilities_for(role: Role | Worker, request: str, here: Round) -> str:
     if not isinstance(role, Offering):
         return ""
     try:
-        return role.offer(request)
+        offered: object = role.offer(request) or ""
+        if not isinstance(offered, str):
+            raise TypeError(f"offer() gave {type(offered).__name__}, not text")
+        return offered
     except TwAutogenError:
         raise
     except Exception as error:  # a role may be anybody's
@@ -79,6 +81,10 @@ def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[st
     """
     if not isinstance(answer, Post):
         gave = f"{type(answer).__name__}, not a Post"
+    elif odd := [one for one in answer.attachments if not isinstance(one, Attachment)]:
+        gave = f"a Post with {type(odd[0]).__name__} among its attachments"
+    elif not isinstance(answer.message, str):
+        gave = f"a Post whose message is {type(answer.message).__name__}, not text"
     elif answer.send_from != role.name:
         gave = f"a Post from {answer.send_from!r}"
     elif receivers and answer.send_to not in receivers:
@@ -94,14 +100,13 @@ def checked_post(role: Role, answer: object, here: Round, receivers: Sequence[st
     )
 
 
-def _kind(role: Role | Worker) -> type:
-    return type(role.theirs) if isinstance(role, AdaptedRole) else type(role)
+def _theirs(role: Role | Worker) -> Any:
+    return role.theirs if isinstance(role, AdaptedRole) else role
 
 
 def _reply_of(role: Role | Worker) -> tuple[Path, int]:
     """Return where a role's `reply` stands; itself, in words, if it is no function of Python."""
-    theirs: Any = role.theirs if isinstance(role, AdaptedRole) else role
-    reply = theirs.reply
+    reply = _theirs(role).reply
     code = getattr(inspect.unwrap(reply), "__code__", None)
     return (Path(code.co_filename), code.co_firstlineno) if code is not None else (Path(repr(reply)), 0)
 

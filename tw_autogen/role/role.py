@@ -6,7 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -23,19 +23,6 @@ from tw_autogen.model import (
     Reserve,
     call_model,
 )
-
-
-def _ignore(event: Event) -> None:
-    """Ignore the event."""
-
-
-def _allow(messages: Sequence[Message]) -> AbstractContextManager[Callable[[], None]]:
-    """Permit a call of a model."""
-    return nullcontext(_answered)
-
-
-def _answered() -> None:
-    """Nothing was reserved."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +47,11 @@ class Turn:
     round: Round
     folder: Path
     post_id: str = ""
-    emit: Callable[[Event], None] = _ignore
+    emit: Callable[[Event], None] = lambda event: None
     deadline: float = float("inf")
     cancelled: threading.Event = field(default_factory=threading.Event)
     variables: Mapping[str, Any] = field(default_factory=dict)
-    reserve: Reserve = _allow
+    reserve: Reserve = lambda messages: nullcontext(lambda: None)
     held_by: dict[str, list[object]] = field(default_factory=dict)
 
     def seconds_left(self, at_most: float) -> float:

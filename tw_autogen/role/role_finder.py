@@ -80,19 +80,17 @@ def find_role(
     if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
     names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
-    for name in (wanted, _snake(wanted)):  # its alias, as in the conversation, is understood too
-        if name in names:
-            return read_role(shipped / name)
+    if name := _named(wanted, names):  # its alias, as in the conversation, is understood too
+        return read_role(shipped / name)
     brought = {one.name: one for one in metadata.entry_points(group=ENTRY_POINTS)}
     if wanted in brought:
         return _of_entry_point(brought[wanted])
     if folder.is_dir():
         raise RoleSpecError(f"no shipped role; write ./{wanted} for the folder that lies here", path=wanted)
-    is_file = folder.suffix in (".py", ".yaml")
-    hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class" if is_file else ""
-    if not hint and (isinstance(wanted, Path) or not _is_word(wanted)):
-        hint = path_suggestion(wanted)
-    hint = hint or nearest(str(wanted), [*own, *names, *brought, *built_in])
+    hint = "" if _is_word(wanted) else path_suggestion(wanted)
+    hint = hint or nearest(wanted, [*own, *names, *brought, *built_in])
+    if folder.suffix in (".py", ".yaml"):
+        hint = f"; here a role of your own is a folder with a {ROLE_FILE}, and the class"
     raise RoleSpecError(f"no shipped role and no folder{hint}", path=wanted)
 
 
@@ -102,10 +100,8 @@ def _is_word(wanted: str) -> bool:
 
 def _own_name(wanted: str, own: Mapping[str, Path]) -> str:
     """Return the name of the project's role that is meant by its name, or by its alias; empty for another."""
-    for name in (wanted, _snake(wanted)):
-        if name in own:
-            return name
-    return next((name for name, folder in own.items() if _alias(folder).lower() == wanted.lower()), "")
+    by_alias = (name for name, folder in own.items() if _alias(folder).lower() == wanted.lower())
+    return _named(wanted, own) or next(by_alias, "")
 
 
 def _alias(folder: Path) -> str:
@@ -115,9 +111,10 @@ def _alias(folder: Path) -> str:
         return ""
 
 
-def _snake(name: str) -> str:
-    """Spell `WebSearch` as `web_search`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+def _named(wanted: str, known: Collection[str]) -> str:
+    """Return the known name that is meant, also where `WebSearch` stands for `web_search`; empty: none."""
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", wanted).lower()
+    return next((name for name in (wanted, snake) if name in known), "")
 
 
 def _of_entry_point(entry: metadata.EntryPoint) -> RoleSpec:

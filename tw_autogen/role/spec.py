@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import logging
@@ -9,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
@@ -103,8 +105,8 @@ class RoleSpec:
 
     def _load(self) -> Callable[..., Any]:
         module = load_source(self._source)
-        own = [kind for kind in vars(module).values() if inspect.isclass(kind) and kind.__module__ == module.__name__]
-        found: list[Callable[..., Any]] = [kind for kind in own if replies(kind)]
+        kinds = dict.fromkeys(filter(inspect.isclass, vars(module).values()))  # once each: a class may have two names
+        found = [kind for kind in kinds if kind.__module__ == module.__name__ and replies(kind)]
         if len(found) != 1:
             named = ", ".join(sorted(kind.__name__ for kind in found)) or "none"
             raise RoleSpecError(
@@ -199,9 +201,8 @@ class RoleSpec:
         said, at = given[key], given.get(server)
         if at is not None and at.file != said.file:
             del given[key]
-            where = f"the server that {at.origin} names"
-            words = "is not sent to %s; name both in one place"
-            _log.warning(f"%s of %s {words}", self._key(key), said.origin, where)
+            words = "%s of %s is not sent to the server that %s names; name both in one place"
+            _log.warning(words, self._key(key), said.origin, at.origin)
 
     def _key(self, key: str) -> str:
         return f"{ROLE_SECTION}.{self.name}.{key}"
@@ -255,17 +256,11 @@ def replies(kind: type) -> bool:
 def hints_of(kind: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a constructor's parameters; if one cannot be resolved, that of `settings` at most."""
     made: Any = kind.__init__
-
-    def only() -> None: ...
-
-    try:
-        return get_type_hints(made)
-    except NameError:  # a name that stands under TYPE_CHECKING only
-        only.__annotations__ = {key: hint for key, hint in made.__annotations__.items() if key == "settings"}
-    try:
-        return get_type_hints(only, made.__globals__)
-    except NameError:
-        return {}
+    only = SimpleNamespace(__annotations__={"settings": getattr(made, "__annotations__", {}).get("settings")})
+    for annotated in (made, only):
+        with contextlib.suppress(NameError):  # a name that stands under TYPE_CHECKING only
+            return get_type_hints(annotated, getattr(made, "__globals__", None))
+    return {}
 
 
 def check_entry(plain: Mapping[str, Any], texts: Iterable[str], path: Path) -> None:

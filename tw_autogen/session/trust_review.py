@@ -142,11 +142,15 @@ class Review:
             return f"it is not trusted: {self.no_hash_reason()}"
         programs = self._programs()
         problem = self._store.remember(self.folder, sha256, programs)
-        if writable := writable_by_code(programs):  # looked at afterwards: a kernel that comes now ends it by itself
+        try:  # looked at afterwards: a kernel that comes now ends it by itself
+            writable = writable_by_code(programs)
+            why = f"code of a kernel that is at work can write to {writable}, where programs lie that this starts"
+        except OSError as error:
+            writable, why = programs[0], f"{error.filename}: cannot be read ({error.strerror})"
+        if writable:
             self._store.end(writable)
             self._store.hold(self.folder, sha256, programs)
-            problem = f"code of a kernel that is at work can write to {writable}, where programs lie that this starts"
-            problem = f"it holds until this program ends: {problem}"
+            problem = f"it holds until this program ends: {why}"
         return visible_line(problem)
 
     def _programs(self) -> tuple[str, ...]:

@@ -36,21 +36,10 @@ class TelemetryLogger:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    def dump_prompt_file(self, prompt: object, path: str) -> None:
-        """Ignore the prompt.
+    def dump_prompt_file(self, *args: object, **named: object) -> None:
+        """Ignore what is to be dumped."""
 
-        Args:
-            prompt: Ignored.
-            path: Ignored.
-        """
-
-    def dump_log_file(self, obj: object, path: str) -> None:
-        """Ignore the object.
-
-        Args:
-            obj: Ignored.
-            path: Ignored.
-        """
+    dump_log_file = dump_prompt_file
 
 
 class Tracing:

@@ -208,8 +208,8 @@ class Memory:
         return found
 
     def get_shared_memory_entries(self, entry_type: str) -> list[SharedMemoryEntry]:
-        """Return what is on the round's board, one entry a role; `entry_type` is `plan`."""
-        return [SharedMemoryEntry(entry_type, text) for text in self._board.values()]
+        """Return what is on the round's board, one entry a role; nothing of another `entry_type` than `plan`."""
+        return [SharedMemoryEntry(entry_type, text) for text in self._board.values() if entry_type == "plan"]
 
 
 class PromptUtil:
