@@ -58,6 +58,8 @@ OTHERS = [
     {(2, "x")},
     frozenset({"a"}),
     Decimal("1.10"),
+    Decimal("1E-4300"),
+    Decimal("-Infinity"),
     Path("a/b.csv"),
     datetime.timedelta(days=-1, microseconds=5),
     {"path": Path("x"), "in": [{Decimal(1)}]},

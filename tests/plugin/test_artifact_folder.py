@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tw_autogen.kernel import Artifact, Log
+from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.plugin import HostPlugin
 from tw_autogen.plugin.spec import read_spec
 from tw_autogen.safe_folder import KeptFolder, SafeFolder
@@ -139,6 +140,21 @@ def test_a_fork_that_ends_leaves_the_folder_of_the_program_alone(tmp_path):
     ran = subprocess.run([sys.executable, "-c", _FORK, tmp_path], capture_output=True, text=True, timeout=60)
 
     assert ran.stdout == "True\n", ran.stderr
+
+
+def test_a_name_is_found_soon_where_code_has_taken_very_many():
+    asked = []
+
+    def taken(name):
+        asked.append(name)
+        return name == "it.txt" or int(name.removeprefix("it-").removesuffix(".txt")) < 10**6
+
+    names = FileNames(taken)
+    found = [names.free("it.txt", "file") for _ in range(3)]
+
+    assert len(set(found)) == 3
+    assert all(int(name[3:-4]) >= 10**6 for name in found)
+    assert len(asked) < 400
 
 
 def test_a_new_file_of_the_sessions_is_numbered_by_what_lies_in_the_kernels_own_folder(host, tmp_path):

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import threading
+import time
 
 import pandas as pd
 import pytest
@@ -694,6 +695,26 @@ def test_a_round_ends_when_its_time_is_over(team):
 
     with pytest.raises(RoundTimedOut, match=r"in 0\.6 seconds. Raise `session\.round_seconds` \(.* --timeout\)"):
         session.ask("wait")
+
+
+def test_time_in_host_calls_that_fail_ends_with_the_round(tmp_path):
+    def look_up(name: str) -> str:
+        """Look a name up."""
+        time.sleep(0.05)
+        raise LookupError(name)
+
+    code = "while True:\n    try: look_up('x')\n    except Exception: pass"
+    settings = {"session.round_seconds": 2, "code_interpreter.cell_seconds": 1, "code_interpreter.host_seconds": 900}
+    settings["code_interpreter.host_calls"] = 10**6
+    model = ScriptedModel([codes(code)])
+    began = time.monotonic()
+    with open_session(
+        model, roles="code_interpreter", plugins=[look_up], folder=tmp_path, settings=settings
+    ) as session:
+        with pytest.raises(RoundTimedOut, match="round_seconds"):
+            session.ask("look")
+
+    assert time.monotonic() - began < 30
 
 
 def test_interrupt_from_another_thread_stops_the_cell_and_keeps_the_variables(team):

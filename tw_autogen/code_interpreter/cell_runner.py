@@ -338,6 +338,9 @@ class CellRunner:
         turn.emit(CellStarted(cell, code, check=undo))
         calls = RunningCell(turn)
         outer, self._running = CURRENT.set(calls), calls
+        over = threading.Timer(turn.seconds_left(threading.TIMEOUT_MAX), self.kernel.interrupt)
+        over.daemon = True
+        over.start()  # the time of host calls is not the cell's, but the round's
         try:
             execution = self.kernel.execute(
                 code,
@@ -347,6 +350,7 @@ class CellRunner:
                 **({"undo": True} if undo else {}),
             )
         finally:
+            over.cancel()
             CURRENT.reset(outer)
             self._running = None
             made, logged = calls.end()

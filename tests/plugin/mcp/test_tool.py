@@ -95,6 +95,16 @@ def test_a_call_that_cannot_be_right_is_refused_before_the_server_is_asked(tmp_p
         function(town="Rome")
 
 
+@pytest.mark.parametrize(
+    "value", [np.zeros((12_000_000, 0)), pd.DataFrame(index=range(2_000_000)), pd.Series(range(1_000_001))]
+)
+def test_a_table_that_stands_for_very_many_values_is_refused(value, tmp_path):
+    function = spec({"properties": {"rows": {}}}).connect(PluginContext(tmp_path))
+
+    with pytest.raises(TypeError, match=r"more than 1,000,000 values is too large for a tool; pass fewer"):
+        function(rows=value)
+
+
 ARGUMENTS = {
     "any names": ({"type": "object", "additionalProperties": {"type": "string"}}, {"city": "Bonn", "from": 1}),
     "one of two sets": (

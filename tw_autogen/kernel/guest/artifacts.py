@@ -169,6 +169,9 @@ class OwnFolder:
         """
 
 
+_MOST_IN_TURN = 100
+
+
 class FileNames:
     """Names for the files of a folder, each used once: `chart.png`, `chart-2.png`, …; never a random one.
 
@@ -195,9 +198,9 @@ class FileNames:
     def _free(self, wanted: str) -> str:
         stem, suffix = os.path.splitext(wanted)
         name = wanted
-        number = self._next.get(wanted, 1)
+        number = first = self._next.get(wanted, 1)
         while name in self._promised or self._exists(name):
-            number += 1
+            number += 1 if number < first + _MOST_IN_TURN else number  # code may have taken a million names
             name = f"{stem}-{number}{suffix}"
         self._next[wanted] = number
         self._promised.add(name)

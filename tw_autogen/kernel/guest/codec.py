@@ -9,6 +9,7 @@ import binascii
 import contextlib
 import datetime
 import io
+import math
 import pathlib
 import re
 from collections.abc import Iterator
@@ -51,11 +52,11 @@ _BYTES_PER_PAIR, _BYTES_PER_MEMBER = 192, 128
 """What a dict and a set take beyond the list of what is in them."""
 
 _LONGEST_PATH = 32_767
-_MOST_BITS = 14_000
-"""Of a number: Python writes and reads 4300 digits at most."""
+_MOST_BITS, _MOST_DIGITS = 14_000, 4300
+"""Of a number: Python writes and reads so many digits at most."""
 _DEEPEST = 90
 """How deep the lists and objects of one value may be nested: each side reads no more than 100 in a message."""
-_MOST_DIMENSIONS = 64
+_MOST_DIMENSIONS, _MOST_EMPTY = 64, 1_000_000
 
 
 class Exchange(Protocol):
@@ -247,7 +248,7 @@ class Codec:
         if isinstance(value, pathlib.PurePath):
             return {TAG: "Path", "text": str(value)}
         if name == "decimal.Decimal":
-            return {TAG: "Decimal", "text": str(value)}
+            return {TAG: "Decimal", "text": _short_text(value)}
         raise TypeError(f"a value of type {type(value).__name__} doesn't cross between kernel and host")
 
     def _pack_numpy(self, value: Any, name: str) -> Any:
@@ -374,9 +375,24 @@ def _decimal(text: str) -> Any:
     import decimal  # deferred: it would be a part of each kernel's start
 
     try:
-        return decimal.Decimal(text)
+        value = decimal.Decimal(text)
     except decimal.InvalidOperation as error:
         raise ValueError(f"{shown(text)} is no decimal") from error
+    if not _is_short(value):
+        raise ValueError(f"{shown(text)} is no decimal that crosses: it has more than {_MOST_DIGITS} digits, or zeros")
+    return value
+
+
+def _short_text(value: Any) -> str:
+    if not _is_short(value):
+        raise TypeError(f"a Decimal beyond {_MOST_DIGITS} digits or 1e±{_MOST_DIGITS} doesn't cross; pass its text")
+    return str(value)
+
+
+def _is_short(value: Any) -> bool:
+    """Return whether a Decimal is written out, as an int of it is, in an ordinary number of digits."""
+    _, digits, exponent = value.as_tuple()
+    return not isinstance(exponent, int) or max(len(digits), abs(exponent)) <= _MOST_DIGITS
 
 
 def _packed_array(value: Any) -> dict[str, Any]:
@@ -394,6 +410,8 @@ def _array(plain: dict[str, Any]) -> Any:
         raise ValueError(f"no array that crosses has the dtype {shown(dtype)}")
     if len(shape) > _MOST_DIMENSIONS or not all(type(one) is int and one >= 0 for one in shape):
         raise ValueError(f"no array that crosses has such a shape: it is at most {_MOST_DIMENSIONS} numbers from 0 on")
+    if 0 in shape and math.prod(filter(None, shape)) > _MOST_EMPTY:  # each is a list as Python has them
+        raise ValueError(f"no array that crosses has such a shape: one without values has {_MOST_EMPTY} rows at most")
     try:
         values = np.frombuffer(bytearray(binascii.a2b_base64(plain["base64"])), dtype=dtype).reshape(shape)
     except TypeError as error:

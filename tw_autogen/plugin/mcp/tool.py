@@ -29,6 +29,7 @@ Call = Callable[[Mapping[str, Any], Tell], Mapping[str, Any]]
 _ABOUT_CHARS = 300
 _DESCRIPTION_CHARS = 1200
 _MOST_PARTS = 40
+_MOST_VALUES = 1_000_000
 
 
 def tool_spec(
@@ -93,10 +94,8 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [jsonable(one) for one in value]
     kind = type(value).__name__
-    if kind == "DataFrame" or (kind == "Series" and not _has_numbers_only(value.index)):
-        return jsonable(_rows(value))
-    if kind in ("Series", "ndarray"):
-        return jsonable(value.tolist())
+    if kind in ("DataFrame", "Series", "ndarray"):
+        return jsonable(_lists(value, kind))
     if kind in ("NAType", "NaTType") or str(value) == "NaT":
         return None
     if isinstance(value, decimal.Decimal):
@@ -108,6 +107,16 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     raise TypeError(f"a value of type {kind} has no form in JSON; pass text, numbers, lists, dictionaries or tables")
+
+
+def _lists(value: Any, kind: str) -> list[Any]:
+    """Return a table as a list of rows, an array as lists; a few bytes can stand for very many of them."""
+    if max(value.size, *value.shape, 0) > _MOST_VALUES:
+        raise TypeError(f"a {kind} of more than {_MOST_VALUES:,} values is too large for a tool; pass fewer")
+    if kind == "DataFrame" or (kind == "Series" and not _has_numbers_only(value.index)):
+        return _rows(value)
+    found: list[Any] = value.tolist()
+    return found
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
