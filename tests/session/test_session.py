@@ -708,11 +708,11 @@ def test_time_in_host_calls_that_fail_ends_with_the_round(tmp_path):
     settings["code_interpreter.host_calls"] = 10**6
     model = ScriptedModel([codes(code)])
     began = time.monotonic()
-    with open_session(
-        model, roles="code_interpreter", plugins=[look_up], folder=tmp_path, settings=settings
-    ) as session:
-        with pytest.raises(RoundTimedOut, match="round_seconds"):
-            session.ask("look")
+    with (
+        open_session(model, roles="code_interpreter", plugins=[look_up], folder=tmp_path, settings=settings) as session,
+        pytest.raises(RoundTimedOut, match="round_seconds"),
+    ):
+        session.ask("look")
 
     assert time.monotonic() - began < 30
 

@@ -80,10 +80,11 @@ def open_session_for(
             if settings.origin("session.profile_folder") == Settings.DEFAULT:
                 keywords = {**keywords, "session.profile_folder": "content"}
             settings = read_settings(keywords, project=options.project, trust=options.trust)
-    for line in trust_lines(settings, HOW):  # of what is used: the file may have changed since it was read first
+    project = project_of(options, settings)
+    of_project = project.examples if project else None
+    for line in trust_lines(settings, HOW, examples=of_project):  # of what is used: files may have changed meanwhile
         (warn or say)(line)
     resume = _session_to_resume(options, settings, workspace)
-    project = project_of(options, settings)
     set_roles = settings.read("session", SessionSettings).roles
     roles = (*set_roles, *(role for role in options.roles if role not in set_roles))
     for line in project.outside(roles) if project else ():

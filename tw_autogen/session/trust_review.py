@@ -369,7 +369,14 @@ class Review:
         return self.folder / path.name if path in named else path
 
 
-def trust_lines(settings: Settings, how: str, *, brings_code: bool = True, prompts: bool = True) -> tuple[str, ...]:
+def trust_lines(
+    settings: Settings,
+    how: str,
+    *,
+    brings_code: bool = True,
+    prompts: bool = True,
+    examples: Sequence[Path] | None = None,
+) -> tuple[str, ...]:
     """Return lines about what of a folder that is not trusted does not count, and what of it becomes part of prompts.
 
     Args:
@@ -377,10 +384,13 @@ def trust_lines(settings: Settings, how: str, *, brings_code: bool = True, promp
         how: How to trust the folder, such as `--trust`.
         brings_code: The folder's roles, plugins and example folders would be used if it were trusted.
         prompts: A session is opened, so that its texts become part of prompts.
+        examples: Those of its example folders that are used, as they were listed; None: they are listed now.
     """
     review = Review(settings)
-    unused = [] if brings_code else [one for one in own_examples(review.folder) if one not in settings.examples]
-    texts = [one for one in review.prompt_sources if one not in {_relative(path, review.folder) for path in unused}]
+    unused = own_examples(review.folder) if examples is not None or not brings_code else []
+    hidden = {_relative(path, review.folder) for path in unused if path not in settings.examples}
+    used = [_relative(path, review.folder) for path in examples or () if settings.trust is Trust.none]
+    texts = list(dict.fromkeys([*(one for one in review.prompt_sources if one not in hidden), *used]))
     listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     problem = review.problem() if settings.trust is not Trust.full else ""
