@@ -205,6 +205,8 @@ class KernelClient:
         how = self.process.end()
         self._waiting.close()
         self._connection.close()
+        if self._handle.files is not None:
+            self._handle.files.close()
         self._exchange.close()
         self._handle.release()
         return how
@@ -218,6 +220,7 @@ class KernelClient:
             "max_artifacts": self._settings.max_artifacts,
             "rollback": _rollback_limits(self._settings) if self._settings.rollback_on_error else None,
             "arrow": _has_arrow(),
+            "exchange": self._exchange.token,
             "checkpoint": _checkpoint_options(self._settings, self._variables_key) if self._variables_key else None,
             "max_artifact_bytes": self._settings.max_artifact_mb << 20,
             **self._handle.options,
@@ -275,7 +278,7 @@ class KernelClient:
     def _crash_output(self, stream: str, request: str) -> str:
         """Return what a cell flushed, from the file that the kernel keeps; empty if there is none of this cell."""
         most = 4 * (self._settings.output_chars + MARK_CHARS)
-        with contextlib.suppress(OSError), self._exchange.open(file_name(stream)) as file:
+        with contextlib.suppress(OSError), self._exchange.open(file_name(stream, self._exchange.token)) as file:
             of, _, text = file.read(most).decode("utf-8", "ignore").partition("\n")
             return text if of == request else ""
         return ""

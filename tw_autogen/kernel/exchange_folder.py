@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import stat
+import time
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,9 +14,12 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.guest.exchange_folder import FOLDER, write_problem
 from tw_autogen.safe_folder import SafeFolder
 
+_LEFT_SECONDS = 24 * 3600.0
+"""What nobody has written to for so long is of a kernel whose host was killed."""
+
 
 class HostExchange:
-    """The host's side of the folder in which tables cross.
+    """The host's side of the folder in which tables cross; other kernels may have theirs in the same one.
 
     Args:
         folder: The kernel's.
@@ -25,10 +29,15 @@ class HostExchange:
     def __init__(self, folder: Path, uid: int = 0) -> None:
         self._folder = folder
         self._uid = uid
+        self._closed = False
+        self.token = secrets.token_hex(8)
+        """Part of the names of all files of this kernel."""
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; return its name and the open file."""
-        name = f"host-{secrets.token_hex(8)}{suffix}"  # code can't know it before
+        if self._closed:  # a call that was given up has returned
+            raise OSError("the kernel has ended")
+        name = f"host-{self.token}-{secrets.token_hex(8)}{suffix}"  # code can't know it before
         with SafeFolder(self._folder) as folder:
             make_hidden(folder, FOLDER, self._uid)
             return name, folder.create_file(f"{FOLDER}/{name}")
@@ -54,10 +63,18 @@ class HostExchange:
         return KernelError(write_problem(self._folder / FOLDER, error), folder=self._folder)
 
     def close(self) -> None:
-        """Remove the hidden folder; of a link in its place, the link."""
+        """Remove this kernel's files, and the hidden folder unless another kernel has files there."""
+        self._closed = True
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.unlock()  # code may have closed its own folder
-            folder.remove_tree(FOLDER)
+            make_hidden(folder, FOLDER, self._uid)
+            with folder.open_folder(FOLDER) as exchange:
+                there = list(exchange.walk(enter=lambda name: False))
+                over = [one for one in there if self.token in one.name or one.info.st_mtime < time.time() - _LEFT_SECONDS]
+                for one in over:
+                    exchange.remove_tree(one.name)
+            if over == there:
+                folder.remove_tree(FOLDER)
 
 
 def make_hidden(folder: SafeFolder, name: str, uid: int = 0) -> None:

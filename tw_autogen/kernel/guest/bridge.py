@@ -92,7 +92,7 @@ class Bridge:
         """Begin a session; what an earlier call of this has begun is forgotten.
 
         Args:
-            options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
+            options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`, `exchange` (see `InsideExchange`);
                 `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (options, see
                 `Checkpoint`), where variables are to come back; `folder` and `environment`, where this process was made
                 before its session was known; `sandbox`, see `Hints`; `packages`: `pip install` asks
@@ -120,7 +120,7 @@ class Bridge:
         for stream in self._streams:
             stream.begin_session(options["output_chars"])
         for words in self._crash_output:
-            words.begin_session(None if remote or not options["session_id"] else self.session.folder)
+            words.begin_session(None if remote or not options["session_id"] else self.session.folder, options["exchange"])
         if "packages" in options:
             packages = PipInstallHook(
                 lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]
@@ -336,6 +336,7 @@ _REHEARSAL = {
     "max_artifacts": 0,
     "max_artifact_bytes": 0,
     "arrow": True,
+    "exchange": "",
 }
 
 
