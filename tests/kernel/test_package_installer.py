@@ -42,11 +42,11 @@ def wheels(tmp_path_factory):
     return folder
 
 
-def make_wheel(folder, name, source, *, version="1.0", needs=""):
+def make_wheel(folder, name, source, *, version="1.0", needs="", path=""):
     info = f"{name}-{version}.dist-info"
     meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + (f"Requires-Dist: {needs}\n" if needs else "")
     files = {
-        f"{name}.py": source,
+        path or f"{name}.py": source,
         f"{info}/METADATA": meta,
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
@@ -106,6 +106,23 @@ def test_a_package_that_the_environment_has_in_another_version_is_named(tmp_path
 
     there = f"iniconfig {metadata.version('iniconfig')} of the environment stays what is imported"
     assert execution.stdout.startswith(f"Installed iniconfig==0.0.1.\n{there}"), execution.error
+
+
+def test_packages_of_one_namespace_stay_and_an_older_version_goes_whole(tmp_path, monkeypatch):
+    make_wheel(tmp_path, "tw_tea", "", path="tw_drinks/tea/leaf.py")
+    make_wheel(tmp_path, "tw_tea", "", version="2.0", path="tw_drinks/tea/bag.py")
+    make_wheel(tmp_path, "tw_coffee", "", path="tw_drinks/coffee.py")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+        for wanted in ("tw-tea==1.0", "tw-coffee", "tw-tea==2.0"):
+            assert kernel.execute(f"%pip install {wanted}", seconds=120).ok
+        ran = kernel.execute("import tw_drinks.coffee, tw_drinks.tea.bag\n"
+                             "from importlib import metadata\nmetadata.version('tw-tea')", seconds=60)  # fmt: skip
+        older = kernel.execute("import tw_drinks.tea.leaf", seconds=60)
+
+    assert (ran.error, ran.result) == ("", "'2.0'")
+    assert "No module named 'tw_drinks.tea.leaf'" in older.error
 
 
 @pytest.mark.usefixtures("index")
