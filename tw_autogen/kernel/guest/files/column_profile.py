@@ -558,4 +558,4 @@ def short_number(text: str, digits: int = 6) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{int(value)}" if value == int(value) and abs(value) < 1e15 else f"{value:g}"
+    return f"{int(value)}" if abs(value) < 1e15 and value == int(value) else f"{value:g}"

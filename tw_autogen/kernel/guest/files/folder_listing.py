@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import itertools
 import os
@@ -144,7 +145,7 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
     """Return a key by which `a2` comes before `a10`."""
-    return [(0, int(one)) if one.isdigit() and len(one) < 50 else (1, one) for one in re.split(r"(\d+)", name) if one]
+    return [(0, int(one)) if one.isdecimal() and len(one) < 50 else (1, one) for one in re.split(r"(\d+)", name) if one]
 
 
 def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more: bool = False) -> list[str]:
@@ -252,7 +253,8 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
             left_out += 1
             continue
         if any(one.name == ".gitignore" and one.is_file(follow_symlinks=False) for one in entries):
-            with open(os.path.join(folder, prefix, ".gitignore"), encoding="utf-8", errors="replace") as file:
+            name = os.path.join(folder, prefix, ".gitignore")
+            with contextlib.suppress(OSError), open(name, encoding="utf-8", errors="replace") as file:  # closed to code
                 ignored.add(prefix, file.read(100_000))
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
@@ -261,7 +263,8 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
             elif is_folder:
                 waiting.append(f"{prefix}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
-                found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
+                with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                    found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
         if len(found) >= MOST_ENTRIES:
             return found[:MOST_ENTRIES], left_out, True
     return found, left_out, False
