@@ -26,6 +26,8 @@ WAYS = {
     "magic": "%pip install {}",
     "shell": "!pip install -q {}  # a comment",
     "shell, python": "!python -m pip install {}",
+    "shell, quietly": "!pip install {} -q > /dev/null 2>&1",
+    "shell, last lines": "!pip install {} 2>&1 | grep -v warning | tail -1",
     "shell, kept": "said = !pip3 install {}",
     "subprocess": "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'pip', 'install', '{}'], check=True)",
     "subprocess, text": "import subprocess\nsubprocess.check_call('pip install {}', shell=True)",
@@ -337,6 +339,19 @@ def test_packages_of_a_folder_that_is_kept_open_stay_beside_the_kernels_over_no_
         "tw_lemon.py",
     ]
     assert not any((tmp_path / "private" / "work.packages").iterdir())
+
+
+@pytest.mark.parametrize("command", ["pip install x && echo ok", "pip install x; ls", "pip install x | (sh)",
+                                     "pip install $(cat x)", "pip install x\npip install y", "pip install x & ls"])  # fmt: skip
+def test_an_installation_among_other_commands_is_refused(refusing, command):
+    execution = refusing.execute(f"import subprocess\nsubprocess.run({command!r}, shell=True)", seconds=60)
+
+    assert "`pip install` has to be a command of its own" in execution.error
+
+
+@pytest.mark.parametrize("command", ["echo 1 > out; cat out", "echo 1 2>&1 | cat", "true && echo 1", "echo 1 & wait"])
+def test_what_other_commands_write_goes_where_they_say(refusing, command):
+    assert refusing.execute(f"!{command}", seconds=60).stdout == "1\n"
 
 
 def test_other_commands_of_pip_and_other_processes_run_as_ever(refusing):
