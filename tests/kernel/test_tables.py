@@ -525,3 +525,26 @@ def test_tables_that_a_killed_host_has_left_go_with_a_later_kernel(tmp_path):
         assert kernel.execute("1", seconds=30).ok
 
     assert os.listdir(tmp_path) == []
+
+
+def test_tables_of_calls_that_failed_or_were_given_up_do_not_pile_up(tmp_path):
+    over = threading.Event()
+    half = [pd.DataFrame({"a": [1]}), object()]
+    with LocalKernel(tmp_path) as kernel:
+        kernel.serve("count", lambda table: len(table))
+        kernel.serve("half", lambda: half)
+        kernel.serve("late", lambda table: over.wait(30) and table, seconds=0.2)
+        kernel.execute("import pandas as pd\ntable = pd.DataFrame({'a': [1, 2]})\nhalf_way = [table, object()]", seconds=30)
+        for code in ("count(table, more=1)", "count(table, object())", "half()", "late(table)"):
+            assert not kernel.execute(code, seconds=30).ok
+        with pytest.raises(TypeError, match="doesn't cross"):
+            kernel.put("half", half)
+        with pytest.raises(TypeError, match="doesn't cross"):
+            kernel.get("half_way")
+        threads = [one for one in threading.enumerate() if one.name.startswith("host call")]
+        over.set()
+        for one in threads:
+            one.join(30)
+        assert [kernel.execute("count(table)", seconds=30).result for _ in range(2)] == ["2", "2"]
+
+        assert os.listdir(tmp_path / FOLDER) == []

@@ -139,6 +139,7 @@ class KernelClient:
             on_output: Called with stream and text as they come; None: nobody listens.
         """
         self._handle.watch()
+        self._exchange.sweep()
         send = functools.partial(self._connection.request, code, expressions=self._handle.expressions)
         return self._running(send, seconds, on_output, self._crash_output)
 

@@ -30,6 +30,7 @@ class HostExchange:
         self._folder = folder
         self._uid = uid
         self._closed = False
+        self._unread: set[str] = set()
         self.token = secrets.token_hex(8)
         """Part of the names of all files of this kernel."""
 
@@ -57,6 +58,20 @@ class HostExchange:
             folder.open_folder(FOLDER, same_mount=True) as exchange,
         ):
             exchange.remove(name)
+
+    def sweep(self) -> None:
+        """Remove the files that were there at the last sweep too: nobody reads them, such as those of failed calls."""
+        with (
+            contextlib.suppress(OSError),
+            SafeFolder(self._folder) as folder,
+            folder.open_folder(FOLDER, same_mount=True) as exchange,
+        ):
+            crossing = tuple(f"{side}-{self.token}-" for side in ("host", "kernel"))
+            entries = exchange.walk(enter=lambda name: False)
+            there = {one.name for one in entries if one.is_file and one.name.startswith(crossing)}
+            for name in there & self._unread:
+                exchange.remove(name)
+            self._unread = there - self._unread
 
     def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""
