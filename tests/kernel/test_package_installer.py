@@ -341,8 +341,10 @@ def test_packages_of_a_folder_that_is_kept_open_stay_beside_the_kernels_over_no_
     assert not any((tmp_path / "private" / "work.packages").iterdir())
 
 
-@pytest.mark.parametrize("command", ["pip install x && echo ok", "pip install x; ls", "pip install x | (sh)",
-                                     "pip install $(cat x)", "pip install x\npip install y", "pip install x & ls"])  # fmt: skip
+AMONG = ("&& echo ok", "; ls", "| (sh)", "$(cat x)", "\npip install y", "& ls")
+
+
+@pytest.mark.parametrize("command", [f"pip install x {more}" for more in AMONG])
 def test_an_installation_among_other_commands_is_refused(refusing, command):
     execution = refusing.execute(f"import subprocess\nsubprocess.run({command!r}, shell=True)", seconds=60)
 

@@ -488,7 +488,9 @@ def test_two_kernels_in_one_folder_get_their_own_tables_and_the_end_of_one_leave
         second.execute(make % 2, seconds=30)
 
         def beside(table):
-            ran = second.execute("calls = [total.submit(t) for _ in range(3)]\n[one.result() for one in calls]", seconds=30)
+            ran = second.execute(
+                "calls = [total.submit(t) for _ in range(3)]\n[one.result() for one in calls]", seconds=30
+            )
             second.close()
             return ran.result
 
@@ -534,7 +536,9 @@ def test_tables_of_calls_that_failed_or_were_given_up_do_not_pile_up(tmp_path):
         kernel.serve("count", lambda table: len(table))
         kernel.serve("half", lambda: half)
         kernel.serve("late", lambda table: over.wait(30) and table, seconds=0.2)
-        kernel.execute("import pandas as pd\ntable = pd.DataFrame({'a': [1, 2]})\nhalf_way = [table, object()]", seconds=30)
+        kernel.execute(
+            "import pandas as pd\ntable = pd.DataFrame({'a': [1, 2]})\nhalf_way = [table, object()]", seconds=30
+        )
         for code in ("count(table, more=1)", "count(table, object())", "half()", "late(table)"):
             assert not kernel.execute(code, seconds=30).ok
         with pytest.raises(TypeError, match="doesn't cross"):

@@ -166,8 +166,7 @@ class KernelClient:
 
     def hello(self) -> dict[str, Any]:
         """Ask the bridge whether it still answers, and for the variables; raises as `ask` does, and sooner."""
-        text = json.dumps({"op": "hello"})
-        return self._evaluate("answer", text, min(self._settings.load_seconds, _HELLO_SECONDS))
+        return self._answer({"op": "hello"}, min(self._settings.load_seconds, _HELLO_SECONDS))
 
     def request_rollback(self, code: str) -> None:
         """Ask that the next cell is undone when it ends, if it is this one."""
@@ -182,8 +181,8 @@ class KernelClient:
         Raises:
             KernelError: as `ask`, and sooner.
         """
-        text = json.dumps({"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS})
-        self._evaluate("answer", text, _FINISH_SECONDS + _HELLO_SECONDS)
+        asked = {"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS}
+        self._answer(asked, _FINISH_SECONDS + _HELLO_SECONDS)
 
     def tell(self, op: str, **fields: Any) -> str:
         """Ask the bridge to do something before the next cell; return the request's id, its answer is not awaited."""

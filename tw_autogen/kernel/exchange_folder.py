@@ -7,6 +7,7 @@ import os
 import secrets
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,31 +48,28 @@ class HostExchange:
         """Open a file that the kernel wrote."""
         if "/" in name or os.sep in name:
             raise FileNotFoundError(f"not a file of the exchange: {name!r}")
-        with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
+        with self._opened() as exchange:
             return exchange.open_file(name)
 
     def remove(self, name: str) -> None:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
-        with (
-            contextlib.suppress(OSError),
-            SafeFolder(self._folder) as folder,
-            folder.open_folder(FOLDER, same_mount=True) as exchange,
-        ):
+        with contextlib.suppress(OSError), self._opened() as exchange:
             exchange.remove(name)
 
     def sweep(self) -> None:
         """Remove the files that were there at the last sweep too: nobody reads them, such as those of failed calls."""
-        with (
-            contextlib.suppress(OSError),
-            SafeFolder(self._folder) as folder,
-            folder.open_folder(FOLDER, same_mount=True) as exchange,
-        ):
+        with contextlib.suppress(OSError), self._opened() as exchange:
             crossing = tuple(f"{side}-{self.token}-" for side in ("host", "kernel"))
             entries = exchange.walk(enter=lambda name: False)
             there = {one.name for one in entries if one.is_file and one.name.startswith(crossing)}
             for name in there & self._unread:
                 exchange.remove(name)
             self._unread = there - self._unread
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[SafeFolder]:
+        with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
+            yield exchange
 
     def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""
@@ -84,8 +82,8 @@ class HostExchange:
             folder.unlock()  # code may have closed its own folder
             make_hidden(folder, FOLDER, self._uid)
             with folder.open_folder(FOLDER) as exchange:
-                there = list(exchange.walk(enter=lambda name: False))
-                over = [one for one in there if self.token in one.name or one.info.st_mtime < time.time() - _LEFT_SECONDS]
+                there, long_ago = list(exchange.walk(enter=lambda name: False)), time.time() - _LEFT_SECONDS
+                over = [one for one in there if self.token in one.name or one.info.st_mtime < long_ago]
                 for one in over:
                     exchange.remove_tree(one.name)
             if over == there:

@@ -43,7 +43,9 @@ class KernelSession:
         self.remote = RemoteFolder(files, remote["most_bytes"]) if remote else None
         arrow = bool(options["arrow"]) and importlib.util.find_spec("pyarrow") is not None
         token = options["exchange"]
-        self.codec = Codec(RemoteTableStore(files, token) if remote else InsideExchange(self.folder, token), arrow=arrow)
+        self.codec = Codec(
+            RemoteTableStore(files, token) if remote else InsideExchange(self.folder, token), arrow=arrow
+        )
         self.calls = HostCalls(ask, self.codec, self.remote)
         self._variables: dict[str, Any] = {}
         self.ctx = PluginContext(
