@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from tw_autogen.kernel import Describer, KernelSettings, LocalKernel
+from tw_autogen.kernel.guest.files.folder_listing import list_files
 from tw_autogen.kernel.guest.files.search_terms import SearchTerms, index_terms
 
 
@@ -138,3 +139,22 @@ def test_a_folder_whose_gitignore_is_closed_to_code_is_listed(tmp_path):
         listed = kernel.list_files(str(tmp_path / "data"), layouts=True, most_lines=40, seconds=20)
 
     assert (listed["problem"], listed["lines"][1:]) == ("", ["'a.csv' 8 B"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        ("**/[Bb]uild/*", ["a b.csv", "logs/l1.csv", "logs/old/l2.csv"]),
+        ("logs/l[0-9].csv\na\\ b.csv", ["logs/old/l2.csv", "src/Build/x.csv"]),
+        ("logs/**/l?.csv\nsrc/[^a]*", ["a b.csv"]),
+        ("logs/**", ["a b.csv", "src/Build/x.csv"]),
+        ("/**" * 19 + "/x.cs", ["a b.csv", "logs/l1.csv", "logs/old/l2.csv", "src/Build/x.csv"]),
+    ],
+)  # fmt: skip
+def test_a_gitignore_means_in_the_list_of_a_folder_what_it_means_to_git(tmp_path, rules, left):
+    for name in ("a b.csv", "logs/l1.csv", "logs/old/l2.csv", "src/Build/x.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text(rules, encoding="utf-8")
+
+    assert sorted(one.name for one in list_files(str(tmp_path))[0]) == left

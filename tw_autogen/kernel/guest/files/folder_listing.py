@@ -293,6 +293,9 @@ def is_private(name: str) -> bool:
     return _PRIVATE.fullmatch(name) is not None or name.lower().endswith(_PRIVATE_ENDS)
 
 
+_ESCAPED = re.compile(r"\\(.)")
+
+
 class Ignored:
     """What `.gitignore` files leave out: called with a path, returns whether it is ignored.
 
@@ -333,17 +336,25 @@ class Ignored:
 
 
 def _matcher(rule: str) -> Callable[[str], bool]:
-    anchored = "/" in rule
-    parts = rule.lstrip("/").split("/")
-    if not anchored:
+    parts = [_ESCAPED.sub(_unescaped, one).replace("[^", "[!") for one in rule.lstrip("/").split("/")]
+    if "/" not in rule:
         pattern = re.compile(fnmatch.translate(parts[0]))
         return lambda name: pattern.match(name.rpartition("/")[2]) is not None
-    words = []
-    for at, part in enumerate(parts):
-        if part == "**":
-            words.append(".*" if at == len(parts) - 1 else "(?:[^/]+/)*")
-            continue
-        plain = "".join("[^/]*" if one == "*" else "[^/]" if one == "?" else re.escape(one) for one in part)
-        words.append(plain + ("/" if at < len(parts) - 1 else ""))
-    whole = re.compile("".join(words))
-    return lambda name: whole.fullmatch(name) is not None
+    parts += ["*"] * (parts[-1] == "**")  # all that is in a folder, and not the folder
+    patterns = [None if one == "**" else re.compile(fnmatch.translate(one)) for one in parts]
+    return lambda name: _fits(patterns, name.split("/"))
+
+
+def _unescaped(sign: re.Match[str]) -> str:
+    return f"[{sign[1]}]" if sign[1] in "*?[" else sign[1]
+
+
+def _fits(patterns: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+    """Return whether the parts of a path match, each its pattern; None stands for any number of folders."""
+    reached = {0}
+    for one in patterns:
+        if one is None:
+            reached = set(range(min(reached, default=len(names)), len(names)))
+        else:
+            reached = {at + 1 for at in reached if at < len(names) and one.match(names[at])}
+    return len(names) in reached
