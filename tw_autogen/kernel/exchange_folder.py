@@ -80,6 +80,8 @@ class HostExchange:
         self._closed = True
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.unlock()  # code may have closed its own folder
+            if not folder.has_entry(FOLDER):
+                return
             make_hidden(folder, FOLDER, self._uid)
             with folder.open_folder(FOLDER) as exchange:
                 there, long_ago = list(exchange.walk(enter=lambda name: False)), time.time() - _LEFT_SECONDS

@@ -40,14 +40,7 @@ class AttachedSession:
     """
 
     def __init__(
-        self,
-        shell: Any,
-        sessions: dict[str, AttachedSession],
-        *,
-        owner: str,
-        host: int,
-        exchange: str,
-        arrow: bool,
+        self, shell: Any, sessions: dict[str, AttachedSession], *, owner: str, host: int, exchange: str, arrow: bool
     ) -> None:
         self._shell = shell
         self._sessions = sessions

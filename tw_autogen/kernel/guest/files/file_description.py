@@ -38,15 +38,7 @@ from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
-from .text_table import (
-    MOST_CELLS,
-    RAW_CHARS,
-    TextTable,
-    block_lines,
-    blocks_of_text,
-    csv_table,
-    cut_line,
-)
+from .text_table import MOST_CELLS, RAW_CHARS, TextTable, block_lines, blocks_of_text, csv_table, cut_line
 from .workbook_sheets import read_sheets
 
 MOST_CHARS = 20_000
