@@ -18,7 +18,12 @@ from .exchange_folder import FOLDER, make_folder
 
 
 def file_name(stream: str, token: str) -> str:
-    """Return the name of a stream's file in the exchange; its first line is the request that the rest belongs to."""
+    """Return the name of a stream's file in the exchange; its first line is the request that the rest belongs to.
+
+    Args:
+        stream: `stdout` or `stderr`.
+        token: As of `InsideExchange`.
+    """
     return f"crash-output-{token}-{stream}"
 
 
