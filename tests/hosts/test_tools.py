@@ -366,6 +366,7 @@ WIDE = {
     "row.csv": (b"a\r" + b"1," * 20_000 + b"1\r", "a row has 20001 columns"),
     "short.csv": (b"a," * 9_000 + b"a\n" + b"1\n" * 2_000, "cells, most of them empty"),
     "large.csv": ((b"1," * 999 + b"1\n") * 20_001, "more than 20000000 values"),
+    "endless.csv": (b"a,b\n" * 500_000 + b"," * (17 << 20), "row 500001 has more than 16 MB"),
     "long.csv": (b"a,b\n1," + b"b" * 200_000, "field larger than field limit"),
     "wide.json": (json.dumps([{str(at): at} for at in range(4_000)]).encode(), "it stands for 16000000 cells"),
     "columns.json": (

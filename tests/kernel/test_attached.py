@@ -351,7 +351,7 @@ def test_what_jupyter_drops_behind_a_failed_cell_is_sent_again(user, tmp_path):
         wire,
         process,
         module="attached",
-        options={"owner": "test"},
+        options={"owner": "test", "host": 0},
         request_type=AttachedRequest,
         release=process.release,
     )

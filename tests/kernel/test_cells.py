@@ -2,11 +2,23 @@
 
 import importlib.util
 import sys
+import unicodedata
 
 import pytest
 
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.guest.display import AfterImport
+
+
+def test_names_are_those_that_code_reads_however_their_letters_are_written(kernel):
+    name = unicodedata.normalize("NFD", "größe")
+    kernel.put(name, 5)
+    kernel.serve(f"twice_{name}", lambda: 10)
+
+    assert kernel.execute(f"{name}, twice_{name}()", seconds=30).result == "(5, 10)"
+    assert (kernel.get(name), kernel.get("größe")) == (5, 5)
+    with pytest.raises(ValueError, match="'ｉｆ' is not a Python name"):
+        kernel.put("ｉｆ", 1)
 
 
 def test_a_kernel_remembers(run):

@@ -764,6 +764,9 @@ TABLE = {  # fmt: off
         "a.csv", "id,v\n1,2\n# checked\n2,3\n3,4\n",
         ["1 line among its rows begins with '#', as comments do, which comment='#' leaves out: # checked"], ["fewer"],
     ),
+    "columns of one pattern with infinite numbers": (
+        "a.csv", "q1,q2,q3,q4,q5\n1,inf,3,-inf,5\n2,3,4,5,6\n", ["5 columns, int/float, -inf … inf"], ["not readable"],
+    ),
     "no suffix": ("noending", "plain words", ["text of 1 line"], []),
     "binary": ("raw.bin", "a\0b", ["binary"], []),
     "torn workbook": ("a.xlsx", "PK\x03\x04 torn", ["not readable as xlsx"], []),
@@ -1172,6 +1175,17 @@ def test_a_sheet_is_told_by_the_values_of_its_cells(case, tmp_path):
             {"pd": pd, "path": tmp_path / "a.xlsx"},
         )
         assert read.shape == (int(size[1]), int(size[2]))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system lists no open files")
+def test_a_workbook_is_closed_when_it_was_read(tmp_path):
+    with pd.ExcelWriter(tmp_path / "a.xlsx") as book:
+        pd.DataFrame({"a": ["=1+1"]}).to_excel(book, index=False)
+        pd.DataFrame({"b": ["=1+1"]}).to_excel(book, sheet_name="second", index=False)
+    assert "formula" in "".join(describe(tmp_path, "a.xlsx")[0]["a.xlsx"])
+
+    opened = [os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")]
+    assert str(tmp_path / "a.xlsx") not in opened
 
 
 def test_a_title_of_two_cells_that_a_spreadsheet_program_has_padded_is_no_header(tmp_path):

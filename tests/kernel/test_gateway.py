@@ -389,6 +389,16 @@ def test_a_kernel_asks_for_no_negative_piece_of_a_file(tmp_path, place, size):
         FileTransfer(tmp_path, 1000).answer({"what": "read", "file": "a.txt", "place": place, "size": size})
 
 
+def test_what_has_come_of_a_file_goes_with_the_kernel_that_sent_it(tmp_path):
+    transfer = FileTransfer(tmp_path, 1000)
+    transfer.answer({"what": "write", "file": "a.txt", "data": "YWI=", "place": 0, "last": False})
+    assert len(list((tmp_path / FOLDER).iterdir())) == 1
+
+    transfer.close()
+
+    assert list((tmp_path / FOLDER).iterdir()) == []
+
+
 def test_a_kernel_fills_no_more_of_the_hosts_disk_than_it_may(tmp_path):
     transfer = FileTransfer(tmp_path, 3)
     asked = {"what": "write", "file": "a.txt", "data": "YWI=", "last": False}

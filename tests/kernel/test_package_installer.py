@@ -26,6 +26,8 @@ WAYS = {
     "magic": "%pip install {}",
     "shell": "!pip install -q {}  # a comment",
     "shell, python": "!python -m pip install {}",
+    "shell, quietly": "!pip install {} -q > /dev/null 2>&1",
+    "shell, last lines": "!pip install {} 2>&1 | grep -v warning | tail -1",
     "shell, kept": "said = !pip3 install {}",
     "subprocess": "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'pip', 'install', '{}'], check=True)",
     "subprocess, text": "import subprocess\nsubprocess.check_call('pip install {}', shell=True)",
@@ -42,11 +44,11 @@ def wheels(tmp_path_factory):
     return folder
 
 
-def make_wheel(folder, name, source, *, version="1.0", needs=""):
+def make_wheel(folder, name, source, *, version="1.0", needs="", path=""):
     info = f"{name}-{version}.dist-info"
     meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + (f"Requires-Dist: {needs}\n" if needs else "")
     files = {
-        f"{name}.py": source,
+        path or f"{name}.py": source,
         f"{info}/METADATA": meta,
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
@@ -106,6 +108,23 @@ def test_a_package_that_the_environment_has_in_another_version_is_named(tmp_path
 
     there = f"iniconfig {metadata.version('iniconfig')} of the environment stays what is imported"
     assert execution.stdout.startswith(f"Installed iniconfig==0.0.1.\n{there}"), execution.error
+
+
+def test_packages_of_one_namespace_stay_and_an_older_version_goes_whole(tmp_path, monkeypatch):
+    make_wheel(tmp_path, "tw_tea", "", path="tw_drinks/tea/leaf.py")
+    make_wheel(tmp_path, "tw_tea", "", version="2.0", path="tw_drinks/tea/bag.py")
+    make_wheel(tmp_path, "tw_coffee", "", path="tw_drinks/coffee.py")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+        for wanted in ("tw-tea==1.0", "tw-coffee", "tw-tea==2.0"):
+            assert kernel.execute(f"%pip install {wanted}", seconds=120).ok
+        ran = kernel.execute("import tw_drinks.coffee, tw_drinks.tea.bag\n"
+                             "from importlib import metadata\nmetadata.version('tw-tea')", seconds=60)  # fmt: skip
+        older = kernel.execute("import tw_drinks.tea.leaf", seconds=60)
+
+    assert (ran.error, ran.result) == ("", "'2.0'")
+    assert "No module named 'tw_drinks.tea.leaf'" in older.error
 
 
 @pytest.mark.usefixtures("index")
@@ -320,6 +339,21 @@ def test_packages_of_a_folder_that_is_kept_open_stay_beside_the_kernels_over_no_
         "tw_lemon.py",
     ]
     assert not any((tmp_path / "private" / "work.packages").iterdir())
+
+
+AMONG = ("&& echo ok", "; ls", "| (sh)", "$(cat x)", "\npip install y", "& ls")
+
+
+@pytest.mark.parametrize("command", [f"pip install x {more}" for more in AMONG])
+def test_an_installation_among_other_commands_is_refused(refusing, command):
+    execution = refusing.execute(f"import subprocess\nsubprocess.run({command!r}, shell=True)", seconds=60)
+
+    assert "`pip install` has to be a command of its own" in execution.error
+
+
+@pytest.mark.parametrize("command", ["echo 1 > out; cat out", "echo 1 2>&1 | cat", "true && echo 1", "echo 1 & wait"])
+def test_what_other_commands_write_goes_where_they_say(refusing, command):
+    assert refusing.execute(f"!{command}", seconds=60).stdout == "1\n"
 
 
 def test_other_commands_of_pip_and_other_processes_run_as_ever(refusing):

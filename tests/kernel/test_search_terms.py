@@ -9,7 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from tw_autogen.kernel import Describer
+from tw_autogen.kernel import Describer, KernelSettings, LocalKernel
+from tw_autogen.kernel.guest.files.folder_listing import list_files
 from tw_autogen.kernel.guest.files.search_terms import SearchTerms, index_terms
 
 
@@ -113,3 +114,47 @@ def test_the_list_of_a_folder_says_what_files_cover(tmp_path):
         "'part1.csv' … 'part3.csv' (3 files, 32 B each, 'day' 2001-05-06 … 2003-06-06)",
         "'rain.csv' 22 B, 'year' 2001 … 2004",
     ]
+
+
+@pytest.mark.parametrize("name", ["plot 10²", "1²3.csv", "x١٢.csv", "a\udcff.csv"])
+def test_a_file_of_any_name_is_listed(tmp_path, name):
+    try:
+        (tmp_path / name).touch()
+    except OSError:
+        pytest.skip("no file system for this name")
+
+    listed = Describer(tmp_path, apart=False).list_folder(str(tmp_path), layouts=True, most_lines=40, seconds=20)
+    assert listed["lines"] == ["1 file, 0 B", f"{name!r} 0 B"]
+
+
+def test_a_folder_whose_gitignore_is_closed_to_code_is_listed(tmp_path):
+    for one in (tmp_path, *tmp_path.parents[:2]):
+        one.chmod(0o755)
+    (tmp_path / "data").mkdir(mode=0o755)
+    (tmp_path / "data" / "a.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "data" / ".gitignore").touch(0)
+    (tmp_path / "work").mkdir()
+
+    with LocalKernel(tmp_path / "work", settings=KernelSettings(read=(str(tmp_path / "data"),))) as kernel:
+        listed = kernel.list_files(str(tmp_path / "data"), layouts=True, most_lines=40, seconds=20)
+
+    assert (listed["problem"], listed["lines"][1:]) == ("", ["'a.csv' 8 B"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "left"),
+    [
+        ("**/[Bb]uild/*", ["a b.csv", "logs/l1.csv", "logs/old/l2.csv"]),
+        ("logs/l[0-9].csv\na\\ b.csv", ["logs/old/l2.csv", "src/Build/x.csv"]),
+        ("logs/**/l?.csv\nsrc/[^a]*", ["a b.csv"]),
+        ("logs/**", ["a b.csv", "src/Build/x.csv"]),
+        ("/**" * 19 + "/x.cs", ["a b.csv", "logs/l1.csv", "logs/old/l2.csv", "src/Build/x.csv"]),
+    ],
+)  # fmt: skip
+def test_a_gitignore_means_in_the_list_of_a_folder_what_it_means_to_git(tmp_path, rules, left):
+    for name in ("a b.csv", "logs/l1.csv", "logs/old/l2.csv", "src/Build/x.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / ".gitignore").write_text(rules, encoding="utf-8")
+
+    assert sorted(one.name for one in list_files(str(tmp_path))[0]) == left

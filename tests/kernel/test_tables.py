@@ -4,6 +4,7 @@ import datetime
 import json
 import math
 import os
+import threading
 import tracemalloc
 from unittest.mock import patch
 
@@ -12,7 +13,7 @@ import pandas as pd
 import pytest
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel import LocalKernel
+from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.guest import table_codec
 from tw_autogen.kernel.guest.arrow_columns import ArrowReader, check_message
 from tw_autogen.kernel.guest.bounds import Budget
@@ -477,3 +478,77 @@ def test_a_stream_says_no_other_type_than_its_column(folder):
         with pytest.raises(ValueError, match=said):
             Codec(InsideExchange(folder), arrow=True).unpack(packed)
         path.parent.mkdir(exist_ok=True)
+
+
+def test_two_kernels_in_one_folder_get_their_own_tables_and_the_end_of_one_leaves_the_other_its_tables(tmp_path):
+    settings = KernelSettings(host_threads=1)
+    make = "import pandas as pd\nt = pd.DataFrame({'a': [%d] * 5})"
+    with LocalKernel(tmp_path, settings=settings) as first, LocalKernel(tmp_path, settings=settings) as second:
+        second.serve("total", lambda table: int(table.a.sum()))
+        second.execute(make % 2, seconds=30)
+
+        def beside(table):
+            ran = second.execute(
+                "calls = [total.submit(t) for _ in range(3)]\n[one.result() for one in calls]", seconds=30
+            )
+            second.close()
+            return ran.result
+
+        first.serve("beside", beside)
+        first.serve("total", lambda table: int(table.a.sum()))
+        first.execute(make % 1, seconds=30)
+        ran = first.execute("calls = [beside.submit(t), *(total.submit(t) for _ in range(3))]\n"
+                            "[one.result() for one in calls]", seconds=30)  # fmt: skip
+
+    assert (ran.error, ran.result) == ("", "['[10, 10, 10]', 5, 5, 5]")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_call_that_returns_a_table_after_its_kernel_was_closed_leaves_no_file(tmp_path):
+    over = threading.Event()
+    with LocalKernel(tmp_path) as kernel:
+        kernel.serve("late", lambda: over.wait(30) and pd.DataFrame({"a": range(3)}), seconds=0.2)
+        assert not kernel.execute("late()", seconds=30).ok
+        threads = [one for one in threading.enumerate() if one.name.startswith("host call")]
+    over.set()
+    for one in threads:
+        one.join(30)
+
+    assert threads
+    assert os.listdir(tmp_path) == []
+
+
+def test_tables_that_a_killed_host_has_left_go_with_a_later_kernel(tmp_path):
+    old = tmp_path / FOLDER / "kernel-x-2-1.table"
+    old.parent.mkdir()
+    old.write_bytes(b"x")
+    os.utime(old, (0, 0))
+    with LocalKernel(tmp_path) as kernel:
+        assert kernel.execute("1", seconds=30).ok
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_tables_of_calls_that_failed_or_were_given_up_do_not_pile_up(tmp_path):
+    over = threading.Event()
+    half = [pd.DataFrame({"a": [1]}), object()]
+    with LocalKernel(tmp_path) as kernel:
+        kernel.serve("count", lambda table: len(table))
+        kernel.serve("half", lambda: half)
+        kernel.serve("late", lambda table: over.wait(30) and table, seconds=0.2)
+        kernel.execute(
+            "import pandas as pd\ntable = pd.DataFrame({'a': [1, 2]})\nhalf_way = [table, object()]", seconds=30
+        )
+        for code in ("count(table, more=1)", "count(table, object())", "half()", "late(table)"):
+            assert not kernel.execute(code, seconds=30).ok
+        with pytest.raises(TypeError, match="doesn't cross"):
+            kernel.put("half", half)
+        with pytest.raises(TypeError, match="doesn't cross"):
+            kernel.get("half_way")
+        threads = [one for one in threading.enumerate() if one.name.startswith("host call")]
+        over.set()
+        for one in threads:
+            one.join(30)
+        assert [kernel.execute("count(table)", seconds=30).result for _ in range(2)] == ["2", "2"]
+
+        assert os.listdir(tmp_path / FOLDER) == []

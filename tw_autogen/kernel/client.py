@@ -139,6 +139,7 @@ class KernelClient:
             on_output: Called with stream and text as they come; None: nobody listens.
         """
         self._handle.watch()
+        self._exchange.sweep()
         send = functools.partial(self._connection.request, code, expressions=self._handle.expressions)
         return self._running(send, seconds, on_output, self._crash_output)
 
@@ -165,8 +166,7 @@ class KernelClient:
 
     def hello(self) -> dict[str, Any]:
         """Ask the bridge whether it still answers, and for the variables; raises as `ask` does, and sooner."""
-        text = json.dumps({"op": "hello"})
-        return self._evaluate("answer", text, min(self._settings.load_seconds, _HELLO_SECONDS))
+        return self._answer({"op": "hello"}, min(self._settings.load_seconds, _HELLO_SECONDS))
 
     def request_rollback(self, code: str) -> None:
         """Ask that the next cell is undone when it ends, if it is this one."""
@@ -181,8 +181,8 @@ class KernelClient:
         Raises:
             KernelError: as `ask`, and sooner.
         """
-        text = json.dumps({"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS})
-        self._evaluate("answer", text, _FINISH_SECONDS + _HELLO_SECONDS)
+        asked = {"op": "finish_checkpoint", "position": position, "seconds": _FINISH_SECONDS}
+        self._answer(asked, _FINISH_SECONDS + _HELLO_SECONDS)
 
     def tell(self, op: str, **fields: Any) -> str:
         """Ask the bridge to do something before the next cell; return the request's id, its answer is not awaited."""
@@ -205,6 +205,8 @@ class KernelClient:
         how = self.process.end()
         self._waiting.close()
         self._connection.close()
+        if self._handle.files is not None:
+            self._handle.files.close()
         self._exchange.close()
         self._handle.release()
         return how
@@ -218,6 +220,7 @@ class KernelClient:
             "max_artifacts": self._settings.max_artifacts,
             "rollback": _rollback_limits(self._settings) if self._settings.rollback_on_error else None,
             "arrow": _has_arrow(),
+            "exchange": self._exchange.token,
             "checkpoint": _checkpoint_options(self._settings, self._variables_key) if self._variables_key else None,
             "max_artifact_bytes": self._settings.max_artifact_mb << 20,
             **self._handle.options,
@@ -275,7 +278,7 @@ class KernelClient:
     def _crash_output(self, stream: str, request: str) -> str:
         """Return what a cell flushed, from the file that the kernel keeps; empty if there is none of this cell."""
         most = 4 * (self._settings.output_chars + MARK_CHARS)
-        with contextlib.suppress(OSError), self._exchange.open(file_name(stream)) as file:
+        with contextlib.suppress(OSError), self._exchange.open(file_name(stream, self._exchange.token)) as file:
             of, _, text = file.read(most).decode("utf-8", "ignore").partition("\n")
             return text if of == request else ""
         return ""

@@ -6,6 +6,8 @@ import contextlib
 import os
 import secrets
 import stat
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,9 +15,12 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel.guest.exchange_folder import FOLDER, write_problem
 from tw_autogen.safe_folder import SafeFolder
 
+_LEFT_SECONDS = 24 * 3600.0
+"""What nobody has written to for so long is of a kernel whose host was killed."""
+
 
 class HostExchange:
-    """The host's side of the folder in which tables cross.
+    """The host's side of the folder in which tables cross; other kernels may have theirs in the same one.
 
     Args:
         folder: The kernel's.
@@ -25,10 +30,16 @@ class HostExchange:
     def __init__(self, folder: Path, uid: int = 0) -> None:
         self._folder = folder
         self._uid = uid
+        self._closed = False
+        self._unread: set[str] = set()
+        self.token = secrets.token_hex(8)
+        """Part of the names of all files of this kernel."""
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; return its name and the open file."""
-        name = f"host-{secrets.token_hex(8)}{suffix}"  # code can't know it before
+        if self._closed:  # a call that was given up has returned
+            raise OSError("the kernel has ended")
+        name = f"host-{self.token}-{secrets.token_hex(8)}{suffix}"  # code can't know it before
         with SafeFolder(self._folder) as folder:
             make_hidden(folder, FOLDER, self._uid)
             return name, folder.create_file(f"{FOLDER}/{name}")
@@ -37,27 +48,48 @@ class HostExchange:
         """Open a file that the kernel wrote."""
         if "/" in name or os.sep in name:
             raise FileNotFoundError(f"not a file of the exchange: {name!r}")
-        with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
+        with self._opened() as exchange:
             return exchange.open_file(name)
 
     def remove(self, name: str) -> None:
         """Remove a file that was read; what is not there, or no longer in the folder, stays as it is."""
-        with (
-            contextlib.suppress(OSError),
-            SafeFolder(self._folder) as folder,
-            folder.open_folder(FOLDER, same_mount=True) as exchange,
-        ):
+        with contextlib.suppress(OSError), self._opened() as exchange:
             exchange.remove(name)
+
+    def sweep(self) -> None:
+        """Remove the files that were there at the last sweep too: nobody reads them, such as those of failed calls."""
+        with contextlib.suppress(OSError), self._opened() as exchange:
+            crossing = tuple(f"{side}-{self.token}-" for side in ("host", "kernel"))
+            entries = exchange.walk(enter=lambda name: False)
+            there = {one.name for one in entries if one.is_file and one.name.startswith(crossing)}
+            for name in there & self._unread:
+                exchange.remove(name)
+            self._unread = there - self._unread
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[SafeFolder]:
+        with SafeFolder(self._folder) as folder, folder.open_folder(FOLDER, same_mount=True) as exchange:
+            yield exchange
 
     def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""
         return KernelError(write_problem(self._folder / FOLDER, error), folder=self._folder)
 
     def close(self) -> None:
-        """Remove the hidden folder; of a link in its place, the link."""
+        """Remove this kernel's files, and the hidden folder unless another kernel has files there."""
+        self._closed = True
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
             folder.unlock()  # code may have closed its own folder
-            folder.remove_tree(FOLDER)
+            if not folder.has_entry(FOLDER):
+                return
+            make_hidden(folder, FOLDER, self._uid)
+            with folder.open_folder(FOLDER) as exchange:
+                there, long_ago = list(exchange.walk(enter=lambda name: False)), time.time() - _LEFT_SECONDS
+                over = [one for one in there if self.token in one.name or one.info.st_mtime < long_ago]
+                for one in over:
+                    exchange.remove_tree(one.name)
+            if over == there:
+                folder.remove_tree(FOLDER)
 
 
 def make_hidden(folder: SafeFolder, name: str, uid: int = 0) -> None:

@@ -192,6 +192,12 @@ class FileTransfer:
             "together"
         )
 
+    def close(self) -> None:
+        """Remove what has come of files that were not completed."""
+        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
+            for name in list(self._parts):
+                self._drop(folder, name)
+
     def _drop(self, folder: SafeFolder, name: str) -> None:
         """Remove what has come of a file that will not be completed."""
         part, _ = self._parts.pop(name, ("", 0))

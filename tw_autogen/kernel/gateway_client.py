@@ -20,14 +20,7 @@ from urllib.parse import quote
 from tw_autogen import bounded_json
 from tw_autogen.deadline import TracedSockets, finish_within, shut_down_socket
 from tw_autogen.errors import KernelStartError
-from tw_autogen.kernel.transport import (
-    CHANNELS,
-    Channel,
-    WakeupSocket,
-    execute_content,
-    message_header,
-    plain_header,
-)
+from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content, message_header, plain_header
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:

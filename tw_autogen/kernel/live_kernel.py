@@ -8,6 +8,7 @@ import keyword
 import os
 import threading
 import time
+import unicodedata
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -141,13 +142,12 @@ class LiveKernel(Closing):
         Args:
             name: The name in the kernel.
             function: Called in this process.
-            seconds: How long one call may take; None: as the settings say.
+            seconds: How long one call may take; None: no limit.
 
         Raises:
             ValueError: the name is no Python name.
         """
-        if not name.isidentifier() or keyword.iskeyword(name):
-            raise ValueError(f"{name!r} is not a Python name")
+        name = _identifier(name)
         with self._alone():
             self._served.add(name, function, seconds)
             if self._live is not None:
@@ -164,8 +164,7 @@ class LiveKernel(Closing):
             TypeError: the value is of a type that doesn't cross.
             ValueError: the name is no Python name.
         """
-        if not name.isidentifier() or keyword.iskeyword(name):
-            raise ValueError(f"{name!r} is not a Python name")
+        name = _identifier(name)
         with self._alone():
             live = self._resumed(self._ready())
             packed = self._put(live, name, value)
@@ -174,6 +173,7 @@ class LiveKernel(Closing):
 
     def get(self, name: str) -> Any:
         """Fetch a variable's value; see `Kernel.get`."""
+        name = unicodedata.normalize("NFKC", name)
         with self._alone():
             live = self._resumed(self._ready())
             answer = self._ask(live, "get", name=name)
@@ -568,6 +568,18 @@ class LiveKernel(Closing):
     def _take_variables(self, report: dict[str, Any]) -> None:
         if isinstance(report.get("variables"), list):
             self._variables = tuple(Variable(*row) for row in rows(report, "variables", 3))
+
+
+def _identifier(name: str) -> str:
+    """Return a name in the form in which Python reads it in code: file systems and keyboards write `é` as two letters.
+
+    Raises:
+        ValueError: it is no Python name.
+    """
+    plain = unicodedata.normalize("NFKC", name)
+    if not plain.isidentifier() or keyword.iskeyword(plain):
+        raise ValueError(f"{name!r} is not a Python name")
+    return plain
 
 
 def _unchanging(value: Any) -> Any:

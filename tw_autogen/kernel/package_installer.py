@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import os
 import re
 import stat
@@ -30,6 +32,8 @@ _SECONDS_TO_REFUSE = 30.0
 _MOST = 20
 _LONGEST = 500
 _SAID_CHARS = 1500
+_MOST_RECORD_BYTES = 64 << 20
+_INFO = ".dist-info"
 _VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 """Has no slash: pip takes a requirement with one for a folder, if there is such a folder, and runs what lies there."""
 _PIP = """
@@ -156,16 +160,34 @@ class Installer:
         return {"ok": True, "text": f"Installed {', '.join(names)}."}
 
     def _take(self, made: Path) -> None:
-        """Copy what pip has made, by descriptor, in place of what has the same name."""
+        """Copy what pip has made, by descriptor, in place of other versions; several packages may share a folder."""
         with SafeFolder(made) as source, SafeFolder(self.prepare()) as target:
+            new, old = ([one.name for one in some.walk(enter=lambda name: False)] for some in (source, target))
+            projects = {name.partition("-")[0].lower() for name in new if name.endswith(_INFO)}
+            for name in old:
+                if name.endswith(_INFO) and name.partition("-")[0].lower() in projects:
+                    _remove_version(target, name)
             for entry in source.walk():
-                if "/" not in entry.name and target.has_entry(entry.name):
-                    target.remove_tree(entry.name)
                 if entry.is_folder:
                     target.make_folder(entry.name)
                 elif entry.is_file:
                     with source.open_file(entry.name) as file:
                         target.copy_in(file, entry.name, mode=stat.S_IMODE(entry.info.st_mode))
+
+
+def _remove_version(packages: SafeFolder, info: str) -> None:
+    """Remove the files of an installed version.
+
+    Args:
+        packages: Where it is installed.
+        info: The name of the folder that lists them.
+    """
+    with contextlib.suppress(OSError, csv.Error):
+        record = packages.read_file(f"{info}/RECORD", limit_bytes=_MOST_RECORD_BYTES).decode("utf-8", "replace")
+        for path, *_ in filter(None, csv.reader(record.splitlines())):
+            with contextlib.suppress(OSError):  # scripts lie elsewhere than the list says
+                packages.remove(path)
+    packages.remove_tree(info)
 
 
 def _checked(text: Any) -> str:

@@ -29,29 +29,8 @@ if sys.platform != "win32":
 
 _MOST_SETTINGS_FILES = 100
 _SYSTEM = (
-    "/bin",
-    "/boot",
-    "/dev",
-    "/dev/shm",
-    "/etc",
-    "/home",
-    "/lib",
-    "/lib64",
-    "/media",
-    "/mnt",
-    "/opt",
-    "/proc",
-    "/root",
-    "/run",
-    "/sbin",
-    "/srv",
-    "/sys",
-    "/tmp",
-    "/usr",
-    "/var",
-    "/var/lib",
-    "/var/log",
-    "/var/spool",
+    *("/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/lib64", "/media", "/mnt", "/opt", "/proc"),
+    *("/root", "/run", "/sbin", "/srv", "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/log", "/var/spool"),
     "/var/tmp",
 )
 _KEYS = (
@@ -248,10 +227,7 @@ def shut_off_reason(folder: Path, granted: Path, settings: KernelSettings) -> st
 
 
 def check_granted(
-    settings: KernelSettings,
-    folder: Path | None = None,
-    *,
-    pinned: PinnedPaths | None = None,
+    settings: KernelSettings, folder: Path | None = None, *, pinned: PinnedPaths | None = None
 ) -> dict[str, Kept]:
     """Refuse to grant what is not there, or what code could not read or write all the same, before any runs.
 

@@ -14,13 +14,7 @@ from pathlib import Path
 from tw_autogen.closing import Closing
 from tw_autogen.errors import KernelError
 from tw_autogen.kernel.connection import Connection
-from tw_autogen.kernel.first_server import (
-    SUPERVISED,
-    StartingServer,
-    server_key,
-    start_server,
-    take_first_server,
-)
+from tw_autogen.kernel.first_server import SUPERVISED, StartingServer, server_key, start_server, take_first_server
 from tw_autogen.kernel.folder_ownership import OWNERSHIP
 from tw_autogen.kernel.guest_bundle import call_expression
 from tw_autogen.kernel.kernel_folders import KernelFolders

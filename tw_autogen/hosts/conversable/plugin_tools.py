@@ -48,6 +48,8 @@ _MOST_CELLS = 10_000_000
 _MOST_COLUMNS = 10_000
 _MOST_VALUES = 20_000_000
 """Of a CSV; the file alone may hold six times as many, for which pandas takes more than 2 GB."""
+_MOST_ROW_CHARS = 16 << 20
+"""Of a CSV: the values of a row are counted once all of it is parsed."""
 
 
 def _read_csv(file: BinaryIO) -> Any:
@@ -55,7 +57,8 @@ def _read_csv(file: BinaryIO) -> Any:
 
     Raises:
         ValueError: pandas can't read it, a field is longer than `csv.field_size_limit` (128 kB, unless the host has
-            set another), a record has too many fields, the file has too many, or short records stand for many cells.
+            set another), a record is too long or has too many fields, the file has too many, or short records stand
+            for many cells.
     """
     _check_csv(file)
     file.seek(0)
@@ -64,9 +67,19 @@ def _read_csv(file: BinaryIO) -> Any:
 
 def _check_csv(file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="")
-    rows = fields = widest = 0
+    rows = fields = widest = chars = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal chars
+        while line := text.readline(_MOST_ROW_CHARS):
+            chars += len(line)
+            if chars >= _MOST_ROW_CHARS:
+                raise ValueError(f"row {rows + 1} has more than {_MOST_ROW_CHARS >> 20} MB, which a tool takes at most")
+            yield line
+
     try:
-        for record in csv.reader(text):  # records, not lines: a field in quotes may have line breaks
+        for record in csv.reader(lines()):  # records, not lines: a field in quotes may have line breaks
+            chars = 0
             rows += 1
             fields += len(record)
             if fields > _MOST_VALUES:

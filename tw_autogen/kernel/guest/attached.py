@@ -35,17 +35,20 @@ class AttachedSession:
         sessions: Those of all hosts by the ids of their clients; this one is among them from `start` to `leave`.
         owner: Identifies the host's kernel object, which gets another client when it attaches again.
         host: The number of the host's process, if it is one of this machine; 0: not known.
+        exchange: The token of the host's exchange, see `InsideExchange`.
         arrow: The host reads Arrow.
     """
 
-    def __init__(self, shell: Any, sessions: dict[str, AttachedSession], *, owner: str, host: int, arrow: bool) -> None:
+    def __init__(
+        self, shell: Any, sessions: dict[str, AttachedSession], *, owner: str, host: int, exchange: str, arrow: bool
+    ) -> None:
         self._shell = shell
         self._sessions = sessions
         self.owner = owner
         self._host = host
         files = HostFiles(lambda **fields: self._calls.ask("files", op=FILES, **fields))
         arrow = arrow and importlib.util.find_spec("pyarrow") is not None
-        self.codec = Codec(RemoteTableStore(files), arrow=arrow)
+        self.codec = Codec(RemoteTableStore(files, exchange), arrow=arrow)
         self._calls = HostCalls(self._ask, self.codec)
         self._functions: dict[str, Any] = {}
         self._hidden_by: dict[str, Any] = {}
@@ -149,7 +152,7 @@ def start(options: str) -> None:
     What an earlier one of the same owner has served is removed, and what one has whose host has crashed.
 
     Args:
-        options: JSON, of which `arrow`, `owner` and `host` count.
+        options: JSON, of which `arrow`, `owner`, `host` and `exchange` count.
     """
     from IPython import get_ipython  # deferred: the host imports this module too, to check it, without a shell
 
@@ -160,9 +163,8 @@ def start(options: str) -> None:
             earlier.answer({"op": "leave"})
             del sessions[client]
     client = client_of_request(shell.kernel)
-    sessions[client] = AttachedSession(
-        shell, sessions, owner=read["owner"], host=int(read.get("host", 0)), arrow=bool(read["arrow"])
-    )
+    names = ("owner", "host", "exchange", "arrow")
+    sessions[client] = AttachedSession(shell, sessions, **{name: read[name] for name in names})
 
 
 def answer(request: str) -> None:

@@ -31,19 +31,9 @@ _CONFIG = {
     "IPythonKernel": {"_execute_sleep": 0},
 }
 _NEEDED = (
-    "ipykernel.kernelapp",
-    "ipykernel.ipkernel",
-    "ipykernel.zmqshell",
-    "ipykernel.debugger",
-    "ipykernel.subshell_manager",
-    "IPython.core.completerlib",
-    "IPython.core.debugger",
-    "IPython.core.oinspect",
-    "IPython.utils.wildcard",
-    "IPython.extensions.storemagic",
-    "faulthandler",
-    "pdb",
-    "tornado.platform.asyncio",
+    *("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "ipykernel.debugger"),
+    *("ipykernel.subshell_manager", "IPython.core.completerlib", "IPython.core.debugger", "IPython.core.oinspect"),
+    *("IPython.utils.wildcard", "IPython.extensions.storemagic", "faulthandler", "pdb", "tornado.platform.asyncio"),
 )
 """Imported before a kernel is made, so that forked ones have them; each is imported late somewhere."""
 _STORE = "PickleShareDB"

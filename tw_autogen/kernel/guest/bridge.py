@@ -93,11 +93,12 @@ class Bridge:
 
         Args:
             options: `session_id`, `output_chars`, `result_chars`, `max_artifacts`, `max_artifact_bytes`, `arrow`;
-                `rollback` (limits, see `Rollback`), where failed cells are undone; `checkpoint` (options, see
-                `Checkpoint`), where variables are to come back; `folder` and `environment`, where this process was made
-                before its session was known; `sandbox`, see `Hints`; `packages`: `pip install` asks
-                the host, who puts them there; empty: it never does; `remote`, where the host's folder is not seen from
-                here: `environment`, `most_bytes`, and names of folders, see `set_up_remote_session`.
+                `exchange`: the token of `InsideExchange`; `rollback` (limits, see `Rollback`), where failed cells are
+                undone; `checkpoint` (options, see `Checkpoint`), where variables are to come back; `folder` and
+                `environment`, where this process was made before its session was known; `sandbox`, see `Hints`;
+                `packages`: `pip install` asks the host, who puts them there; empty: it never does; `remote`, where the
+                host's folder is not seen from here: `environment`, `most_bytes`, and names of folders, see
+                `set_up_remote_session`.
         """
         shell = self._shell
         if "folder" in options:
@@ -120,7 +121,9 @@ class Bridge:
         for stream in self._streams:
             stream.begin_session(options["output_chars"])
         for words in self._crash_output:
-            words.begin_session(None if remote or not options["session_id"] else self.session.folder)
+            words.begin_session(
+                None if remote or not options["session_id"] else self.session.folder, options["exchange"]
+            )
         if "packages" in options:
             packages = PipInstallHook(
                 lambda wanted: self.session.calls.call(INSTALL, (wanted,), {}), options["packages"]
@@ -336,6 +339,7 @@ _REHEARSAL = {
     "max_artifacts": 0,
     "max_artifact_bytes": 0,
     "arrow": True,
+    "exchange": "",
 }
 
 

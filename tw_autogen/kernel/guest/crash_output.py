@@ -17,9 +17,14 @@ from typing import Any
 from .exchange_folder import FOLDER, make_folder
 
 
-def file_name(stream: str) -> str:
-    """Return the name of a stream's file in the exchange; its first line is the request that the rest belongs to."""
-    return f"crash-output-{stream}"
+def file_name(stream: str, token: str) -> str:
+    """Return the name of a stream's file in the exchange; its first line is the request that the rest belongs to.
+
+    Args:
+        stream: `stdout` or `stderr`.
+        token: As of `InsideExchange`.
+    """
+    return f"crash-output-{token}-{stream}"
 
 
 class CrashOutput:
@@ -31,7 +36,8 @@ class CrashOutput:
     """
 
     def __init__(self, stream: str, request: Callable[[], str]) -> None:
-        self._name = file_name(stream)
+        self._stream = stream
+        self._token = ""
         self._request = request
         self._folder: Path | None = None
         self._process = os.getpid()
@@ -39,11 +45,16 @@ class CrashOutput:
         self._file: int | None = None
         self._known: os.stat_result | None = None
 
-    def begin_session(self, folder: Path | None) -> None:
-        """Begin a session that works in a folder; None: the host doesn't see it."""
+    def begin_session(self, folder: Path | None, token: str) -> None:
+        """Begin a session.
+
+        Args:
+            folder: Where it works; None: the host doesn't see it.
+            token: As of `InsideExchange`.
+        """
         if self._file is not None and self._is_ours(self._file):
             os.close(self._file)
-        self._folder, self._file, self._begins = folder, None, True
+        self._folder, self._token, self._file, self._begins = folder, token, None, True
 
     def begin_cell(self) -> None:
         """Forget the cell before."""
@@ -66,7 +77,7 @@ class CrashOutput:
     def _open(self, folder: Path) -> int:
         """Open the file, to stay open: ext4 waits for the disk where one closes that was emptied."""
         make_folder(folder)
-        file = os.open(folder / self._name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = os.open(folder / file_name(self._stream, self._token), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._known = os.fstat(file)
         return file
 

@@ -11,15 +11,11 @@ FOLDER = ".tw-exchange"
 """Hidden, below the kernel's folder, and removed whole; not `.tw`, which holds the command line's sessions."""
 
 
-def make_folder(path: Path) -> bool:
-    """Make the folder, also where code has put a link or a file in its place; tell whether it had to be made."""
+def make_folder(path: Path) -> None:
+    """Make the folder, also where code has put a link or a file in its place."""
     if path.is_symlink() or path.is_file():
         path.unlink()
-    try:
-        path.mkdir()
-    except FileExistsError:
-        return False
-    return True
+    path.mkdir(exist_ok=True)
 
 
 def write_problem(folder: Path, error: OSError) -> str:
@@ -34,16 +30,22 @@ def write_problem(folder: Path, error: OSError) -> str:
 
 
 class InsideExchange:
-    """Writes and reads tables below the kernel's folder."""
+    """Writes and reads tables below the kernel's folder.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: The kernel's.
+        token: What the names of this kernel's files have, and those of another kernel in the folder don't.
+    """
+
+    def __init__(self, folder: Path, token: str = "") -> None:
         self._folder = folder / FOLDER
+        self._token = token
         self._numbers = itertools.count(1)
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; give its name and the open file."""
         make_folder(self._folder)
-        name = f"kernel-{os.getpid()}-{next(self._numbers)}{suffix}"
+        name = f"kernel-{self._token}-{os.getpid()}-{next(self._numbers)}{suffix}"
         return name, open(self._folder / name, "wb")
 
     def open(self, name: str) -> BinaryIO:

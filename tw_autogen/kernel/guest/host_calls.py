@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import keyword
 import os
 import threading
 from collections.abc import Callable
@@ -50,12 +49,7 @@ class HostCalls:
         Args:
             name: The function's name.
             doc: Its docstring.
-
-        Raises:
-            ValueError: the name is no Python name.
         """
-        if not name.isidentifier() or keyword.iskeyword(name):
-            raise ValueError(f"{name!r} is not a Python name")
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return self.call(name, args, kwargs)

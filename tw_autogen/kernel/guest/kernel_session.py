@@ -42,7 +42,10 @@ class KernelSession:
         files = HostFiles(lambda **fields: self.calls.ask("files", op=FILES, **fields))
         self.remote = RemoteFolder(files, remote["most_bytes"]) if remote else None
         arrow = bool(options["arrow"]) and importlib.util.find_spec("pyarrow") is not None
-        self.codec = Codec(RemoteTableStore(files) if remote else InsideExchange(self.folder), arrow=arrow)
+        token = options["exchange"]
+        self.codec = Codec(
+            RemoteTableStore(files, token) if remote else InsideExchange(self.folder, token), arrow=arrow
+        )
         self.calls = HostCalls(ask, self.codec, self.remote)
         self._variables: dict[str, Any] = {}
         self.ctx = PluginContext(

@@ -152,9 +152,16 @@ class PipInstallHook:
 
 
 def install_words(command: Any) -> list[str] | None:
-    """Return what stands behind `pip install` in a command, as text or as a list; None if it is another command."""
+    """Return what stands behind `pip install` in a command, as text or as a list; None if it is another command.
+
+    Raises:
+        InstallRefused: other commands stand in the text, too.
+    """
+    alone = True
     if isinstance(command, str | bytes | os.PathLike):
-        words = _split(os.fsdecode(command), operators=True)
+        text = os.fsdecode(command).strip()
+        words, alone = _first_command(_split(text, operators=True))
+        alone = alone and not _MORE_COMMANDS.search(text)
     else:
         try:
             words = [os.fsdecode(one) for one in command]
@@ -164,16 +171,35 @@ def install_words(command: Any) -> list[str] | None:
         words = words[2:]
     if words[:2] == ["uv", "pip"]:
         words = words[1:]
-    return words[2:] if len(words) > 1 and _PIP.match(words[0]) and words[1] == "install" else None
+    if words[1:2] != ["install"] or not _PIP.match(words[0]):
+        return None
+    if not alone:
+        raise InstallRefused("`pip install` has to be a command of its own: write `%pip install name` on its own line")
+    return words[2:]
+
+
+def _first_command(words: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the words of the first command, without where its output goes, and whether no other one has an effect."""
+    found: list[str] = []
+    left = iter(words)
+    for word in left:
+        if not (word and set(word) <= _OPERATORS):
+            found.append(word)
+        elif word.strip("&") in (">", ">>", ">|", "<"):
+            next(left, "")
+            if found and found[-1].isdecimal():  # 2>/dev/null
+                found.pop()
+        else:
+            rest = list(left)
+            return found, word == "|" and not any(set(one) & set(";&(") for one in rest if set(one) <= _OPERATORS)
+    return found, True
 
 
 def _split(text: str, *, operators: bool = False) -> list[str]:
-    """Return the words of a command; none if it is more than one, or leads its output elsewhere."""
+    """Return the words of a command; none if a quote is not closed."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=operators)
     lexer.whitespace_split = True
     try:
-        words = list(lexer)
-    except ValueError:  # a quote that is not closed
+        return list(lexer)
+    except ValueError:
         return []
-    more = operators and (_MORE_COMMANDS.search(text) or any(word and set(word) <= _OPERATORS for word in words))
-    return [] if more else words

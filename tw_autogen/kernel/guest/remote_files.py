@@ -84,16 +84,22 @@ class HostFiles:
 
 
 class RemoteTableStore:
-    """Tables that cross: made in memory here, sent when they are closed."""
+    """Tables that cross: made in memory here, sent when they are closed.
 
-    def __init__(self, files: HostFiles) -> None:
+    Args:
+        files: The host's.
+        token: As of `InsideExchange`.
+    """
+
+    def __init__(self, files: HostFiles, token: str) -> None:
         self._files = files
+        self._token = token
         self._count = 0
 
     def create(self, suffix: str) -> tuple[str, BinaryIO]:
         """Open a new file; give its name and the open file."""
         self._count += 1
-        name = f"kernel-{os.getpid()}-{self._count}{suffix}"
+        name = f"kernel-{self._token}-{os.getpid()}-{self._count}{suffix}"
         return name, _Outgoing(lambda file: self._files.send(f"{FOLDER}/{name}", file))
 
     def open(self, name: str) -> BinaryIO:

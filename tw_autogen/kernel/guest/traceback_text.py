@@ -141,11 +141,7 @@ def _frames(error: BaseException, cells: Cells, plugins: dict[str, str]) -> list
             count += 1
             (first if count <= half else last).append((frame, line))
     between = [f"  [... {count - 2 * half} more ...]"] if count > 2 * half else []
-    return [
-        *(_frame(*one, cells, plugins) for one in first),
-        *between,
-        *(_frame(*one, cells, plugins) for one in last),
-    ]
+    return [*(_frame(*one, cells, plugins) for one in first), *between, *(_frame(*one, cells, plugins) for one in last)]
 
 
 def _frame(frame: FrameType, line: int, cells: Cells, plugins: dict[str, str]) -> str:

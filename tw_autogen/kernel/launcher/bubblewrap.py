@@ -96,15 +96,8 @@ def _options(
     request: Mapping[str, Any], read: Iterable[str], folders: Mapping[str, bool], pipes: Mapping[str, int]
 ) -> list[str]:
     plan = request["sandbox"]
-    words = [
-        "--die-with-parent",
-        "--as-pid-1",
-        "--unshare-ipc",
-        "--unshare-pid",
-        "--unshare-uts",
-        "--hostname",
-        "kernel",
-    ]
+    words = ["--die-with-parent", "--as-pid-1", "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
+    words += ["--hostname", "kernel"]
     words += ["--unshare-cgroup-try", *([] if plan["network"] else ["--unshare-net"])]
     words += ["--cap-add", "ALL"] if plan["uid"] else ["--unshare-user"]
     room = plan["limits"]["memory_bytes"] // 4

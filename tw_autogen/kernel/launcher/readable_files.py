@@ -37,20 +37,14 @@ _LIBRARIES = (".libs", ".dylibs")
 """Names of folders, or their endings, in which wheels bring shared libraries along."""
 _PARTS = frozenset(
     ("Frameworks", "Headers", "Python", "Resources", "_CodeSignature", "bin", "conda-meta", "include")
-) | {
-    *("lib", "lib32", "lib64", "libexec", "man", "pyvenv.cfg", "sbin", "ssl"),
-}
+) | {*("lib", "lib32", "lib64", "libexec", "man", "pyvenv.cfg", "sbin", "ssl")}
 _HARMLESS = frozenset(
     (".DS_Store", ".buildinfo", ".clang-format", ".coveragerc", ".editorconfig", ".empty", ".f2py_f2cmap", ".flake8")
-) | {
-    *(".gitattributes", ".gitignore", ".gitkeep", ".keep", ".nojekyll", ".npmignore", ".prettierrc", ".pylintrc"),
-}
+) | {*(".gitattributes", ".gitignore", ".gitkeep", ".keep", ".nojekyll", ".npmignore", ".prettierrc", ".pylintrc")}
 """Files of tools without anything of the user's in them; packages bring them along."""
 _CONDA_PARTS = frozenset(
     ("Library", "compiler_compat", "condabin", "doc", "fonts", "info", "libdevice", "mkspecs", "nvvm", "opt")
-) | {
-    *("phrasebooks", "plugins", "python.app", "qml", "resources", "share", "shell", "targets", "translations"),
-}
+) | {*("phrasebooks", "plugins", "python.app", "qml", "resources", "share", "shell", "targets", "translations")}
 """What packages of conda have beside that, in the folder of an environment."""
 _MARKS = frozenset((".gitignore", ".lock", ".Python", "CACHEDIR.TAG", "etc", "share"))
 _ENVIRONMENTS = (".venv", "venv")

@@ -131,8 +131,7 @@ def _opened(path: str, here: int, identity: tuple[int, int]) -> int:
 
 def nameless_bytes(pids: Iterable[int]) -> int:
     """Add up the bytes on disk of files that were removed while these processes have them open or mapped."""
-    found: dict[tuple[int, int], int] = {}
-    mapped: dict[tuple[int, int], dict[int, int]] = {}
+    pids, found = list(pids), dict[tuple[int, int], int]()
     for pid in pids:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):
@@ -140,14 +139,9 @@ def nameless_bytes(pids: Iterable[int]) -> int:
                     status = os.stat(f"/proc/{pid}/fd/{name}")
                     if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
                         found[status.st_dev, status.st_ino] = status.st_blocks * 512
-        for file, start, length in mapped_nameless(pid):
-            if file[0] not in memory_devices():
-                parts = mapped.setdefault(file, {})
-                parts[start] = max(length, parts.get(start, 0))
     inodes = {inode for _, inode in found}  # by the inode alone: some file systems tell another device in the maps
-    return sum(found.values()) + sum(
-        covered_bytes(parts) for (_, inode), parts in mapped.items() if inode not in inodes
-    )
+    mapped = _mapped_files(pids, in_memory=False)
+    return sum(found.values()) + sum(size for (_, inode), size in mapped.items() if inode not in inodes)
 
 
 def hides_files(pids: Iterable[int]) -> bool:
@@ -263,13 +257,17 @@ def mapped_nameless(pid: int) -> Iterator[tuple[tuple[int, int], int, int]]:
 
 def mapped_shared(pids: Iterable[int]) -> int:
     """Add up the shared memory without a file that processes have mapped; what several have mapped counts once."""
+    return sum(_mapped_files(pids, in_memory=True).values())
+
+
+def _mapped_files(pids: Iterable[int], *, in_memory: bool) -> dict[tuple[int, int], int]:
+    """Return how much of each file without a name processes have mapped; files in memory, or those on disks."""
     found: dict[tuple[int, int], dict[int, int]] = {}
-    for pid in pids:
-        for file, start, length in mapped_nameless(pid):
-            if file[0] in memory_devices():
-                parts = found.setdefault(file, {})
-                parts[start] = max(length, parts.get(start, 0))
-    return sum(map(covered_bytes, found.values()))
+    for file, start, length in itertools.chain.from_iterable(map(mapped_nameless, pids)):
+        if (file[0] in memory_devices()) == in_memory:
+            parts = found.setdefault(file, {})
+            parts[start] = max(length, parts.get(start, 0))
+    return {file: covered_bytes(parts) for file, parts in found.items()}
 
 
 def covered_bytes(parts: Mapping[int, int]) -> int:

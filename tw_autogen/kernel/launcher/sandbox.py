@@ -93,11 +93,7 @@ class Sandbox:
         if self.level == NAMESPACES:
             with _told():
                 namespaces.admit(
-                    read=assignment["read"],
-                    write=assignment["write"],
-                    own=self._plan["write"],
-                    kept=kept,
-                    known=known,
+                    read=assignment["read"], write=assignment["write"], own=self._plan["write"], kept=kept, known=known
                 )
         elif self.level == BUBBLEWRAP:
             check_mounts(known, assignment["mounts"])

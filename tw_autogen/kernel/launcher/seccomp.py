@@ -188,14 +188,7 @@ def install_syscall_filter(
 
 
 def program(
-    machine: str,
-    *,
-    network: bool,
-    links: bool,
-    signals: bool,
-    truncates: bool,
-    others: bool,
-    shared_bytes: int,
+    machine: str, *, network: bool, links: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
 ) -> bytes:
     """Return the filter in classic BPF; arguments as of `install_syscall_filter`.
 
@@ -235,14 +228,7 @@ def container_filter(machine: str, *, links: bool) -> bytes:
 
 @functools.lru_cache(maxsize=4)
 def _program(
-    machine: str,
-    ours: int,
-    network: bool,
-    links: bool,
-    signals: bool,
-    truncates: bool,
-    others: bool,
-    shared_bytes: int,
+    machine: str, ours: int, network: bool, links: bool, signals: bool, truncates: bool, others: bool, shared_bytes: int
 ) -> bytes:
     rules: dict[str, bytes] = {
         "clone": _if_argument(0, _JUMP_ANY, _NEW_NAMESPACES, _NO)

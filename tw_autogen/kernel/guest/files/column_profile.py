@@ -24,10 +24,7 @@ _GROUPED = re.compile(r"[+-]?\d{1,3}([,. '])\d{3}", re.ASCII)
 _FORMS = (
     ("with ',' between thousands", re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3}){1,12}(?:\.\d{0,30})?", re.ASCII)),
     ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%", re.ASCII)),
-    (
-        "with a currency",
-        re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,\s]{0,30}[€£$]"),
-    ),
+    ("with a currency", re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,\s]{0,30}[€£$]")),
     ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?", re.ASCII)),
     ("with '<' or '>'", re.compile(r"[<>≤≥]=? ?[+-]?\d[\d.,]{0,30}", re.ASCII)),
     ("with a decimal comma", re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3}){1,12}|\d{1,30}),\d{1,30}", re.ASCII)),
@@ -558,4 +555,4 @@ def short_number(text: str, digits: int = 6) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{int(value)}" if value == int(value) and abs(value) < 1e15 else f"{value:g}"
+    return f"{int(value)}" if abs(value) < 1e15 and value == int(value) else f"{value:g}"

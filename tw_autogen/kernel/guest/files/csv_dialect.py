@@ -172,21 +172,16 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding = late_encoding(piece)
                 broken += count_invalid_utf8(piece) if encoding == "utf-8" else 0
+        more_lines, size = None, os.path.getsize(path)
         if left > 0:
-            open_line = not last.rstrip(b"\0").endswith(end)
-            more_lines = _decoded(later, encoding)
-            return TextStart(
-                lines, encoding, whole=False, more_lines=count + open_line, broken=broken, later=more_lines
-            )
-        estimated, size = None, os.path.getsize(path)
-        if most_counted > 0 and not packed:
-            estimated = count * (size - most_bytes) // (most_counted - left)
+            more_lines = count + (not last.rstrip(b"\0").endswith(end))
+        elif most_counted > 0 and not packed:
+            more_lines = count * (size - most_bytes) // (most_counted - left)
             for at in range(_LATER_PLACES):
                 file.seek(counted_bytes + at * (size - counted_bytes) // _LATER_PLACES)
                 later += _whole_lines(file.read(_LATER_BYTES), end)
-        return TextStart(
-            lines, encoding, whole=False, more_lines=estimated, broken=broken, later=_decoded(later, encoding)
-        )
+        found = _decoded(later, encoding)
+        return TextStart(lines, encoding, whole=False, more_lines=more_lines, broken=broken, later=found)
 
 
 def _whole_lines(piece: bytes, end: bytes) -> list[bytes]:

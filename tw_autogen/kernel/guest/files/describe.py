@@ -74,10 +74,10 @@ class Describer:
         Raises:
             FileNotFoundError: there is none.
         """
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         if os.path.isdir(name):
             listed = self.list_folder(name, layouts=True, most_lines=100, seconds=_OWN_SECONDS)
-            return UnquotedText("\n".join(listed["lines"]))
+            return UnquotedText("\n".join(listed["lines"]) or listed["problem"])
         os.stat(name)
         (described,), _ = self.describe_all([(os.path.abspath(name), name)], seconds=_OWN_SECONDS)
         return UnquotedText(text_of(described)[:_OWN_CHARS])

@@ -33,19 +33,12 @@ from .file_size import size_words
 from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
+from .search_terms import open_database
 from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
-from .text_table import (
-    MOST_CELLS,
-    RAW_CHARS,
-    TextTable,
-    block_lines,
-    blocks_of_text,
-    csv_table,
-    cut_line,
-)
+from .text_table import MOST_CELLS, RAW_CHARS, TextTable, block_lines, blocks_of_text, csv_table, cut_line
 from .workbook_sheets import read_sheets
 
 MOST_CHARS = 20_000
@@ -275,15 +268,13 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
 
         file = parquet.ParquetFile(path)
         schema, count = file.schema_arrow, file.metadata.num_rows
-        most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
-        first: Any = next(file.iter_batches(most, use_threads=False), None)
+        first: Any = next(file.iter_batches(_most_rows(schema.names), use_threads=False), None)
     else:
         from pyarrow import feather
 
         table = feather.read_table(path, use_threads=False, memory_map=True)
         schema, count = table.schema, table.num_rows
-        most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(schema.names))))
-        first = table.slice(0, most)
+        first = table.slice(0, _most_rows(schema.names))
     columns = [one.to_pylist() for one in first.columns] if first is not None else []
     index = _index_names(schema)
     kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
@@ -295,6 +286,11 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
         described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
     kind = {"parquet": "Parquet", "feather": "Feather"}.get(kind_of(path), "Arrow, to be read with pd.read_feather")
     return Description(f"{kind}: {described[0]}", *described[1:])
+
+
+def _most_rows(columns: Collection[str]) -> int:
+    """Return how many rows of so many columns are looked at."""
+    return max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(columns))))
 
 
 def _describe_statistics(path: str, name: str, terms: Collection[str]) -> Description:
@@ -356,7 +352,7 @@ def _value(value: Any) -> str:
 
 
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
-    with contextlib.closing(sqlite3.connect(f"file:{_quoted(os.path.abspath(path))}?mode=ro", uri=True)) as database:
+    with contextlib.closing(open_database(path)) as database:
         listed = _tables_of(database)
         result = Description(f"SQLite with {len(listed)} table{'' if len(listed) == 1 else 's'}, views included")
         for table, kind in listed[:_MOST_TABLES]:
@@ -386,7 +382,7 @@ def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list
     quoted = '"' + table.replace('"', '""') + '"'
     kinds = {str(row[1]): str(row[2]) or "any" for row in database.execute(f"PRAGMA table_xinfo({quoted})")}
     keys = [str(row[1]) for row in database.execute(f"PRAGMA table_info({quoted})") if row[5]]
-    most = max(100, min(_SHEET_ROWS, MOST_CELLS // max(1, len(kinds))))
+    most = _most_rows(kinds)
     try:
         names, rows, whole = _first_rows(database, f"SELECT * FROM {quoted} LIMIT {most}")
     except sqlite3.OperationalError as error:
@@ -429,10 +425,6 @@ def _first_rows(
             raise
         return names, rows, False
     return names, rows, True
-
-
-def _quoted(path: str) -> str:
-    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _describe_text(path: str, name: str, terms: Collection[str]) -> Description:

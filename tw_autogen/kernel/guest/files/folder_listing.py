@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import itertools
 import os
@@ -144,7 +145,7 @@ def families(entries: Iterable[FileEntry], terms: Mapping[str, SearchTerms] | No
 
 def _natural(name: str) -> list[tuple[int, int | str]]:
     """Return a key by which `a2` comes before `a10`."""
-    return [(0, int(one)) if one.isdigit() and len(one) < 50 else (1, one) for one in re.split(r"(\d+)", name) if one]
+    return [(0, int(one)) if one.isdecimal() and len(one) < 50 else (1, one) for one in re.split(r"(\d+)", name) if one]
 
 
 def listing_lines(kin: Sequence[Family], left_out: int, *, most_lines: int, more: bool = False) -> list[str]:
@@ -252,7 +253,8 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
             left_out += 1
             continue
         if any(one.name == ".gitignore" and one.is_file(follow_symlinks=False) for one in entries):
-            with open(os.path.join(folder, prefix, ".gitignore"), encoding="utf-8", errors="replace") as file:
+            name = os.path.join(folder, prefix, ".gitignore")
+            with contextlib.suppress(OSError), open(name, encoding="utf-8", errors="replace") as file:  # closed to code
                 ignored.add(prefix, file.read(100_000))
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
@@ -261,7 +263,8 @@ def list_files(folder: str) -> tuple[list[FileEntry], int, bool]:
             elif is_folder:
                 waiting.append(f"{prefix}{entry.name}/")
             elif entry.is_file(follow_symlinks=False):
-                found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
+                with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                    found.append(FileEntry(f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size))
         if len(found) >= MOST_ENTRIES:
             return found[:MOST_ENTRIES], left_out, True
     return found, left_out, False
@@ -288,6 +291,9 @@ def is_private(name: str) -> bool:
         (False, False)
     """
     return _PRIVATE.fullmatch(name) is not None or name.lower().endswith(_PRIVATE_ENDS)
+
+
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class Ignored:
@@ -330,17 +336,25 @@ class Ignored:
 
 
 def _matcher(rule: str) -> Callable[[str], bool]:
-    anchored = "/" in rule
-    parts = rule.lstrip("/").split("/")
-    if not anchored:
+    parts = [_ESCAPED.sub(_unescaped, one).replace("[^", "[!") for one in rule.lstrip("/").split("/")]
+    if "/" not in rule:
         pattern = re.compile(fnmatch.translate(parts[0]))
         return lambda name: pattern.match(name.rpartition("/")[2]) is not None
-    words = []
-    for at, part in enumerate(parts):
-        if part == "**":
-            words.append(".*" if at == len(parts) - 1 else "(?:[^/]+/)*")
-            continue
-        plain = "".join("[^/]*" if one == "*" else "[^/]" if one == "?" else re.escape(one) for one in part)
-        words.append(plain + ("/" if at < len(parts) - 1 else ""))
-    whole = re.compile("".join(words))
-    return lambda name: whole.fullmatch(name) is not None
+    parts += ["*"] * (parts[-1] == "**")  # all that is in a folder, and not the folder
+    patterns = [None if one == "**" else re.compile(fnmatch.translate(one)) for one in parts]
+    return lambda name: _fits(patterns, name.split("/"))
+
+
+def _unescaped(sign: re.Match[str]) -> str:
+    return f"[{sign[1]}]" if sign[1] in "*?[" else sign[1]
+
+
+def _fits(patterns: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
+    """Return whether the parts of a path match, each its pattern; None stands for any number of folders."""
+    reached = {0}
+    for one in patterns:
+        if one is None:
+            reached = set(range(min(reached, default=len(names)), len(names)))
+        else:
+            reached = {at + 1 for at in reached if at < len(names) and one.match(names[at])}
+    return len(names) in reached

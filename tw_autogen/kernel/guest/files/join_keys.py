@@ -27,24 +27,10 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[#%$€£]")
 _SERIAL = re.compile(r"(unnamed: |rank|index|row|no\.?|#)\W*\d*$", re.IGNORECASE)
 """Names of columns that only number the rows."""
 _MEASURES = frozenset(
-    ["#", "%", "$", "€", "£", "age", "amount", "average", "avg", "balance", "cost", "count", "counts", "day", "days"]
-    + ["duration", "hour", "mean", "minute", "month", "percent", "percentage", "population", "price", "qty", "quantity"]
-    + [
-        "rank",
-        "rate",
-        "ratio",
-        "revenue",
-        "salary",
-        "sales",
-        "score",
-        "second",
-        "share",
-        "size",
-        "sum",
-        "time",
-        "total",
-    ]
-    + ["units", "value", "volume", "weight", "year", "years"]
+    ["#", "%", "$", "€", "£", "age", "amount", "average", "avg", "balance", "cost", "count", "counts", "day"]
+    + ["days", "duration", "hour", "mean", "minute", "month", "percent", "percentage", "population", "price", "qty"]
+    + ["quantity", "rank", "rate", "ratio", "revenue", "salary", "sales", "score", "second", "share", "size", "sum"]
+    + ["time", "total", "units", "value", "volume", "weight", "year", "years"]
 )
 """Words in the names of numbers that measure or count."""
 _GENERIC = frozenset(["id", "ids", "key", "pk", "no", "nr", "num", "number", "code", "uid"])

@@ -10,8 +10,7 @@ from .column_profile import MISSING
 
 _MOST_COLUMNS = 500
 _NUMBER = re.compile(
-    r"[+-]?(?:(?:\d{1,60}|[1-9]\d{0,2}(?:,\d{3}){1,12})(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?",
-    re.ASCII,
+    r"[+-]?(?:(?:\d{1,60}|[1-9]\d{0,2}(?:,\d{3}){1,12})(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?", re.ASCII
 )
 """With a decimal point, and commas between thousands if at all."""
 _SWAPPED = str.maketrans(",.", ".,")

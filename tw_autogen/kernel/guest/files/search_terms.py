@@ -98,6 +98,16 @@ def index_terms(path: str) -> SearchTerms:
     return SearchTerms(heads=_joined(heads, _HEAD_CHARS), values=_joined(text.split()))
 
 
+def open_database(path: str) -> sqlite3.Connection:
+    """Open a database of SQLite for reading.
+
+    Raises:
+        sqlite3.Error: it can't be opened.
+    """
+    name = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return sqlite3.connect(f"file:{name}?mode=ro", uri=True)
+
+
 def years_in(name: str) -> list[int]:
     """Return the years that stand in a name.
 
@@ -211,7 +221,6 @@ def _of_workbook(path: str) -> SearchTerms:
 
 
 def _of_database(path: str) -> SearchTerms:
-    quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    with contextlib.closing(sqlite3.connect(f"file:{quoted}?mode=ro", uri=True)) as database:
+    with contextlib.closing(open_database(path)) as database:
         made = database.execute("SELECT sql FROM sqlite_master WHERE type IN ('table', 'view') LIMIT 50").fetchall()
     return SearchTerms(heads=_joined([str(sql)[:_HEAD_CHARS] for (sql,) in made], 2 * _HEAD_CHARS))

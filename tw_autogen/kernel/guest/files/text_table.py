@@ -9,16 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .column_profile import MISSING, Column, column_lines, profile_columns, show
-from .csv_dialect import (
-    BLANKS,
-    SEPARATORS,
-    CsvDialect,
-    TextStart,
-    as_lines,
-    pandas_names,
-    parse_rows,
-    parse_table,
-)
+from .csv_dialect import BLANKS, SEPARATORS, CsvDialect, TextStart, as_lines, pandas_names, parse_rows, parse_table
 from .number_signs import NumberSigns, code_columns, find_signs, is_number
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
 from .table_extent import has_names, is_units_row, rows_of_table

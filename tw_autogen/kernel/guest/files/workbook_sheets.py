@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import zipfile
@@ -106,22 +107,23 @@ def read_sheets(path: str, *, most_sheets: int, most_rows: int) -> tuple[list[st
         return titles, [Sheet(title, rows, len(rows) >= most_rows) for title, rows in read.items()]
     import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
 
-    book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     sheets = []
-    for one in book.worksheets[:most_sheets]:
-        one.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
-        given = map(_without_end, one.iter_rows(values_only=True))
-        rows = list(itertools.islice(given, _FIRST_ROWS))
-        most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
-        rows += itertools.islice(given, most + 1 - len(rows))
-        sheets.append(Sheet(str(one.title), rows, len(rows) > most, one.sheet_state != "visible"))
+    with contextlib.closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
+        titles = [str(one.title) for one in book.worksheets]
+        for one in book.worksheets[:most_sheets]:
+            one.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
+            given = map(_without_end, one.iter_rows(values_only=True))
+            rows = list(itertools.islice(given, _FIRST_ROWS))
+            most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
+            rows += itertools.islice(given, most + 1 - len(rows))
+            sheets.append(Sheet(str(one.title), rows, len(rows) > most, one.sheet_state != "visible"))
     if _has_formulas(path):
-        written = openpyxl.load_workbook(path, read_only=True)
-        for sheet in sheets:
-            written[sheet.title].reset_dimensions()
-            formulas = written[sheet.title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
-            sheet.notes = _formula_notes(sheet.rows, formulas)
-    return [str(one.title) for one in book.worksheets], sheets
+        with contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as written:
+            for sheet in sheets:
+                written[sheet.title].reset_dimensions()
+                formulas = written[sheet.title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
+                sheet.notes = _formula_notes(sheet.rows, formulas)
+    return titles, sheets
 
 
 def _without_end(row: Sequence[Any]) -> list[Any]:
@@ -230,6 +232,6 @@ def _error_cells(rows: Sequence[Sequence[Any]]) -> list[str]:
 def _cell(value: Any) -> str:
     if value is None or value != value or (isinstance(value, str) and value in _FAILED_CELLS):
         return ""
-    if isinstance(value, float) and value == int(value) and abs(value) < 1e15:
+    if isinstance(value, float) and abs(value) < 1e15 and value == int(value):
         return str(int(value))
     return str(value)
