@@ -227,8 +227,8 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
     r"""Read what a person typed: `y`, `n`, the changed thing itself, or in other words why not.
 
     A changed cell is all between lines of ``` (or of as many more as were shown), without words around them; a changed
-    plan is too, or begins with the number of a step. One of which nothing is left is refused. For a tool call `a` approves it and all later calls of that
-    tool; for `write`, all later requests of the session.
+    plan is too, or begins with the number of a step. One of which nothing is left is refused. For a tool call `a`
+    approves it and all later calls of that tool; for `write`, all later requests of the session.
 
     Args:
         said: The text.

@@ -377,6 +377,15 @@ def test_a_round_that_fails_is_told_in_words(served, agent, tmp_path):  # C37
     assert "session.max_posts" in said
 
 
+def test_a_reply_that_the_length_limit_has_cut_off_is_named_so_to_the_model(served, agent, tmp_path):
+    cut = Completion(plans("It is 42.", to="User")[:-20], finish_reason="length")
+    config = served(cut, plans("It is 42.", to="User"))
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, silent=True)
+
+    assert "the reply was cut off at the length limit; answer shorter" in served.requests[1]["messages"][-1]["content"]
+
+
 def test_an_error_of_the_hosts_client_goes_through_as_with_any_agent(agent, tmp_path):  # C37
     entry = {"model": "m", "api_key": "none", "base_url": "http://127.0.0.1:9/v1"}
     config = {"config_list": [entry], "cache_seed": None}

@@ -15,12 +15,12 @@ from urllib.request import url2pathname
 
 from tw_autogen.conversation import mentioned
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line
+from tw_autogen.escaped_text import visible_line, without_middle
 from tw_autogen.kernel import Artifact
 from tw_autogen.named_folders import distrusted_now, named_folder
 from tw_autogen.safe_folder import SafeFolder
 
-_HEAD_ROWS = 5
+_HEAD_ROWS, _SHOWN_CHARS = 5, 2000
 _MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
 _MOST_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
@@ -84,11 +84,12 @@ def named_files(folder: Path, text: str) -> list[Path]:
 
 
 def table_words(table: Any) -> str:
-    """Describe a DataFrame in a few lines: rows, columns with types, head."""
-    columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
+    """Describe a DataFrame in a few lines: rows, columns with types, head; of many columns and long texts the ends."""
+    columns = without_middle(", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items()), _SHOWN_CHARS)
     names = [str(name) for name in table.index.names if name is not None]
     labels = f"index: {', '.join(names)}; " if names else ""
-    return f"{len(table)} rows; {labels}columns: {columns}; its head:\n{table_csv(table.head(_HEAD_ROWS)).strip()}"
+    head = without_middle(table_csv(table.head(_HEAD_ROWS)).strip(), _SHOWN_CHARS)
+    return f"{len(table)} rows; {labels}columns: {columns}; its head:\n{head}"
 
 
 def table_csv(table: Any) -> str:

@@ -7,7 +7,6 @@ import csv
 import functools
 import inspect
 import io
-import json
 import os
 import threading
 import time
@@ -29,6 +28,7 @@ from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.kernel import Artifact, FileDescriber
+from tw_autogen.kernel.guest import json_text
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import distrusted_now
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
@@ -363,7 +363,7 @@ class PluginTools(Closing):
             table = value if isinstance(value, pd.DataFrame) else value.to_frame()
             path = self._saved(f"{name}.csv", table_csv(table))
             return f"A table in {path.name}: {table_words(table)}"
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        text = value if isinstance(value, str) else json_text(value)
         if len(text) <= self._chars:
             return text
         path = self._saved(f"{name}.txt", text)
