@@ -206,6 +206,15 @@ def test_only_tables_of_the_working_folder_are_read(tools, tmp_path, name):
     assert f"{name!r} is no file of the working folder" in said
 
 
+def test_a_table_whose_suffix_is_in_capitals_is_named_where_another_one_is_missing(tools, tmp_path):
+    _, _, executor = tools(["anomaly_detection"])
+    (tmp_path / "tools" / "SALES.CSV").write_text("t,v\n1,2\n")
+
+    assert "tables there: SALES.CSV" in called(
+        executor, "anomaly_detection", df="s.csv", time_col_name="t", value_col_name="v"
+    )
+
+
 def test_a_plugin_that_fails_is_told_in_words_and_what_it_made_is_not_the_next_ones(tools):
     def fail(number: int) -> int:
         """Fail."""

@@ -219,7 +219,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
                 session that follows this one, unless the agent was reset meanwhile.
 
         Raises:
-            ConfigError: there is no such file.
+            ConfigError: one is no file that may be given.
         """
         self._conversation.hand_over(files)
 

@@ -141,7 +141,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
                 session that follows this one, unless the history with the partner was cleared meanwhile.
 
         Raises:
-            ConfigError: there is no such file.
+            ConfigError: one is no file that may be given.
         """
         self._conversations.of(partner).hand_over(files)
 

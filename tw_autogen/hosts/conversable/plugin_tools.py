@@ -289,7 +289,7 @@ class PluginTools(Closing):
         inner = str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else name
         with SafeFolder(self.folder) as folder:
             names = [one.name for one in folder.walk(enter=lambda name: False) if one.is_file]
-            there = ", ".join(one for one in names if Path(one).suffix in _READERS) or "none"
+            there = ", ".join(one for one in names if Path(one).suffix.lower() in _READERS) or "none"
             try:
                 file = folder.open_file(inner)
             except OSError as error:
