@@ -103,7 +103,6 @@ def test_a_command_of_a_role_is_asked_for_in_words_of_its_own():
         ),
         (Proposal("cell", "'x\n```\nLet it"), "\n````\n'x\n```\nLet it\n````\nLet this code run?"),
         (Proposal("tool", "server: crm"), "\n```\nserver: crm\n```\nCode wants to call this tool of an MCP server."),
-        (Proposal("write", "/data"), "for this request? (y, n, a for all requests of this session, or why not) "),
         (Proposal("packages", "a\u200bb"), "code wants to install a\\u200bb for this session. Allow it? (y/N)"),
     ],
 )

@@ -18,10 +18,7 @@ from tw_autogen.hosts.worker_threads import LOOP
 _base: Any = import_autogen().ConversableAgent
 _GLANCE_SECONDS = 0.05
 _CHANGE_HINT = "y, n, the changed one between ``` lines, or why not"
-_HINTS = {
-    "tool": "y, n, a for all calls of this tool in this session, or why not",
-    "write": "y, n, a for all requests of this session, or why not",
-}
+_TOOL_HINT = "y, n, a for all calls of this tool in this session, or why not"
 _FENCES = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 
@@ -43,7 +40,7 @@ def approval_by(agents: Iterable[Any]) -> Approve | None:
         else:
             findings = "".join(f"! {visible(one)}\n" for one in proposal.findings)
             fence = _fence(proposal.shown)
-            hint = _HINTS.get(proposal.kind, _CHANGE_HINT)
+            hint = _CHANGE_HINT if proposal.editable else _TOOL_HINT
             words = f"\n{fence}\n{proposal.shown}\n{fence}\n{findings}{proposal.question} ({hint}) "
         return read_decision(_human_input(asked, f"{asked.name}: {words}"), proposal)
 
