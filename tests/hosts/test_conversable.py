@@ -336,6 +336,12 @@ def test_in_a_silent_chat_nothing_is_shown(served, agent, tmp_path, shown, how):
     [
         ("Count. Reply TERMINATE when you are done.", "It is 3.", "It is 3.\n\nTERMINATE"),
         ("Count. When done, say TERMINATE.", "It is 3. TERMINATE", "It is 3.\n\nTERMINATE"),
+        ("Antworte mit TERMINATE, wenn du fertig bist.", "Es sind 3. TERMINATE", "Es sind 3.\n\nTERMINATE"),
+        ("Compte. Termine par TERMINATE quand c'est fini.", "Il y en a 3.", "Il y en a 3.\n\nTERMINATE"),
+        ("Responde TERMINATE cuando termines.", "Son 3.", "Son 3.\n\nTERMINATE"),
+        ("完成后请回复TERMINATE", "有3个。TERMINATE", "有3个。\n\nTERMINATE"),
+        ("完了したらTERMINATEと返信して", "3個です。", "3個です。\n\nTERMINATE"),
+        ("Welche Zeilen haben den Status TERMINATE?", "Keine.", "Keine."),
         ("What is the last word?", "TERMINATE", "`TERMINATE`"),
         ("What is the last word?", "The last word is TERMINATE", "The last word is `TERMINATE`"),
         ("Count.", "It is 3.", "It is 3."),

@@ -123,6 +123,14 @@ class _LimitedText(io.StringIO):
         return super().write(text)
 
 
+def save_text(folder: Path, name: str, text: str) -> Path:
+    """Save what is too much for a message in a session's folder; return its path, a free one."""
+    path, file = Artifact.new_file(folder, name, "file")
+    with file:
+        file.write(text.encode("utf-8", "replace"))
+    return path
+
+
 def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[str, list[Path]]:
     """Copy the files that an answer links to into a session's folder, under their own names if these are free.
 

@@ -242,29 +242,24 @@ class Asker:
 class _Spending:
     """Counts what an agent spends towards the limits of the rounds that ask it, once also where several ask at once.
 
-    Args:
-        agent: Whose client reports it; nothing is counted where it has none, or is one of ours.
+    Nothing is counted of an agent without a client, or of one of ours.
     """
 
     def __init__(self, agent: Any) -> None:
-        self._agent = agent
-        self._lock = threading.Lock()
-        self._asking = 0
+        self._agent, self._lock, self._asking = agent, threading.Lock(), 0
         self._counted = Usage(dollars=0.0)
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
         """Count what was spent since the last count, at the end of this block; others may ask meanwhile."""
         with self._lock:
-            if not self._asking:
-                self._counted = self._spent()
+            self._counted = self._counted if self._asking else self._spent()
             self._asking += 1
         try:
             yield
         finally:
             with self._lock:
-                before, after = self._counted, self._spent()
-                self._counted = after
+                before, self._counted = self._counted, (after := self._spent())
                 self._asking -= 1
             prompt, completion, dollars = (
                 max(0, getattr(after, kind) - getattr(before, kind))  # less: it was reset

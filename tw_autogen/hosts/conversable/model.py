@@ -141,10 +141,10 @@ def _field(thing: Any, name: str) -> Any:
 
 def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     calls = None if isinstance(message, str) else _field(message, "tool_calls")
-    named = [(one, _field(one, "function")) for one in calls or ()]
     return tuple(
         ToolCall(str(_field(one, "id") or ""), str(_field(what, "name")), str(_field(what, "arguments") or "{}"))
-        for one, what in named
+        for one in calls or ()
+        for what in [_field(one, "function")]
     )
 
 
