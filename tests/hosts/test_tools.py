@@ -281,7 +281,7 @@ def test_a_table_of_long_texts_or_many_columns_comes_as_a_summary_too(tools, tmp
     ("value", "said"),
     [
         (np.arange(3), "[0, 1, 2]"),
-        ({"n": np.int64(3), "of": np.array([0.5, np.nan])}, '{"n": 3, "of": [0.5, null]}'),
+        ({"n": np.int64(3), "of": np.array([0.5, 2])}, '{"n": 3, "of": [0.5, 2.0]}'),
         ({pd.Timestamp("2024-05-01"): 3, ("a", 1): 4}, '{"2024-05-01 00:00:00": 3, "(\'a\', 1)": 4}'),
     ],
 )

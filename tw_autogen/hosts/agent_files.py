@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -123,8 +124,31 @@ class _LimitedText(io.StringIO):
         return super().write(text)
 
 
+def value_words(value: Any) -> str:
+    """Return a text as it is, and any other value as JSON; what JSON has no form for, keys too, becomes text."""
+    return value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        known = (str, int, float, type(None))
+        return {key if isinstance(key, known) else str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if getattr(getattr(value, "dtype", None), "kind", "none") in "biufOSU":  # all items of an array, not its ends
+        listed = value.tolist()
+        return str(value) if isinstance(listed, type(value)) else _plain(listed)  # as a longdouble
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
 def save_text(folder: Path, name: str, text: str) -> Path:
-    """Save what is too much for a message in a session's folder; return its path, a free one."""
+    """Save what is too much for a message, and return its path.
+
+    Args:
+        folder: The session's.
+        name: The file's; if it is taken, a number is added.
+        text: All of it.
+    """
     path, file = Artifact.new_file(folder, name, "file")
     with file:
         file.write(text.encode("utf-8", "replace"))

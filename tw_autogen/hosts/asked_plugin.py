@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
-from tw_autogen.hosts.agent_files import bring_linked, save_text, table_csv, table_words
-from tw_autogen.kernel.guest import PluginContext, json_text
+from tw_autogen.hosts.agent_files import bring_linked, save_text, table_csv, table_words, value_words
+from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object
 from tw_autogen.plugin import Parameter, Parameters, PluginSpec, Returns, as_model, callable_plugin
 
@@ -158,7 +158,7 @@ class _AgentFunction:
             path = self._saved(f"{name}.csv", table_csv(table))
             files.append(path)
             return f"the table in {path.name}" if handed else f"a table in {path}, {table_words(table)}"
-        text = value if isinstance(value, str) else json_text(value)
+        text = value_words(value)
         if len(text) <= _LONG_CHARS:
             return text
         path = self._saved(f"{name}.txt", text)

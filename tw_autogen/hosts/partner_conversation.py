@@ -13,11 +13,11 @@ from typing import Any
 
 from tw_autogen.closing import IdleTimer
 from tw_autogen.conversation import Post, Round, RoundState
-from tw_autogen.errors import RoundError, SessionClosedError
+from tw_autogen.errors import ConfigError, RoundError, SessionClosedError
 from tw_autogen.events import Event, Handler, RoundOpened
 from tw_autogen.model import Usage
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import USER, Answer, FilesWanted, Session, checked_inputs, distrusted_folder, several
+from tw_autogen.session import USER, Answer, FilesWanted, Session, distrusted_folder, several
 from tw_autogen.settings import Settings
 
 CONTINUE = "Go on."
@@ -140,11 +140,12 @@ class PartnerConversation:
         """Keep files for the next request; they are copied read-only into the session's folder and described.
 
         Raises:
-            ConfigError: one is no file that may be given.
+            ConfigError: there is no such file.
         """
-        files = several(files)
         given = GivenFiles(files, self._files[0].read)
-        checked_inputs(files, {}, distrusted=[] if given.distrusted is None else [given.distrusted])
+        for path in given.paths:
+            if not path.is_file():
+                raise ConfigError(f"{path}: {'a folder, not a file' if path.is_dir() else 'there is no such file'}")
         with self._guard:
             self._files.append(given)
 

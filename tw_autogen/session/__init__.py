@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tw_autogen.session.program import Program
     from tw_autogen.session.program_parameters import Parameter
     from tw_autogen.session.project import Project, example_files, is_project, read_project
-    from tw_autogen.session.request_inputs import FilesWanted, checked_inputs, several
+    from tw_autogen.session.request_inputs import FilesWanted, several
     from tw_autogen.session.role_configs import (
         KernelWanted,
         ModelWanted,
@@ -77,7 +77,6 @@ __all__ = [
     "USER",
     "fence_printed_output",
     "check_plugins",
-    "checked_inputs",
     "checked_opening",
     "checked_policy",
     "compact_session",
@@ -137,7 +136,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
             "program": ("Program",),
             "program_parameters": ("Parameter",),
             "project": ("Project", "example_files", "is_project", "read_project"),
-            "request_inputs": ("FilesWanted", "checked_inputs", "several"),
+            "request_inputs": ("FilesWanted", "several"),
             "role_configs": (
                 "KernelWanted",
                 "ModelWanted",

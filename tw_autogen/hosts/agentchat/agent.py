@@ -219,7 +219,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
                 session that follows this one, unless the agent was reset meanwhile.
 
         Raises:
-            ConfigError: one is no file that may be given.
+            ConfigError: there is no such file.
         """
         self._conversation.hand_over(files)
 

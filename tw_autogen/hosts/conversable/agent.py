@@ -141,7 +141,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
                 session that follows this one, unless the history with the partner was cleared meanwhile.
 
         Raises:
-            ConfigError: one is no file that may be given.
+            ConfigError: there is no such file.
         """
         self._conversations.of(partner).hand_over(files)
 

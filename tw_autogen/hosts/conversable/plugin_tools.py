@@ -22,13 +22,12 @@ from tw_autogen.closing import Closing
 from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import inert_output
-from tw_autogen.hosts.agent_files import save_text, table_csv, table_words
+from tw_autogen.hosts.agent_files import save_text, table_csv, table_words, value_words
 from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.kernel import Artifact, FileDescriber
-from tw_autogen.kernel.guest import json_text
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.named_folders import distrusted_now
 from tw_autogen.plugin import HostPlugin, PluginSpec, PluginWanted, check_arguments, is_table, json_schema
@@ -363,7 +362,7 @@ class PluginTools(Closing):
             table = value if isinstance(value, pd.DataFrame) else value.to_frame()
             path = save_text(self.folder, f"{name}.csv", table_csv(table))
             return f"A table in {path.name}: {table_words(table)}"
-        text = value if isinstance(value, str) else json_text(value)
+        text = value_words(value)
         if len(text) <= self._chars:
             return text
         path = save_text(self.folder, f"{name}.txt", text)

@@ -5,7 +5,7 @@ It is also the only definition of what a plugin's author writes against: `Plugin
 `tw_guest`. The host's side takes only the names below.
 """
 
-from .artifacts import TooLarge, json_text
+from .artifacts import TooLarge
 from .codec import untransferable_reason
 from .pip_install import install_words
 from .plugin import (
@@ -29,7 +29,6 @@ __all__ = [
     "TooLarge",
     "install_names",
     "install_words",
-    "json_text",
     "load_plugin",
     "plugin",
     "plugin_options",
