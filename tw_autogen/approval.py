@@ -22,7 +22,7 @@ When = Literal["always", "never", "findings"]
 _YES = ("y", "yes")
 _NO = ("", "n", "no")
 _ALWAYS = ("a", "always")
-_BLOCK = re.compile(r"```[\w+-]*[ \t]*\n(?P<text>.*?)\n?```", re.DOTALL)
+_BLOCK = re.compile(r"(?P<fence>`{3,9})[\w+-]*[ \t]*\n(?P<text>.*?)\n?(?P=fence)", re.DOTALL)
 _STEP = re.compile(r"\s*\d+\s*[.):]\s+\S")
 _QUESTIONS = {
     "packages": "Code wants to install {} for this session. Allow it?",
@@ -226,9 +226,9 @@ def _unreadable(said: object) -> str:
 def read_decision(said: str, proposal: Proposal) -> Decision:
     r"""Read what a person typed: `y`, `n`, the changed thing itself, or in other words why not.
 
-    A changed cell is all between ``` lines, without words around them; a changed plan is too, or begins with the number
-    of a step. One of which nothing is left is refused. For a tool call `a` approves it and all later calls of that
-    tool; for `write`, all later requests of the session.
+    A changed cell is all between lines of ``` (or of as many more as were shown), without words around them; a changed
+    plan is too, or begins with the number of a step. One of which nothing is left is refused. For a tool call `a`
+    approves it and all later calls of that tool; for `write`, all later requests of the session.
 
     Args:
         said: The text.
@@ -240,7 +240,7 @@ def read_decision(said: str, proposal: Proposal) -> Decision:
         >>> read_decision("1. load\n2. report", Proposal("plan", "1. load")).text
         '1. load\n2. report'
     """
-    words = said.strip()
+    words = said.strip().replace("\r\n", "\n")
     if words.lower() in _YES:
         return Decision(True)
     if words.lower() in _NO or proposal.kind in ("packages", "rerun"):

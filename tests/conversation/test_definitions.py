@@ -106,3 +106,13 @@ def test_the_list_tells_rules_snapshots_and_what_ifs_apart():
     ]
     assert Definitions().describe() == ""
     assert Definitions.of(lived([PRICE], [UNDO])).describe() == "# Definitions\nNone is in force any more."
+
+
+def test_after_many_changes_definitions_are_printed_and_compared_as_fast_as_after_one():
+    state, same = Definitions(), Definitions()
+    for number in range(14):
+        change = {"do": "set", "name": f"term {number % 5}", "sentence": "as of June"}
+        state, same = state.changed(change), same.changed(change)
+
+    assert state == same
+    assert len(repr(state)) < 2000

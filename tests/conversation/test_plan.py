@@ -48,6 +48,14 @@ def test_of_two_steps_with_the_same_words_the_number_says_which_one_is_meant():
     assert [step and step.id for step in found] == [3, 3, 1, 1, None]
 
 
+def test_a_step_whose_words_begin_with_a_number_is_found_by_its_words():
+    plan = Plan.parse("1. load\n2. 3 largest regions\n3. 2024 sales by month")
+
+    found = [plan.find(words) for words in ("3 largest regions", "2024 sales by month", "3. sales", "2. 2024 sales")]
+
+    assert [step and step.id for step in found] == [2, 3, 3, 2]
+
+
 def test_a_current_step_that_is_not_in_the_plan_changes_nothing():
     plan = Plan.parse(TEXT)
 

@@ -7,8 +7,9 @@ import pytest
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.events import HostCalled
-from tw_autogen.testing import ScriptedModel, codes, plans
+from tw_autogen.events import HostCalled, RoundClosed
+from tw_autogen.model import Completion, Usage
+from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
 
 autogen = pytest.importorskip("autogen", reason="the host is an extra; `make test` installs it")
 conversable = pytest.importorskip("tw_autogen.hosts.conversable")
@@ -67,6 +68,30 @@ def test_what_an_asked_agent_spends_counts_towards_the_limits_of_who_asks(agent,
 
     assert "3 model calls in this session and no answer for the user; `session.max_session_calls` is 3" in said
     assert "It is legal." in said
+
+
+class Slow:
+    """Answers when as many have asked as it waits for, and says what that was in tokens."""
+
+    def __init__(self, many):
+        self._all = threading.Barrier(many)
+
+    def complete(self, messages, **more):
+        self._all.wait(20)
+        return Completion("It is legal.", usage=Usage(1000, 0, 100, 1))
+
+
+def test_what_an_agent_spends_that_is_asked_several_times_at_once_is_counted_once(agent, run):
+    with replay_server(Slow(4)) as server:
+        entry = {"model": "recorded", "api_key": "none", "base_url": server.base_url, "price": [1, 2]}
+        lawyer = agent("lawyer", description="Knows the law.", llm_config={"config_list": [entry], "cache_seed": None})
+        _, events = run(
+            "print([one.result() for one in [lawyer.submit('?') for _ in range(4)]])", [agent_plugin(lawyer)]
+        )
+
+    spent = next(one.spent for one in events if isinstance(one, RoundClosed))
+    assert spent["dollars"] == pytest.approx(4 * (1 + 2 * 0.1))
+    assert spent["calls"] == 3 + 4
 
 
 def test_an_agent_runs_its_own_tools_for_the_answer(agent, run):

@@ -336,6 +336,12 @@ def test_in_a_silent_chat_nothing_is_shown(served, agent, tmp_path, shown, how):
     [
         ("Count. Reply TERMINATE when you are done.", "It is 3.", "It is 3.\n\nTERMINATE"),
         ("Count. When done, say TERMINATE.", "It is 3. TERMINATE", "It is 3.\n\nTERMINATE"),
+        ("Antworte mit TERMINATE, wenn du fertig bist.", "Es sind 3. TERMINATE", "Es sind 3.\n\nTERMINATE"),
+        ("Compte. Termine par TERMINATE quand c'est fini.", "Il y en a 3.", "Il y en a 3.\n\nTERMINATE"),
+        ("Responde TERMINATE cuando termines.", "Son 3.", "Son 3.\n\nTERMINATE"),
+        ("完成后请回复TERMINATE", "有3个。TERMINATE", "有3个。\n\nTERMINATE"),
+        ("完了したらTERMINATEと返信して", "3個です。", "3個です。\n\nTERMINATE"),
+        ("Welche Zeilen haben den Status TERMINATE?", "Keine.", "Keine."),
         ("What is the last word?", "TERMINATE", "`TERMINATE`"),
         ("What is the last word?", "The last word is TERMINATE", "The last word is `TERMINATE`"),
         ("Count.", "It is 3.", "It is 3."),
@@ -375,6 +381,15 @@ def test_a_round_that_fails_is_told_in_words(served, agent, tmp_path):  # C37
 
     assert said.startswith("I could not answer this request: ")
     assert "session.max_posts" in said
+
+
+def test_a_reply_that_the_length_limit_has_cut_off_is_named_so_to_the_model(served, agent, tmp_path):
+    cut = Completion(plans("It is 42.", to="User")[:-20], finish_reason="length")
+    config = served(cut, plans("It is 42.", to="User"))
+    with TaskWeaverAgent(llm_config=config, workspace=tmp_path) as worker:
+        agent().initiate_chat(worker, message="what is 6*7?", max_turns=1, silent=True)
+
+    assert "the reply was cut off at the length limit; answer shorter" in served.requests[1]["messages"][-1]["content"]
 
 
 def test_an_error_of_the_hosts_client_goes_through_as_with_any_agent(agent, tmp_path):  # C37

@@ -10,6 +10,7 @@ import json
 import logging
 import pickle
 import threading
+import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -222,6 +223,18 @@ def test_a_hook_that_shortens_the_chat_loses_and_doubles_nothing(weaver, agent, 
 
     told = ["(Nothing was asked; you spoke first.)"] if first else []
     assert heard(worker, person) == [*told, *(f"question {i}: what?" for i in range(4))]
+
+
+def test_a_long_chat_whose_messages_were_reworded_is_compared_in_a_moment(weaver, agent):
+    worker, person = weaver(*[said("ok")] * 6), agent()
+    chat = [{"role": role, "content": f"{role} {at}"} for at in range(600) for role in ("user", "assistant")]
+    worker.generate_oai_reply([*chat, {"role": "user", "content": "what?"}], person)
+    reworded = [{**one, "content": f"{one['content']} (edited)"} for one in chat]
+    began = time.process_time()
+    worker.generate_oai_reply([*reworded, {"role": "user", "content": "and now?"}], person)
+
+    assert time.process_time() - began < 4  # it took 20
+    assert heard(worker, person)[-2:] == ["what?", "and now?"]
 
 
 # Groups and names.

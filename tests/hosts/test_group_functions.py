@@ -88,6 +88,13 @@ def test_a_coder_of_a_shared_session_takes_them_too_and_in_a_chat_of_two_its_own
     assert worker.context_variables["stage"] == "review"
 
 
+def test_code_that_runs_while_no_agent_answers_is_told_that_there_are_no_variables(served, agent, tmp_path):
+    with TaskWeaverAgent("writer", llm_config=served(), workspace=tmp_path, functions=[submit_draft]) as worker:
+        said = worker.session(agent()).run_code("submit_draft(title='Tides', words=3)").text
+
+    assert "context_variables are those of an agent that answers a message, and none does now" in said
+
+
 def test_functions_that_no_role_can_call_are_refused_in_words(served, tmp_path):
     def mute(x: int) -> int:
         return x

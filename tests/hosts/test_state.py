@@ -205,6 +205,8 @@ def test_files_may_be_handed_over_with_any_message(served, agent, tmp_path):
         person = agent()
         with pytest.raises(ConfigError, match=r"none\.csv: there is no such file"):
             worker.hand_over(person, [tmp_path / "more.csv", tmp_path / "none.csv"])
+        with pytest.raises(ConfigError, match="a folder, not a file"):
+            worker.hand_over(person, tmp_path)
         person.initiate_chat(worker, message="see it?", **QUIET)
         worker.hand_over(person, [tmp_path / "more.csv"])
         person.initiate_chat(worker, message="and now?", clear_history=False, **QUIET)

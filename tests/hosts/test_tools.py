@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import tracemalloc
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -205,6 +206,15 @@ def test_only_tables_of_the_working_folder_are_read(tools, tmp_path, name):
     assert f"{name!r} is no file of the working folder" in said
 
 
+def test_a_table_whose_suffix_is_in_capitals_is_named_where_another_one_is_missing(tools, tmp_path):
+    _, _, executor = tools(["anomaly_detection"])
+    (tmp_path / "tools" / "SALES.CSV").write_text("t,v\n1,2\n")
+
+    assert "tables there: SALES.CSV" in called(
+        executor, "anomaly_detection", df="s.csv", time_col_name="t", value_col_name="v"
+    )
+
+
 def test_a_plugin_that_fails_is_told_in_words_and_what_it_made_is_not_the_next_ones(tools):
     def fail(number: int) -> int:
         """Fail."""
@@ -251,6 +261,49 @@ def test_long_results_come_as_a_summary_with_the_whole_in_a_file(tools):
 
     assert said.startswith("5000 characters, all of them in talk.txt")
     assert (made.folder / "talk.txt").read_text() == "word " * 1000
+
+
+@pytest.mark.parametrize("columns", [{"text": ["x" * 50_000] * 10}, {f"column {at}": [1] for at in range(5000)}])
+def test_a_table_of_long_texts_or_many_columns_comes_as_a_summary_too(tools, tmp_path, columns):
+    def texts() -> pd.DataFrame:
+        """Return a table."""
+        return pd.DataFrame(columns)
+
+    _, _, executor = tools([callable_plugin(texts)])
+    said = called(executor, "texts")
+
+    assert said.startswith(f"A table in texts.csv: {len(texts())} rows; columns: {next(iter(columns))} (")
+    assert len(said) < 5000
+    assert len(pd.read_csv(tmp_path / "tools" / "texts.csv").columns) == len(columns)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (np.arange(3), "[0, 1, 2]"),
+        ({"n": np.int64(3), "of": np.array([0.5, 2])}, '{"n": 3, "of": [0.5, 2.0]}'),
+        ({pd.Timestamp("2024-05-01"): 3, ("a", 1): 4}, '{"2024-05-01 00:00:00": 3, "(\'a\', 1)": 4}'),
+    ],
+)
+def test_arrays_and_dictionaries_with_any_keys_come_back_as_json(tools, value, said):
+    def give():
+        """Return a value."""
+        return value
+
+    _, _, executor = tools([callable_plugin(give)])
+
+    assert called(executor, "give") == said
+
+
+def test_an_array_of_many_numbers_comes_back_whole(tools, tmp_path):
+    def numbers():
+        """Return numbers."""
+        return np.arange(5000)
+
+    _, _, executor = tools([callable_plugin(numbers)])
+    called(executor, "numbers")
+
+    assert json.loads((tmp_path / "tools" / "numbers.txt").read_text()) == list(range(5000))
 
 
 def test_a_row_that_is_too_long_as_text_is_an_error_before_it_is_made(tools, monkeypatch):

@@ -233,6 +233,8 @@ def test_another_word_than_those_three_is_an_error(tmp_path):
         ("cell", "no, not\n```\ndel x\n```", Decision(False, reason="no, not\n```\ndel x\n```")),
         ("cell", '```\ns = """\n```sql\n```\n"""\n```', Decision(True, 's = """\n```sql\n```\n"""')),
         ("cell", "```python\n\n```", Decision(False)),
+        ("cell", '````\ns = "```"\n````', Decision(True, 's = "```"')),
+        ("cell", "```python\r\nx = 2\r\nx\r\n```", Decision(True, "x = 2\nx")),
         ("plan", "1. load\n2. report", Decision(True, "1. load\n2. report")),
         ("plan", "```\n1. load\n```", Decision(True, "1. load")),
         ("plan", "2 steps are too many", Decision(False, reason="2 steps are too many")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tw_autogen.conversation.post import Attachment, AttachmentType
@@ -65,7 +65,7 @@ class Definitions:
     in_force: tuple[Definition, ...] = ()
     stale: tuple[str, ...] = ()
     known: bool = False
-    _earlier: tuple[Definitions, ...] = ()
+    _earlier: tuple[Definitions, ...] = field(default=(), repr=False, compare=False)
     """The states that `undo` goes back to, one for each request that has changed something."""
 
     @classmethod

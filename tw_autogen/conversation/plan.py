@@ -173,17 +173,18 @@ class Plan:
         return Plan((*before, replace(step, status=Status.current, role=role or step.role), *after))
 
     def find(self, words: str) -> Step | None:
-        """Return the step that has this number or, failing that, these words; None if there is none.
+        """Return the step with these words as they stand, else with this number, else with the words behind it.
 
         Args:
             words: Such as `2. report`, `Step 2: report`, `2` or `report`.
+
+        Returns:
+            None if there is no such step.
         """
         match = _NUMBER.match(words)
-        text = _BULLET.sub(r"\1", words[match.end() :] if match else words)
-        text = _MARK.sub("", text).strip().casefold()
         numbered = [step for step in self.steps if match and step.id == int(match[1])]
-        worded = [step for step in self.steps if text and step.text.casefold() == text]
-        return next(iter([*numbered, *worded]), None)
+        rest = self._worded(words[match.end() :]) if match else []
+        return next(iter([*self._worded(words), *numbered, *rest]), None)
 
     @property
     def only_report_left(self) -> bool:
@@ -278,6 +279,10 @@ class Plan:
     def __str__(self) -> str:
         """Return TaskWeaver's text, a step a line, without statuses and roles."""
         return "\n".join(map(str, self.steps))
+
+    def _worded(self, words: str) -> list[Step]:
+        text = _MARK.sub("", _BULLET.sub(r"\1", words)).strip().casefold()
+        return [step for step in self.steps if text and step.text.casefold() == text]
 
     def _check_ids(self) -> None:
         ids = {step.id for step in self.steps}

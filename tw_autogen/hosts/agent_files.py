@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,12 +16,12 @@ from urllib.request import url2pathname
 
 from tw_autogen.conversation import mentioned
 from tw_autogen.errors import ConfigError
-from tw_autogen.escaped_text import visible_line
+from tw_autogen.escaped_text import visible_line, without_middle
 from tw_autogen.kernel import Artifact
 from tw_autogen.named_folders import distrusted_now, named_folder
 from tw_autogen.safe_folder import SafeFolder
 
-_HEAD_ROWS = 5
+_HEAD_ROWS, _SHOWN_CHARS = 5, 2000
 _MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
 _MOST_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
@@ -84,11 +85,12 @@ def named_files(folder: Path, text: str) -> list[Path]:
 
 
 def table_words(table: Any) -> str:
-    """Describe a DataFrame in a few lines: rows, columns with types, head."""
-    columns = ", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items())
+    """Describe a DataFrame in a few lines: rows, columns with types, head; of many columns and long texts the ends."""
+    columns = without_middle(", ".join(f"{column} ({kind})" for column, kind in table.dtypes.items()), _SHOWN_CHARS)
     names = [str(name) for name in table.index.names if name is not None]
     labels = f"index: {', '.join(names)}; " if names else ""
-    return f"{len(table)} rows; {labels}columns: {columns}; its head:\n{table_csv(table.head(_HEAD_ROWS)).strip()}"
+    head = without_middle(table_csv(table.head(_HEAD_ROWS)).strip(), _SHOWN_CHARS)
+    return f"{len(table)} rows; {labels}columns: {columns}; its head:\n{head}"
 
 
 def table_csv(table: Any) -> str:
@@ -120,6 +122,37 @@ class _LimitedText(io.StringIO):
     def write(self, text: str) -> int:
         self.refuse_more(len(text))
         return super().write(text)
+
+
+def value_words(value: Any) -> str:
+    """Return a text as it is, and any other value as JSON; what JSON has no form for, keys too, becomes text."""
+    return value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        known = (str, int, float, type(None))
+        return {key if isinstance(key, known) else str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if getattr(getattr(value, "dtype", None), "kind", "none") in "biufOSU":  # all items of an array, not its ends
+        listed = value.tolist()
+        return str(value) if isinstance(listed, type(value)) else _plain(listed)  # as a longdouble
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def save_text(folder: Path, name: str, text: str) -> Path:
+    """Save what is too much for a message, and return its path.
+
+    Args:
+        folder: The session's.
+        name: The file's; if it is taken, a number is added.
+        text: All of it.
+    """
+    path, file = Artifact.new_file(folder, name, "file")
+    with file:
+        file.write(text.encode("utf-8", "replace"))
+    return path
 
 
 def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[str, list[Path]]:

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
-from tw_autogen.hosts.agent_files import bring_linked, table_csv, table_words
-from tw_autogen.kernel import Artifact
+from tw_autogen.hosts.agent_files import bring_linked, save_text, table_csv, table_words, value_words
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object
 from tw_autogen.plugin import Parameter, Parameters, PluginSpec, Returns, as_model, callable_plugin
@@ -159,7 +158,7 @@ class _AgentFunction:
             path = self._saved(f"{name}.csv", table_csv(table))
             files.append(path)
             return f"the table in {path.name}" if handed else f"a table in {path}, {table_words(table)}"
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        text = value_words(value)
         if len(text) <= _LONG_CHARS:
             return text
         path = self._saved(f"{name}.txt", text)
@@ -169,10 +168,7 @@ class _AgentFunction:
 
     def _saved(self, name: str, text: str) -> Path:
         """Save what is too much for a message; a hidden folder, because it is nothing for the user."""
-        path, file = Artifact.new_file(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", "file")
-        with file:
-            file.write(text.encode("utf-8", "replace"))
-        return path
+        return save_text(self._context.folder, f"{_ASKED}/{self._spec.name}_{name}", text)
 
     def _ask(self, asker: ConversationPartner, words: str, files: list[Path]) -> Any:
         if self._model is None:

@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,8 +144,8 @@ class PartnerConversation:
         """
         given = GivenFiles(files, self._files[0].read)
         for path in given.paths:
-            if not path.exists():
-                raise ConfigError(f"{path}: there is no such file")
+            if not path.is_file():
+                raise ConfigError(f"{path}: {'a folder, not a file' if path.is_dir() else 'there is no such file'}")
         with self._guard:
             self._files.append(given)
 
@@ -393,22 +393,27 @@ class PartnerConversation:
         may have worded answers otherwise. Where none fits, or what is left holds an answer of the agent's, because the
         host has rewritten the chat, all counts as known up to the agent's last words, and what was heard word for word.
         """
+        said = set(self._known)
         answered = bool(self._known) and self._known[-1][0]
         for known in (self._known, self._known[:-1] if answered else []):  # the host may have dropped the last answer
             for count in range(min(len(chat), len(known)), 0, -1):
-                if self._fits(known[-count:], chat):
+                if _fits(known[-count:], chat, said):
                     return chat[count:]
         if not self._known:
             return chat
         rest = chat[max((at for at, one in enumerate(chat) if one.own), default=-1) + 1 :]
-        return [*(one for one in rest[:-1] if (False, one.text) not in self._known), *rest[-1:]]
+        return [*(one for one in rest[:-1] if (False, one.text) not in said), *rest[-1:]]
 
-    def _fits(self, known: Sequence[tuple[bool, str]], chat: Sequence[Line]) -> bool:
-        """Return whether a chat begins with these lines, a request among them, and goes on with no known answer."""
-        pairs = zip(known, chat, strict=False)
-        alike = all(own == one.own and (own or text == one.text) for (own, text), one in pairs)
-        answered_again = any(one.own and (True, one.text) in self._known for one in chat[len(known) :])
-        return alike and not answered_again and not all(own for own, _ in known)
+
+def _fits(known: Sequence[tuple[bool, str]], chat: Sequence[Line], said: Collection[tuple[bool, str]]) -> bool:
+    """Return whether a chat begins with these lines, a request among them, and goes on with no answer that was said."""
+    pairs = zip(known, chat, strict=False)
+    alike = all(own == one.own and (own or text == one.text) for (own, text), one in pairs)
+    return (
+        alike
+        and not all(own for own, _ in known)
+        and not any(one.own and (True, one.text) in said for one in chat[len(known) :])
+    )
 
 
 def words_of(lines: Sequence[Line]) -> str:

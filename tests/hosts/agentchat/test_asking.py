@@ -6,6 +6,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
+from tw_autogen.events import RoundClosed
 from tw_autogen.testing import ScriptedModel, codes, plans
 
 pytest.importorskip("autogen_agentchat", reason="the host is an extra: tw-autogen[agentchat]")
@@ -59,6 +60,33 @@ def test_each_call_is_a_fresh_conversation_unless_it_is_to_be_remembered(tmp_pat
         assert "Printed:\na b c d" in ran(session)
     assert "1" not in str([one.content for one in forgets.create_calls[1]["messages"][1:]])
     assert "3" in str([one.content for one in remembers.create_calls[1]["messages"][1:]])
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_what_an_asked_team_spends_counts_towards_the_limits_of_who_asks(tmp_path, info, finish, ours):
+    client = ReplayChatCompletionClient(["Hm.", "It is legal."], model_info=info())
+    member = TaskWeaverAgent("inner", model=ScriptedModel([plans("Hm.", to="User")]), workspace=tmp_path)
+    first = member if ours else AssistantAgent("first", client)
+    ends = MaxMessageTermination(3)
+    team = RoundRobinGroupChat(
+        [first, AssistantAgent("last", client)], name="law", description="d", termination_condition=ends
+    )
+    model = ScriptedModel([plans("do it"), codes("print(law('is it legal?'))"), plans("Done.", to="User")])
+    events = []
+    worker = TaskWeaverAgent(
+        "outer", model=model, plugins=[agent_plugin(team)], workspace=tmp_path, handlers=[events.append]
+    )
+
+    async def ask():
+        try:
+            await worker.run(task="do it")
+        finally:
+            await worker.close()
+            await member.close()
+
+    finish(ask())
+
+    assert next(one.spent["calls"] for one in events if isinstance(one, RoundClosed)) == 3 + 2
 
 
 def test_calls_side_by_side_reach_an_agent_one_by_one(tmp_path):

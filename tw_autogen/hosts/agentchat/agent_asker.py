@@ -21,8 +21,10 @@ from tw_autogen.hosts.agentchat.agent import TaskWeaverAgent
 from tw_autogen.hosts.agentchat.event_loops import wait_for
 from tw_autogen.hosts.asked_plugin import asked_plugin
 from tw_autogen.hosts.call_chain import asking
+from tw_autogen.model import Usage
 from tw_autogen.plugin import Parameters, PluginSpec, Returns
 from tw_autogen.role import Role
+from tw_autogen.session import count_asked
 
 _LOCKS: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()
 _LAST: weakref.WeakKeyDictionary[Any, object] = weakref.WeakKeyDictionary()
@@ -166,6 +168,9 @@ class _Asker:
         token = CancellationToken()
         work = self._target.run(task=words, cancellation_token=token, output_task_messages=False)
         said = wait_for(work, cancelled=stopped, token=token).messages
+        calls = [one.models_usage for one in said if one.models_usage and "round" not in one.metadata]  # ours count
+        prompt, completion = sum(one.prompt_tokens for one in calls), sum(one.completion_tokens for one in calls)
+        count_asked(Usage(prompt, 0, completion, len(calls)))
         return next((str(one.to_model_text()) for one in reversed(said) if isinstance(one, BaseChatMessage)), "")
 
     async def _reset(self) -> None:

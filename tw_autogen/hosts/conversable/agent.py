@@ -253,21 +253,16 @@ def _starter(
 
     def start(partner: Any) -> PartnerConversation:
         age = parts.idle_seconds(read, endless=partner is None or hasattr(partner, "groupchat"))
-        return parts.PartnerConversation(_maker(agent, partner), files, idle_seconds=age)
+        other = _weak(partner)  # neither of the two is kept alive
+
+        def make() -> Session:
+            alive = agent()
+            assert alive is not None  # noqa: S101 - only the agent itself asks for sessions; for the type checker
+            return alive._opened(other())
+
+        return parts.PartnerConversation(make, files, idle_seconds=age)
 
     return start
-
-
-def _maker(agent: weakref.ref[TaskWeaverAgent], partner: Any) -> Callable[[], Session]:
-    """Return what opens the sessions with a partner; neither of the two is kept alive by it."""
-    other = _weak(partner)
-
-    def make() -> Session:
-        alive = agent()
-        assert alive is not None  # noqa: S101 - only the agent itself asks for sessions; for the type checker
-        return alive._opened(other())
-
-    return make
 
 
 def _weak(partner: Any) -> Callable[[], Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,9 @@ def agent_plugin(
     Raises:
         ConfigError: there is no usable name or description.
     """
+    spending = _Spending(agent)
     return asked_plugin(
-        lambda: Asker(agent, "CodeInterpreter", max_turns=max_turns),
+        lambda: Asker(agent, "CodeInterpreter", spending, max_turns=max_turns),
         name=name or re.sub(r"\W", "_", agent.name),
         description=description or agent.description or "",
         parameters=parameters,
@@ -100,8 +102,9 @@ def agent_role(agent: Any, *, name: str = "", intro: str = "", max_turns: int = 
     Example:
         `TaskWeaverAgent(llm_config=llm_config, roles=["planner", "code_interpreter", agent_role(lawyer)])`
     """
+    spending = _Spending(agent)
     return partner_role_factory(
-        lambda: Asker(agent, "Planner", max_turns=max_turns),
+        lambda: Asker(agent, "Planner", spending, max_turns=max_turns),
         name=name or agent.name,
         intro=intro or agent.description or "",
     )
@@ -113,13 +116,15 @@ class Asker:
     Args:
         agent: Whom to ask; any ConversableAgent. It is used as it is: nothing is registered with it.
         name: How the agent sees who asks.
+        spending: Counts what the agent spends for all its askers.
         max_turns: How often the two may speak until the answer stands; each use of a tool takes one.
 
     The conversation is shown where the one around it is shown. Close it, and the agent forgets it.
     """
 
-    def __init__(self, agent: Any, name: str, *, max_turns: int = 10) -> None:
+    def __init__(self, agent: Any, name: str, spending: _Spending, *, max_turns: int = 10) -> None:
         self._agent = agent
+        self._spending = spending
         self._max_turns = max_turns
         self._partner = ConversableAgent(name, llm_config=False, human_input_mode="NEVER", default_auto_reply="")
         self._lock = threading.Lock()
@@ -157,16 +162,13 @@ class Asker:
             self._asked = True
             self._chain = chain()
             known = len(self._agent.chat_messages.get(self._partner, ()))
-            before = _spent(self._agent)
             self._agent.reset_consecutive_auto_reply_counter(self._partner)
-            try:
+            with self._spending.counted():
                 if _needs_loop(self._agent):
                     # on a thread of its own: this one may have a running loop
                     threaded(lambda: asyncio.run(self._ask_async(words, link)), name="agent").result()
                 else:
                     self._ask(words, link)
-            finally:
-                _count(before, _spent(self._agent))
             said = self._agent.chat_messages[self._partner][known:]
         answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
         if not answers or not _is_answer(said[-1]):
@@ -237,21 +239,43 @@ class Asker:
         self._agent.reply_at_receive.pop(self._partner, None)
 
 
-def _spent(agent: Any) -> Usage:
-    """Return what an agent's own client has reported so far; no call where it has none, or is one of ours."""
-    client = None if isinstance(agent, SpeakingAgent) else getattr(agent, "client", None)
-    summary = getattr(client, "actual_usage_summary", None) or {}
-    models = [one for one in summary.values() if isinstance(one, dict)]
-    prompt, completion = (sum(one.get(f"{kind}_tokens") or 0 for one in models) for kind in ("prompt", "completion"))
-    return Usage(prompt, 0, completion, int(client is not None), summary.get("total_cost") or 0.0)
+class _Spending:
+    """Counts what an agent spends towards the limits of the rounds that ask it, once also where several ask at once.
 
+    Nothing is counted of an agent without a client, or of one of ours.
+    """
 
-def _count(before: Usage, after: Usage) -> None:
-    """Count what an agent with a model has spent for one question towards the limits of the round that asked it."""
-    prompt, completion = after.prompt_tokens - before.prompt_tokens, after.completion_tokens - before.completion_tokens
-    dollars = (after.dollars or 0.0) - (before.dollars or 0.0)
-    if after.calls:
-        count_asked(Usage(prompt, 0, completion, 1, dollars))
+    def __init__(self, agent: Any) -> None:
+        self._agent, self._lock, self._asking = agent, threading.Lock(), 0
+        self._counted = Usage(dollars=0.0)
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what was spent since the last count, at the end of this block; others may ask meanwhile."""
+        with self._lock:
+            self._counted = self._counted if self._asking else self._spent()
+            self._asking += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                before, self._counted = self._counted, (after := self._spent())
+                self._asking -= 1
+            prompt, completion, dollars = (
+                max(0, getattr(after, kind) - getattr(before, kind))  # less: it was reset
+                for kind in ("prompt_tokens", "completion_tokens", "dollars")
+            )
+            if after.calls:
+                count_asked(Usage(prompt, 0, completion, 1, dollars))
+
+    def _spent(self) -> Usage:
+        client = None if isinstance(self._agent, SpeakingAgent) else getattr(self._agent, "client", None)
+        summary = getattr(client, "actual_usage_summary", None) or {}
+        models = [one for one in summary.values() if isinstance(one, dict)]
+        prompt, completion = (
+            sum(one.get(f"{kind}_tokens") or 0 for one in models) for kind in ("prompt", "completion")
+        )
+        return Usage(prompt, 0, completion, int(client is not None), summary.get("total_cost") or 0.0)
 
 
 def _is_answer(message: dict[str, Any]) -> bool:

@@ -82,8 +82,10 @@ def hand_on(group: Any, targets: list[Any]) -> None:
 
 def _variables() -> Any:
     """Return the context variables that functions take and change now."""
-    own = VARIABLES.get()
-    return chain()[-1].agent.context_variables if own is None else own
+    own, links = VARIABLES.get(), chain()
+    if own is None and not links:  # as where code is run by `session.run_code`
+        raise LookupError(f"{_CONTEXT} are those of an agent that answers a message, and none does now")
+    return links[-1].agent.context_variables if own is None else own
 
 
 def _is_reply_result(annotation: Any) -> bool:

@@ -18,13 +18,18 @@ else:
 Message = Mapping[str, Any]
 
 _TERMINATE = "TERMINATE"
-_WORD = rf"(?-i:\b{_TERMINATE}\b)"
-_WANTED = re.compile(
-    r"\b(reply|replies|respond|answer|say|write|send|output|add|append|end|finish|conclude|return)\b[^\n]{0,60}"
-    rf"{_WORD}[^\n]{{0,40}}\b(when|once|if|after|as soon as|at the end|in the end|done|finished|complete)",
-    re.IGNORECASE,
+_WORD = rf"(?-i:(?<![A-Za-z\d_]){_TERMINATE}(?![A-Za-z\d_]))"  # Chinese has no blanks beside it
+_DEMAND = (
+    r"\b(?:reply|replies|respond|answer|say|write|send|output|add|append|end|finish|conclude|return|antworte[nt]?|schreibe?"
+    r"|sage?|beende|réponds|répondez|écris|écrivez|termine[sz]?|finis|ajoute[sz]?|responde|escribe|termina|rispondi|scrivi)\b"
 )
-_WANTED_AT_THE_END = re.compile(rf"\b(when|once|if|after|as soon as)\b[^\n]{{0,80}}{_WORD}", re.IGNORECASE)
+_TIME = (
+    r"(?:\b(?:when|once|if|after|as soon as|wenn|sobald|falls|nachdem|quand|lorsque|dès que|une fois|cuando|una vez"
+    r"|quando|appena|когда|после)\b|完成|结束|之后|最后|終|完了|たら)"
+)
+_END = r"\b(?:at the end|in the end|done|finished|complete|am ende|zum schluss|à la fin|al final|alla fine)"
+_WANTED = re.compile(rf"{_DEMAND}[^\n]{{0,60}}{_WORD}[^\n]{{0,40}}(?:{_TIME}|{_END})", re.IGNORECASE)
+_WANTED_AT_THE_END = re.compile(rf"{_TIME}[^\n]{{0,80}}{_WORD}", re.IGNORECASE)
 
 
 _UNSAID = ("system", "activity", "reasoning")
@@ -59,13 +64,11 @@ def text_of(message: Message) -> str:
 
 def images_of(message: Message) -> tuple[str, ...]:
     """Return the URLs of the images that a message brings as parts."""
-    found = []
     parts = message.get("content")
-    for part in parts if isinstance(parts, list) else ():
-        if isinstance(part, Mapping) and part.get("type") == "image_url":
-            where = part.get("image_url")
-            found.append(str(where.get("url", "") if isinstance(where, Mapping) else where))
-    return tuple(url for url in found if url)
+    listed = [one for one in parts if isinstance(one, Mapping)] if isinstance(parts, list) else []
+    found = [one.get("image_url") for one in listed if one.get("type") == "image_url"]
+    urls = (str(one.get("url", "") if isinstance(one, Mapping) else one) for one in found)
+    return tuple(url for url in urls if url)
 
 
 def lines_of(messages: Sequence[Message], sender: Any, names: Collection[str]) -> list[partner_conversation.Line]:

@@ -80,7 +80,9 @@ class HostModel(BaseChatModel):
         found = next(iter(client.extract_text_or_completion_object(response)), None)
         text = self._guarded("_process_llm_output", found or "")  # no words are no message that a safeguard took away
         words = text if isinstance(text, str) else str(_field(text, "content") or "")
-        return Completion(words, _tool_calls(text), _usage(response), model=str(_field(response, "model") or ""))
+        choice = next(iter(_field(response, "choices") or ()), None)
+        end = str(_field(choice, "finish_reason") or "stop")
+        return Completion(words, _tool_calls(text), _usage(response), end, str(_field(response, "model") or ""))
 
     def _guarded(self, hook: str, value: Any) -> Any:
         """Apply the agent's safeguards, where the host has them, to what goes out or comes in."""
@@ -139,10 +141,10 @@ def _field(thing: Any, name: str) -> Any:
 
 def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     calls = None if isinstance(message, str) else _field(message, "tool_calls")
-    named = [(one, _field(one, "function")) for one in calls or ()]
     return tuple(
         ToolCall(str(_field(one, "id") or ""), str(_field(what, "name")), str(_field(what, "arguments") or "{}"))
-        for one, what in named
+        for one in calls or ()
+        for what in [_field(one, "function")]
     )
 
 

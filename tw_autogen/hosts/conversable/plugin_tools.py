@@ -7,7 +7,6 @@ import csv
 import functools
 import inspect
 import io
-import json
 import os
 import threading
 import time
@@ -23,7 +22,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.deadline import threaded
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import inert_output
-from tw_autogen.hosts.agent_files import table_csv, table_words
+from tw_autogen.hosts.agent_files import save_text, table_csv, table_words, value_words
 from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.parquet import read_parquet
@@ -302,7 +301,7 @@ class PluginTools(Closing):
         inner = str(path.relative_to(self.folder)) if path.is_relative_to(self.folder) else name
         with SafeFolder(self.folder) as folder:
             names = [one.name for one in folder.walk(enter=lambda name: False) if one.is_file]
-            there = ", ".join(one for one in names if Path(one).suffix in _READERS) or "none"
+            there = ", ".join(one for one in names if Path(one).suffix.lower() in _READERS) or "none"
             try:
                 file = folder.open_file(inner)
             except OSError as error:
@@ -374,19 +373,13 @@ class PluginTools(Closing):
     def _worded(self, name: str, value: Any) -> str:
         if isinstance(value, pd.DataFrame | pd.Series):
             table = value if isinstance(value, pd.DataFrame) else value.to_frame()
-            path = self._saved(f"{name}.csv", table_csv(table))
+            path = save_text(self.folder, f"{name}.csv", table_csv(table))
             return f"A table in {path.name}: {table_words(table)}"
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        text = value_words(value)
         if len(text) <= self._chars:
             return text
-        path = self._saved(f"{name}.txt", text)
+        path = save_text(self.folder, f"{name}.txt", text)
         return f"{len(text)} characters, all of them in {path.name}. They begin:\n{text[:_LONG_CHARS]}"
-
-    def _saved(self, name: str, text: str) -> Path:
-        path, file = Artifact.new_file(self.folder, name, "file")
-        with file:
-            file.write(text.encode("utf-8", "replace"))
-        return path
 
 
 def _by_position(spec: PluginSpec, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -7,7 +7,6 @@ from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation
-from tw_autogen.kernel import KernelSettings
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
@@ -26,7 +25,6 @@ __all__ = [
     "GivenFiles",
     "HostModel",
     "InnerMessages",
-    "KernelSettings",
     "Planner",
     "SessionSettings",
     "approval_by",
