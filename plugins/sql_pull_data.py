@@ -115,7 +115,7 @@ class SqliteDatabase:
     def tables(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         with self._reading(None, max_rows=_MOST_COLUMNS, max_bytes=_SCHEMA_BYTES, seconds=_SCHEMA_SECONDS) as rows:
-            for table, column in _fetched(rows.fetch, _MOST_COLUMNS, _SCHEMA_BYTES):
+            for table, column in _fetched(rows.fetch_batch, _MOST_COLUMNS, _SCHEMA_BYTES):
                 found.setdefault(table, []).append(column)
         return found
 
@@ -123,7 +123,7 @@ class SqliteDatabase:
         with self._reading(sql, max_rows=max_rows + 1, max_bytes=max_bytes, seconds=seconds) as rows:
             if not rows.columns:
                 raise Refused("this statement gives no rows")
-            values = _fetched(rows.fetch, max_rows + 1, max_bytes)
+            values = _fetched(rows.fetch_batch, max_rows + 1, max_bytes)
         return Rows(rows.columns, values[:max_rows], len(values) > max_rows)
 
     @contextlib.contextmanager
