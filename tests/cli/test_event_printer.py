@@ -553,7 +553,7 @@ def test_a_single_line_is_never_hidden_behind_a_line_that_says_so(count, hidden)
 
     assert [*lines.feed("stdout", text), *(line for _, line in lines.rest())] == cut
     assert head_and_tail(text, 2, 2).splitlines() == cut
-    assert lines.hidden == hidden
+    assert lines.hidden_line_count == hidden
 
 
 @pytest.mark.parametrize("thought", ["\x1b[" + "9" * 5000 + "m", "\x1b]0;" * 3000, "\x1b" * 9000, "\r" * 9000 + "x"])

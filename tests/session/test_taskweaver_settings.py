@@ -73,6 +73,27 @@ def test_lists_narrow_the_policy_and_never_widen_it(read):
     assert found.dynamic is False
 
 
+@pytest.mark.parametrize("base", ["strict", {"base": "default", "dynamic": False}])
+@pytest.mark.parametrize("more", [{}, {"code_interpreter.plugin_only": True}])
+def test_names_in_a_module_that_a_list_allows_are_refused_as_before(read, tmp_path, base, more):
+    if isinstance(base, dict):
+        (tmp_path / "own.yaml").write_text(json.dumps(base), encoding="utf-8")
+        base = str(tmp_path / "own.yaml")
+    names = ["pandas", "pandas.read_pickle", "pandas.io.common", "numpy", "numpy.load", "numpy.fromfile"]
+    cells = ["import pandas\npandas.read_pickle('a')", "import numpy as np\nnp.load('a')", "np.fromfile('a')"]
+    cells += ["import pandas.io.common", "import pandas", "import math"]
+
+    def refused(lists):
+        lists = {"code_interpreter.code_verification_on": True, **lists, **more}
+        found = policy_of(RoleConfig("code_interpreter"), read(lists, **{"code_interpreter.policy": base}))
+        return [bool(verify(cell, found)) for cell in cells]
+
+    without, with_list = refused({}), refused({"code_interpreter.allowed_modules": names})
+    assert all(after or not before for before, after in zip(without, with_list, strict=True))
+    assert with_list[-1]
+    assert with_list[-2] is bool(more)
+
+
 @pytest.mark.parametrize(
     "setting", [{"code_interpreter.plugin_only": True}, {"code_interpreter.policy": "plugins-only"}]
 )

@@ -81,16 +81,17 @@ class Policy:
     def of_modules(self, names: Iterable[str]) -> Policy:
         """Return the same policy with only these modules, of those that it allows.
 
+        A name in a module that it did not list (`pandas.read_pickle`) may be a function that it refuses: it holds, too.
+
         Example:
             >>> sorted(Policy(modules=frozenset({"math", "os.path"})).of_modules(["os", "re"]).modules)
             ['os.path']
         """
         wanted = frozenset(names)
-        if self.modules is None:
-            return replace(self, modules=wanted)
-        own = self.modules
+        own = self.modules or frozenset()
         both = {one for one in wanted if _is_within(one, own)} | {one for one in own if _is_within(one, wanted)}
-        return replace(self, modules=frozenset(both))
+        left = wanted if self.modules is None else frozenset(both)
+        return replace(self, modules=left, besides=self if any("." in one for one in left - own) else self.besides)
 
     @property
     def files(self) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -114,8 +115,8 @@ def verify(
         return [_syntax(TypeError(f"a cell is text, not {type(code).__name__}"), 1)]
     try:
         found = _Check(rules_of(policy), plugins, variables).cell(code, 1)
-        if policy.besides is not None and not found:
-            found = _Check(rules_of(policy.besides), plugins, variables).cell(code, 1)
+        while (also := policy.besides) is not None and not found:
+            found, policy = _Check(rules_of(also), plugins, variables).cell(code, 1), also
     except RecursionError as error:  # nested deeper than Python's stack
         return [_syntax(error, 1)]
     return sorted(dict.fromkeys(found), key=lambda one: one.line)
@@ -281,8 +282,9 @@ def unmarked(code: str) -> str:
 
 def _command(command: str, rules: RuleSet) -> list[Finding]:
     policy = rules.policy
-    if policy.install != "never" and install_words(command) is not None:
-        return _expanded("pip", command)
+    with contextlib.suppress(RuntimeError):  # an installation among other commands
+        if policy.install != "never" and install_words(command) is not None:
+            return _expanded("pip", command)
     installs = _INSTALL.search(command)
     if installs and not _MORE_COMMANDS.search(_QUOTED.sub("", command).partition("#")[0]):
         if policy.install == "never":

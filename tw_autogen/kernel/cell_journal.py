@@ -8,17 +8,18 @@ import itertools
 import json
 import logging
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from tw_autogen import bounded_json
-from tw_autogen.kernel.exchange_folder import make_hidden
+from tw_autogen.kernel.exchange_folder import hidden_folder
 from tw_autogen.kernel.guest.checkpoint import FOLDER, seal_anew
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.owner_marks import LineSeals, folder_key, unsealed
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session_layout import CELLS as _FILE
 
+_NAME = PurePath(_FILE).name
 _COPY = f"{FOLDER}/variables"
 _OLD = f"{FOLDER}.old"
 _CELLS, _VARIABLES = "cells", "variables"
@@ -64,9 +65,12 @@ class CellJournal:
             take too much memory with those before it.
         """
         data, whole, self._uid, self._seals = b"", b"", uid, None
-        with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            make_hidden(folder, FOLDER, uid)
-            with contextlib.suppress(OSError), folder.open_file(_FILE) as file:
+        with (
+            contextlib.suppress(OSError),
+            SafeFolder(self._folder) as folder,
+            hidden_folder(folder, FOLDER, uid) as hidden,
+        ):
+            with contextlib.suppress(OSError), hidden.open_file(_NAME) as file:
                 data = file.read(_MOST_FILE_BYTES)
             self._seals = LineSeals(folder, _CELLS)
             whole = data[: data.rfind(b"\n") + 1]
@@ -76,10 +80,10 @@ class CellJournal:
                 return []
             if not data:  # a copy of the variables belongs to lines before it
                 with contextlib.suppress(FileNotFoundError):
-                    folder.remove(_COPY)
+                    hidden.remove(PurePath(_COPY).name)
             self._bytes, self.refusal = len(whole), ""
             if len(whole) < len(data):
-                with folder.append_file(_FILE, mode=0o600) as file:
+                with hidden.append_file(_NAME, mode=0o600) as file:
                     file.truncate(len(whole))
         entries, held = [], 0
         for line in itertools.islice(io.BytesIO(whole), _MOST_LINES):
@@ -165,7 +169,7 @@ class CellJournal:
         if self._bytes + 2 * len(text) > _MOST_FILE_BYTES or self.position >= _MOST_LINES:
             return True  # none that would not be read
         with contextlib.suppress(OSError), SafeFolder(self._folder) as folder:
-            with folder.append_file(_FILE, mode=0o600) as file:
+            with folder.open_folder(FOLDER, same_mount=True) as hidden, hidden.append_file(_NAME, mode=0o600) as file:
                 if file.tell() != self._bytes:
                     return False
                 line = self._seals.seal(text).encode() + b"\n"

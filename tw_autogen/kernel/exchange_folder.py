@@ -40,9 +40,8 @@ class HostExchange:
         if self._closed:  # a call that was given up has returned
             raise OSError("the kernel has ended")
         name = f"host-{self.token}-{secrets.token_hex(8)}{suffix}"  # code can't know it before
-        with SafeFolder(self._folder) as folder:
-            make_hidden(folder, FOLDER, self._uid)
-            return name, folder.create_file(f"{FOLDER}/{name}")
+        with SafeFolder(self._folder) as folder, hidden_folder(folder, FOLDER, self._uid) as exchange:
+            return name, exchange.create_file(name)
 
     def open(self, name: str) -> BinaryIO:
         """Open a file that the kernel wrote."""
@@ -82,8 +81,7 @@ class HostExchange:
             folder.unlock()  # code may have closed its own folder
             if not folder.has_entry(FOLDER):
                 return
-            make_hidden(folder, FOLDER, self._uid)
-            with folder.open_folder(FOLDER) as exchange:
+            with hidden_folder(folder, FOLDER, self._uid) as exchange:
                 there, long_ago = list(exchange.walk(enter=lambda name: False)), time.time() - _LEFT_SECONDS
                 over = [one for one in there if self.token in one.name or one.info.st_mtime < long_ago]
                 for one in over:
@@ -92,8 +90,9 @@ class HostExchange:
                 folder.remove_tree(FOLDER)
 
 
-def make_hidden(folder: SafeFolder, name: str, uid: int = 0) -> None:
-    """Make a directory for the host's own files in a kernel's folder, also where code has put something in its place.
+@contextlib.contextmanager
+def hidden_folder(folder: SafeFolder, name: str, uid: int = 0) -> Iterator[SafeFolder]:
+    """Open a directory for the host's own files in a kernel's folder, made if it is missing or code has replaced it.
 
     Args:
         folder: The kernel's.
@@ -101,11 +100,13 @@ def make_hidden(folder: SafeFolder, name: str, uid: int = 0) -> None:
         uid: The user that a new one is given to; 0: the host's.
 
     Raises:
-        OSError: it can't be made.
+        OSError: it can't be made, or something is mounted there.
     """
     with contextlib.suppress(OSError):
         if not stat.S_ISDIR(folder.info(name).st_mode):
             folder.remove(name)
     folder.make_folder(name, owner=uid)
-    with contextlib.suppress(OSError):
-        folder.unlock(name)
+    with folder.open_folder(name, same_mount=True) as hidden:
+        with contextlib.suppress(OSError):
+            hidden.unlock()
+        yield hidden

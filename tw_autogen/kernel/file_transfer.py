@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tw_autogen.kernel.exchange_folder import make_hidden
+from tw_autogen.kernel.exchange_folder import hidden_folder
 from tw_autogen.kernel.guest.bounds import check_fields, shown
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
 from tw_autogen.kernel.guest.remote_files import MOST_FILES, NOT_COPIED, PIECE, Mirror
@@ -147,8 +147,8 @@ class FileTransfer:
                 self._drop(folder, name)
                 while len(self._parts) >= _MOST_PARTS:
                     self._drop(folder, next(iter(self._parts)))
-                make_hidden(folder, FOLDER)
-                self._parts[name] = f"{FOLDER}/part-{os.urandom(8).hex()}", 0
+                with hidden_folder(folder, FOLDER):
+                    self._parts[name] = f"{FOLDER}/part-{os.urandom(8).hex()}", 0
             part, size = self._parts[name]
             if place != size:
                 raise PermissionError(f"{name!r}: a piece for byte {place}, expected byte {size}")

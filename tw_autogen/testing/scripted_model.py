@@ -48,7 +48,7 @@ class ScriptedModel(BaseChatModel):
         self._lock = threading.Lock()
 
     @property
-    def replies_left(self) -> int:
+    def left(self) -> int:
         """How many steps were not taken yet."""
         return max(0, len(self.steps) - len(self.calls))
 
@@ -76,7 +76,7 @@ class ScriptedModel(BaseChatModel):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self.replies_left:
+        if error is None and self.left:
             step = self.steps[len(self.calls)]
             raise AssertionError(
                 f"the scripted model was asked {len(self.calls)} of {len(self.steps)} times; the next step would have "

@@ -1,0 +1,62 @@
+"""What a user mounts into the folder of a running kernel keeps its files, wherever code moves the place."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+ALONE = ["unshare", "--user", "--map-root-user", "--mount"]
+PROGRAM = """
+import contextlib, json, subprocess, sys
+from pathlib import Path
+from tw_autogen.kernel.cell_journal import CellJournal
+from tw_autogen.kernel.exchange_folder import HostExchange
+
+folder, mounted, place = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+exchange, journal = HostExchange(folder), CellJournal(folder)
+exchange.create(".table")[1].close()
+journal.open()
+subprocess.run(["mount", "--bind", mounted, folder / place], check=True)
+made = True
+try:
+    exchange.create(".table")[1].close()
+except OSError:
+    made = False
+exchange.sweep()
+exchange.close()
+journal.append({"code": "x = 1"})
+CellJournal(folder).open()
+print(json.dumps(made))
+"""
+
+
+def cannot_mount():
+    try:
+        return subprocess.run([*ALONE, "true"], capture_output=True, timeout=20, check=False).returncode != 0
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(sys.platform != "linux" or cannot_mount(), reason="needs a namespace of its own in which to mount")
+@pytest.mark.parametrize("place", [".tw-exchange", ".checkpoint"])
+def test_nothing_is_written_or_removed_or_unlocked_where_something_is_mounted(place, tmp_path):
+    folder, mounted = tmp_path / "work", tmp_path / "mine"
+    folder.mkdir()
+    mounted.mkdir()
+    (folder / place).mkdir()
+    names = ["variables", "cells.jsonl", "old.txt"] if place == ".tw-exchange" else ["variables", "old.txt"]
+    for name in names:
+        (mounted / name).write_text("mine")
+        os.utime(mounted / name, (1.6e9, 1.6e9))
+    mounted.chmod(0o755)
+
+    ran = subprocess.run(
+        [*ALONE, sys.executable, "-c", PROGRAM, folder, mounted, place], capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) is (place == ".checkpoint")
+    assert {one.name: one.read_text() for one in mounted.iterdir()} == dict.fromkeys(names, "mine")
+    assert mounted.stat().st_mode & 0o777 == 0o755
