@@ -593,6 +593,40 @@ TABLE = {  # fmt: off
         "a.csv", "town;n;m\nA;45.173;1.5\nB;331.885;2.125\nC;284;3.111\n",
         ["points in 'n' may stand between thousands, which is not certain"], ["'m' may"],
     ),
+    "commas between thousands alone, beside numbers below 1000": (
+        "a.tsv", "town\tn\nA\t1,502\nB\t31,191\nC\t949\n",
+        ["'n': int, 949 … 31,191", "sep='\\t', thousands=','"], ["decimal", "not certain"],
+    ),
+    "commas that may stand between thousands": (
+        "a.csv", "town|n\nA|1,502\nB|31,191\nC|0\n",
+        ["commas in 'n' may stand between thousands, which is not certain", "decimal=','"], [],
+    ),
+    "commas before three decimals, and longer numbers": (
+        "a.csv", "town;n\nA;1,502\nB;31191\nC;949\n", ["commas in 'n' may", "decimal=','"], ["thousands=','"],
+    ),
+    "commas before three decimals beside certain ones": (
+        "a.csv", "town;n;m\nA;1,502;1,5\nB;31,191;2,5\n", ["decimal=','"], ["not certain"],
+    ),
+    "commas in texts alone": (
+        "a.csv", "day|town\n1988-01-01|New York, NY\n1988-01-02|Austin, TX\n", ["sep='|')"], ["decimal"],
+    ),
+    "no header, whole numbers and texts of one form": (
+        "a.csv", "5,name 5,7\n6,name 6,0\n7,name 7,1\n8,name 8,2\n",
+        ["4 rows x 3", "holds no names", "header=None)"], [],
+    ),
+    "no header, a constant number": (
+        "a.csv", "29779,13,one goof\n29780,13,a second\n29781,13,the last\n29799,13,none\n",
+        ["4 rows x 3", "column 1: int, always 13", "header=None)"], [],
+    ),
+    "no header, few rows": (
+        "a.txt", "92821 20200706 1200 0700 3 C\n92821 20200706 1305 0705 2.6 C\n92821 20200706 1310 0810 2.6 C\n",
+        ["3 rows x 6", "column 1: int, always 20200706", "header=None"], [],
+    ),
+    "perhaps no header": (
+        "a.csv", "1689|00i|2\n1690|00v|2\n41561|2015|1\n45804|pi|1\n",
+        ["'1689': int", "every name above its numbers is a number; if that line is data, read it with header=None"], [],
+    ),
+    "a constant below a number of a column": ("a.csv", ",0\n0,0\n1,0\n2,0\n", ["3 rows x 2", "'0': int"], ["header="]),
     "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
     "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
                       ["nan"]),

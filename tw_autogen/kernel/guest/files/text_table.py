@@ -12,7 +12,7 @@ from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import BLANKS, SEPARATORS, CsvDialect, TextStart, as_lines, pandas_names, parse_rows, parse_table
 from .number_signs import NumberSigns, code_columns, find_signs, is_number
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
-from .table_extent import has_names, is_units_row, rows_of_table
+from .table_extent import has_names, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
@@ -160,7 +160,7 @@ def csv_table(
     wide = [row for row in data if len(row) > len(header)]
     short = [row for row in data if len(row) < len(header)]
     signs = find_signs(data, separator)
-    notes += _doubtful_points(header, signs)
+    notes += _doubtful_signs(header, signs)
     codes = code_columns(pandas_names(header) if named else header, data, signs.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
@@ -171,8 +171,9 @@ def csv_table(
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
     if not named:
         notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
-    elif all(is_number(one.strip()) for one in header):
-        notes.append("every name in its first line is a number; if that line is data, read it with header=None")
+    elif (alone := all(is_number(one.strip()) for one in header)) or may_lack_names(rows):
+        names = "in its first line" if alone else "above its numbers"
+        notes.append(f"every name {names} is a number; if that line is data, read it with header=None")
     if not sampled:
         notes += total_notes(header, data, decimal=signs.decimal, thousands=signs.thousands)
     if below:
@@ -270,10 +271,12 @@ def _is_narrow(rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _doubtful_points(names: Sequence[str], signs: NumberSigns) -> list[str]:
-    """Return a note on columns of numbers whose points stand before three digits each, as between thousands."""
-    found = [repr(names[at]) for at in signs.doubtful if at < len(names)]
-    return [f"points in {', '.join(found)} may stand between thousands, which is not certain"] if found else []
+def _doubtful_signs(names: Sequence[str], signs: NumberSigns) -> list[str]:
+    """Return a note on columns of numbers whose points, or commas, stand before three digits, as between thousands."""
+    found, kind = [repr(names[at]) for at in signs.doubtful if at < len(names)], {".": "points", ",": "commas"}
+    return [f"{kind[signs.decimal]} in {', '.join(found)} may stand between thousands, which is not certain"] * bool(
+        found
+    )
 
 
 def _is_blank(row: Sequence[str]) -> bool:
