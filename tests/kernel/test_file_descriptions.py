@@ -627,6 +627,24 @@ TABLE = {  # fmt: off
         ["'1689': int", "every name above its numbers is a number; if that line is data, read it with header=None"], [],
     ),
     "a constant below a number of a column": ("a.csv", ",0\n0,0\n1,0\n2,0\n", ["3 rows x 2", "'0': int"], ["header="]),
+    "a last row of a group": ("a.csv", "x,k,n\nA,a,1\n,b,2\nB,a,4\n,b,7\n", [], ["total"]),
+    "an empty first column": ("a.csv", "x,k,n\n,a,1\n,b,2\n,c,3\n", [], ["total"]),
+    "named months first, without a comma": ("a.csv", "d\nJan 1 2000\nMar 1 2010\n", ["'d': date text Mon D YYYY, Jan"], []),
+    "named months first, a comma before the time": (
+        "a.csv", 'd\n"Jan 1 2000, 10:30"\n"Mar 1 2010, 9:30"\n', ["date text Mon D YYYY with time, Jan 1 2000, 10:30"], [],
+    ),
+    "the span of days first": (
+        "a.csv", "d\n02/03/2024\n31/01/2024\n05/12/2023\n",
+        ["'d': date text DD/MM/YYYY (day first), 05/12/2023 … 02/03/2024, 3 distinct"], [],
+    ),
+    "the span of months first": (
+        "a.csv", "d\n1/15/2018 10:30:15.5 PM\n1/15/2018 10:30:15.25 PM\n12/8/2017\n1/15/2018 9:00 PM\n",
+        ["MM/DD/YYYY (month first), 12/8/2017 … 1/15/2018 10:30:15.5 PM, 4 distinct"], [],
+    ),
+    "the span of short years": (
+        "a.csv", "d\n31.12.98\n01.02.03\n15.06.11\n16.06.11\n17.06.45\n", ["DD.MM.YY (day first), 31.12.98 … 17.06.45"], [],
+    ),
+    "no span of days or months": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["is not certain, e.g. '02/03/2024'"], ["…"]),
     "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
     "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
                       ["nan"]),
@@ -1381,6 +1399,17 @@ def test_texts_that_mean_nothing_are_texts_where_the_file_knows_nulls(tmp_path):
         assert re.search(r"'note': \S+, 2 values: '' \(2\), 'x' \(1\)$", told, re.MULTILINE), told
 
 
+def test_a_column_of_a_known_type_without_a_value_is_empty(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.table({"login": arrow.array([None, None], arrow.string()), "n": [1, 2]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.executescript("CREATE TABLE t (login string, n INTEGER); INSERT INTO t VALUES (NULL, 1), (NULL, 2)")
+
+    for told in describe(tmp_path, "a.parquet", "a.db")[0].values():
+        assert "'login': empty, of type string\n" in told
+
+
 def test_an_index_that_pandas_has_written_is_no_column(tmp_path):
     pytest.importorskip("pyarrow")
     pd.DataFrame({"v": [1, 2]}, index=pd.Index(["x", "y"], name="key")).to_parquet(tmp_path / "a.parquet")
@@ -1483,6 +1512,14 @@ KEYS = {  # fmt: off
         ["'users.csv'['id'] and 'orders.csv'['user_id'] share 5 values (of 7 and 5)"],
     ),
     "each its own numbers": ({"a.csv": {"id": range(9)}, "b.csv": {"id": range(9)}}, []),
+    "numbers of rows": (
+        {f"{name}{at}.csv": {name: range(1, 20 + at)} for name in ("rownames", "row.names", "row_id", "X") for at in (1, 2)},
+        [],
+    ),
+    "names of rows": (
+        {"a.csv": {"rownames": IDS}, "b.csv": {"rownames": IDS}},
+        ["'a.csv'['rownames'] and 'b.csv'['rownames'] share 20 values (of 20 and 20)"],
+    ),
     "small groups": ({"a.csv": {"class": [1, 2, 3] * 5}, "b.csv": {"class": [1, 2, 3] * 4}}, []),
     "groups and a list of them": (
         {"a.csv": {"class": ["red", "blue", "green"]}, "b.csv": {"class": ["red", "blue", "green"] * 4}},

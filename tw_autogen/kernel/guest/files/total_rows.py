@@ -31,7 +31,7 @@ def total_notes(
 ) -> list[str]:
     """Return a note for each text column that marks rows whose numbers are the sums of the other rows.
 
-    A row is marked by a label such as `Total`, or by an empty first cell if it is the last one. Rows of totals and of
+    A row is marked by a label such as `Total`, or by the only empty first cell if it is the last one. Rows of totals and of
     totals of these totals are recognized together, also if their labels stand in several columns.
 
     Args:
@@ -45,7 +45,12 @@ def total_notes(
     for at in range(len(names)):
         labels = {one for one in {row[at] for row in rows if at < len(row)} if _is_label(one)}
         marked = [number for number, row in enumerate(rows) if at < len(row) and row[at] in labels]
-        if at == 0 and not marked and rows and rows[-1][:1] == [""]:
+        if (
+            at == 0
+            and not marked
+            and rows
+            and [number for number, row in enumerate(rows) if row[:1] == [""]] == [len(rows) - 1]
+        ):
             marked = [len(rows) - 1]
         if marked and (said := _totals(names, rows, [at], labels, marked, decimal, thousands)):
             notes.append(said)
