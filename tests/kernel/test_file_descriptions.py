@@ -645,6 +645,15 @@ TABLE = {  # fmt: off
         "a.csv", "d\n31.12.98\n01.02.03\n15.06.11\n16.06.11\n17.06.45\n", ["DD.MM.YY (day first), 31.12.98 … 17.06.45"], [],
     ),
     "no span of days or months": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["is not certain, e.g. '02/03/2024'"], ["…"]),
+    "words of rules in prose": (
+        "a.txt", "Dear all.\n\nThe car stood in an empty lot, none was hurt; safety is the number one concern.\n\n" * 30,
+        ["it begins:"], ["what it says"],
+    ),
+    "settings": ("a.ini", "OUT:NONE\nComment=Power DO/US well-known\nURL=a.org/b-c?d=e/f\n\n" * 60, ["it begins:"], ["what it"]),
+    "what empty values mean": (
+        "a.txt", "Words. " * 300 + "\n\nN/A means that nobody asked; -99 = missing.\n\nThe rate is calculated as a sum.\n",
+        ["line 3: N/A means", "line 5: The rate"], [],
+    ),
     "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
     "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
                       ["nan"]),
