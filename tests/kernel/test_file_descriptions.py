@@ -340,6 +340,26 @@ TABLE = {  # fmt: off
     "an empty column of a large file": (
         "a.csv", "a,b\n" + "1,\n" * 300_000, ["'b': empty, as far as looked at"], [],
     ),
+    "the end of a large file": (
+        "a.csv", "day,n,town\n" + "".join(f"{DAYS[at // 100]},{at},x{at}\n" for at in range(300_000)) + "Total,7,\n\n"
+        + "Source: a register of towns that nobody keeps,,\n",
+        ["odd: 'Total' (1)", f"{DAYS[0]} … {DAYS[-1]}", "'n': int, 0 … 299999",
+         "'town': text, all different", "1 line below its rows",
+         "| Source: a register of towns"], [],
+    ),
+    "the end of a very large file": (
+        "a.csv", "n,text\n" + "".join(f"{at},{'x' * 1000}\n" for at in range(62_000)) + "n/a,y\n",
+        ["about 61999", "'n': int, 0 … 61999, all different, 1 missing ('n/a' 1)"], [],
+    ),
+    "the end of many rows": (
+        "a.csv", "a,b\n" + "".join(f"{at},x\n" for at in range(200_000)) + "n/a,y\n",
+        ["about 200001 rows", "'a': int, 0 … 199999, all different, 1 missing ('n/a' 1)"], ["below its rows"],
+    ),
+    "texts of several lines at the end of a large file": (
+        "a.csv", "a,b,c\n" +
+        "".join(f'{at},"Good.\nNote: I liked it very much, I did.\nSo {at}.",1\n' for at in range(200_000)),
+        ["judged by its first"], ["below its rows"],
+    ),
     "many rows": ("a.csv", rows("a,b\n", 300_000), ["about 300000 rows", "judged by its first"], []),
     "compressed": ("a.csv.gz", gzip.compress(GERMAN.encode(), mtime=0), ["'Umsatz': float"], []),
     "compressed lines": ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n'), ["JSON lines: 1 objects"], []),
@@ -629,9 +649,12 @@ TABLE = {  # fmt: off
     "a constant below a number of a column": ("a.csv", ",0\n0,0\n1,0\n2,0\n", ["3 rows x 2", "'0': int"], ["header="]),
     "a last row of a group": ("a.csv", "x,k,n\nA,a,1\n,b,2\nB,a,4\n,b,7\n", [], ["total"]),
     "an empty first column": ("a.csv", "x,k,n\n,a,1\n,b,2\n,c,3\n", [], ["total"]),
-    "named months first, without a comma": ("a.csv", "d\nJan 1 2000\nMar 1 2010\n", ["'d': date text Mon D YYYY, Jan"], []),
+    "named months first, without a comma": (
+        "a.csv", "d\nJan 1 2000\nMar 1 2010\n", ["'d': date text Mon D YYYY, Jan"], [],
+    ),
     "named months first, a comma before the time": (
-        "a.csv", 'd\n"Jan 1 2000, 10:30"\n"Mar 1 2010, 9:30"\n', ["date text Mon D YYYY with time, Jan 1 2000, 10:30"], [],
+        "a.csv", 'd\n"Jan 1 2000, 10:30"\n"Mar 1 2010, 9:30"\n',
+        ["date text Mon D YYYY with time, Jan 1 2000, 10:30"], [],
     ),
     "the span of days first": (
         "a.csv", "d\n02/03/2024\n31/01/2024\n05/12/2023\n",
@@ -642,16 +665,21 @@ TABLE = {  # fmt: off
         ["MM/DD/YYYY (month first), 12/8/2017 … 1/15/2018 10:30:15.5 PM, 4 distinct"], [],
     ),
     "the span of short years": (
-        "a.csv", "d\n31.12.98\n01.02.03\n15.06.11\n16.06.11\n17.06.45\n", ["DD.MM.YY (day first), 31.12.98 … 17.06.45"], [],
+        "a.csv", "d\n31.12.98\n01.02.03\n15.06.11\n16.06.11\n17.06.45\n",
+        ["DD.MM.YY (day first), 31.12.98 … 17.06.45"], [],
     ),
     "no span of days or months": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["is not certain, e.g. '02/03/2024'"], ["…"]),
     "words of rules in prose": (
-        "a.txt", "Dear all.\n\nThe car stood in an empty lot, none was hurt; safety is the number one concern.\n\n" * 30,
+        "a.txt",
+        "Dear all.\n\nThe car stood in an empty lot, none was hurt; safety is the number one concern.\n\n" * 30,
         ["it begins:"], ["what it says"],
     ),
-    "settings": ("a.ini", "OUT:NONE\nComment=Power DO/US well-known\nURL=a.org/b-c?d=e/f\n\n" * 60, ["it begins:"], ["what it"]),
+    "settings": (
+        "a.ini", "OUT:NONE\nComment=Power DO/US well-known\nURL=a.org/b-c?d=e/f\n\n" * 60, ["it begins:"], ["what it"],
+    ),
     "what empty values mean": (
-        "a.txt", "Words. " * 300 + "\n\nN/A means that nobody asked; -99 = missing.\n\nThe rate is calculated as a sum.\n",
+        "a.txt", "Words. " * 300 +
+        "\n\nN/A means that nobody asked; -99 = missing.\n\nThe rate is calculated as a sum.\n",
         ["line 3: N/A means", "line 5: The rate"], [],
     ),
     "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
@@ -751,6 +779,10 @@ TABLE = {  # fmt: off
     "wrong bytes in UTF-8 of other letters": (
         "a.csv", "id,город\n".encode() + "1,Москва\n".encode() * 50 + b"2,\xff\xfe\n3,4\n",
         ["not in 2 places", "Москва"], [],
+    ),
+    "a short text with a line of another encoding": (
+        "a.csv", "name,city\nJosé,München\n".encode() + "André,Köln\n".encode("cp1252") + "Zoë,Łódź\n".encode(),
+        ["CSV, utf-8 with bytes that are not in 2 places", "'München'", "encoding_errors='replace'"], ["latin-1"],
     ),
     "a letter that is cut at the end": ("a.csv", b"id,town\n1,Orl\xc3\xa9ans\n2,Orl\xc3", ["CSV: 2 rows"], ["utf-8"]),
     "a wrong byte in a late piece of UTF-8": (
@@ -1522,7 +1554,10 @@ KEYS = {  # fmt: off
     ),
     "each its own numbers": ({"a.csv": {"id": range(9)}, "b.csv": {"id": range(9)}}, []),
     "numbers of rows": (
-        {f"{name}{at}.csv": {name: range(1, 20 + at)} for name in ("rownames", "row.names", "row_id", "X") for at in (1, 2)},
+        {
+            f"{name}{at}.csv": {name: range(1, 20 + at)}
+            for name in ("rownames", "row.names", "row_id", "X") for at in (1, 2)
+        },
         [],
     ),
     "names of rows": (

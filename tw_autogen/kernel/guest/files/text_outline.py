@@ -24,7 +24,8 @@ _FORMULA = re.compile(
 _FORMULA_WORDS = re.compile(r"\b(?:formula|is the (?:ratio|sum|number))\b", re.I)
 _OF_DATA = re.compile(
     r"`| = |(?:\b[A-Z][A-Z/]{1,9}|\d|[\"'”’]) (?:means?|denotes?|indicates?|stands? for) "
-    r"|(?i:\b(?:columns?|fields?|cells?|rows?|records?|variables?|attributes?|(?:empty|missing|null|default|blank) values?)\b)"
+    r"|(?i:\b(?:columns?|fields?|cells?|rows?|records?|variables?|attributes?"
+    r"|(?:empty|missing|null|default|blank) values?)\b)"
 )
 """Beside words that prose has as well."""
 _FEW_TERM_CHARS = 3

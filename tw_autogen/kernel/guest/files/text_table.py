@@ -26,6 +26,7 @@ _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
 _SIDE_LINES = 20
+_LAST_LINES = 100
 _LEAST_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
 _SECOND_LINE = {
@@ -154,8 +155,11 @@ def csv_table(
         notes.append(f"{labels} begin its rows without a name in the header: pandas takes them for the index")
         data = [row[1:] for row in data]
     total = _total(start, len(lines) - 1 - units, share) if sampled else ""
-    later = _later_rows(start, lines[most + 1 :], separator, most=most // 2) if sampled and not start.rows else []
-    later = [row for row in later if len(row) == len(data[0])] if data else []
+    later, last = list[list[str]](), list[list[str]]()
+    if data and sampled and not start.rows:
+        later = _later_rows(start, lines[most + 1 :], separator, most=most // 2)
+        last, below = _last_rows(rows[0], start.last or lines[most + 1 :] * start.whole, separator, quoting)
+    later = [row for row in (*later, *last) if len(row) == len(data[0])]
     data = [*data, *later]
     wide = [row for row in data if len(row) > len(header)]
     short = [row for row in data if len(row) < len(header)]
@@ -252,9 +256,27 @@ def _later_rows(start: TextStart, rest: Sequence[str], separator: str, *, most: 
         separator: Between the values of a row.
         most: How many rows.
     """
-    half = max(1, most // 2)
+    half, rest = max(1, most // 2), rest if start.last else rest[:-_LAST_LINES]
     lines = [*rest[:: len(rest) // half + 1], *start.later[:: len(start.later) // half + 1]]
     return parse_rows([line for line in lines if '"' not in line], separator)
+
+
+def _last_rows(
+    header: list[str], lines: Sequence[str], separator: str, quoting: Mapping[str, Any]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the last rows of a text, and what stands below them; none where quoted values go over several lines.
+
+    Args:
+        header: The names.
+        lines: The text's last ones.
+        separator: Between the values of a row.
+        quoting: How quotes are read.
+    """
+    if any(line.count('"') % 2 for line in lines[-_LAST_LINES:]):
+        return [], []
+    rows = parse_rows(lines[-_LAST_LINES:], separator, **quoting)
+    count = rows_of_table([header, *rows])
+    return rows[:count], [row for row in rows[count:] if any(map(str.strip, row))]
 
 
 def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
