@@ -879,6 +879,22 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
     assert [one for one in unsaid if one in text] == [], text
 
 
+@pytest.mark.parametrize("columns", [60, 200])
+def test_code_that_describes_a_wide_table_is_told_how_to_read_it(columns, tmp_path):
+    names = [f"{'abcdefghij'[at % 10]} {at} of a town, by its {'words ' * 9}{at}" for at in range(columns)]
+    rows = [";".join(f"{(at + 1) * (one + 1) % 97},{one % 10}" for one in range(columns)) for at in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join([";".join(names), *rows, "", "Source: a register" + ";" * (columns - 1)]))
+
+    told = Describer(tmp_path, apart=False).describe(tmp_path / "a.csv")
+
+    assert 4000 < len(told) <= 6000
+    call = f"to be read with pd.read_csv({str(tmp_path / 'a.csv')!r}, sep=';', decimal=',', nrows=60)"
+    assert told.endswith(f"\n  {call}")
+    assert "\n  1 line below its rows, no rows of it:\n  | Source: a register" in told
+    assert "\n  'a 0 of a town" in told
+    assert told.count(" of a town") > 50
+
+
 def test_a_header_of_many_equal_names_is_described_at_once(tmp_path):
     (tmp_path / "a.csv").write_text(f"{'x,' * 20_000}y\n{'1,' * 20_000}2\n")
     began = time.process_time()

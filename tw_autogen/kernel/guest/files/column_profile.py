@@ -426,7 +426,7 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
 
 
 def _say_figures(column: Column, form: str, dates: Sequence[re.Match[str]]) -> None:
-    """Say of dates in figures which order they have, and which are the first and the last one, if that is certain."""
+    """Describe dates in figures by their order, and where it is certain by the first and the last one."""
     first, second = ([int(one[group]) for one in dates] for group in (1, 2))
     lengths = {len(one[3]) for one in dates}
     year, month = f"Y{_digits_of(lengths)}", 0

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from .column_profile import Column
 from .file_description import MOST_CHARS, describe_file, kind_of
 from .file_size import size_words
+from .fitted_lines import fitted_lines, line_begun
 from .folder_listing import listing
 from .join_keys import join_lines
 
@@ -56,6 +57,9 @@ class Describer:
         apart: Read in forked children, where the system has them; otherwise nothing bounds memory and time.
     """
 
+    fitted_lines, line_begun = staticmethod(fitted_lines), staticmethod(line_begun)
+    """By which the host cuts descriptions too."""
+
     def __init__(self, folder: Path, *, apart: bool = True) -> None:
         self._folder = folder
         self._apart = apart and hasattr(os, "fork")
@@ -80,7 +84,8 @@ class Describer:
             return UnquotedText("\n".join(listed["lines"]) or listed["problem"])
         os.stat(name)
         (described,), _ = self.describe_all([(os.path.abspath(name), name)], seconds=_OWN_SECONDS)
-        return UnquotedText(text_of(described)[:_OWN_CHARS])
+        first, *lines = text_of(described).split("\n")
+        return UnquotedText("\n".join([first, *fitted_lines(lines, _OWN_CHARS - len(first))]))
 
     def list_folder(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
         """List the files of a folder; files of one pattern, and of one layout, are one line.
@@ -271,13 +276,7 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
         tables += found.tables
         columns = list(dict.fromkeys(column.name for _, some in found.tables for column in some))[:_TERMS]
         terms.update(columns)
-        lines, left = [], MOST_CHARS
-        for line in found.lines:
-            left -= len(line) + 1
-            if left < 0:
-                lines.append("…")
-                break
-            lines.append(line)
+        lines = fitted_lines(found.lines, MOST_CHARS)
         whole = found.whole if _chars(found.whole) < _chars(lines) else []
         yield {
             "headline": found.headline[:1000], "lines": lines, "whole": whole, "columns": columns,
