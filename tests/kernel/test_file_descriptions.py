@@ -617,6 +617,10 @@ TABLE = {  # fmt: off
         "a.tsv", "town\tn\nA\t1,502\nB\t31,191\nC\t949\n",
         ["'n': int, 949 … 31,191", "sep='\\t', thousands=','"], ["decimal", "not certain"],
     ),
+    "points between thousands alone, beside numbers below 1000": (
+        "a.csv", "town, state;n\nA;1.613\nB;2.003\nC;12.221\nD;2.279\nE;1.142\nF;949\n",
+        ["'n': int, 949 … 12.221", "sep=';', decimal=',', thousands='.'"], ["not certain"],
+    ),
     "commas that may stand between thousands": (
         "a.csv", "town|n\nA|1,502\nB|31,191\nC|0\n",
         ["commas in 'n' may stand between thousands, which is not certain", "decimal=','"], [],

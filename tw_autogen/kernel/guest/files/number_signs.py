@@ -19,7 +19,8 @@ _DIGIT = re.compile(r"[0-9]")
 _CODE = re.compile(r"0\d+", re.ASCII)
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?", re.ASCII)
 """What pandas takes for a number once it has left out the points."""
-_LONGEST_GROUP = 3
+_LONGEST_GROUP, _LEAST_POINTS = 3, 5
+"""Of fewer numbers with points all may have three decimals by chance."""
 _SHARE = 0.9
 """So many of the values with digits of a column of numbers are numbers."""
 
@@ -45,7 +46,7 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     Each column is judged by all its values: those of `1,5` and `12` can only be read with a decimal comma, those of
     `1.5` and `1,234,567` only with a decimal point. Columns of which both can be said, such as `1,234`, follow the
     others; without others their commas are decimal ones, but for values that commas part, and beside plain numbers
-    that are all below 1000, as in `1,234` and `949`.
+    that are all below 1000, as in `1,234` and `949`; so are the points of several numbers there.
 
     Args:
         rows: Without the header.
@@ -70,11 +71,13 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
             kind.append((at, values))
     if commas and (len(commas) > len(pointed) or separator != "," and len(commas) == len(pointed)):
         decimal = ","
+    elif separator == "," or pointed or any(_are_thousands(values, ",", least=1) for _, values in either):
+        decimal = "."
     else:
         maybe = (
-            [] if separator == "," or pointed else [values for _, values in either if any("," in one for one in values)]
+            any("," in one for one in some) or _are_thousands(some, ".", least=_LEAST_POINTS) for _, some in either
         )
-        decimal = "," if maybe and not any(map(_are_thousands, maybe)) else "."
+        decimal = "," if any(maybe) else "."
     other = "." if decimal == "," else ","
     for _, values in commas + either if decimal == "," else pointed + either:
         fits = [one for one in values if is_number(one, decimal=decimal)]
@@ -88,10 +91,11 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     return NumberSigns(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
 
 
-def _are_thousands(values: set[str]) -> bool:
-    """Return whether plain numbers below 1000 alone stand beside numbers with a comma, each before three digits."""
-    plain = {one.lstrip("+-") for one in values if "," not in one and is_number(one)} - {"0"}
-    return bool(plain) and all(one.isdecimal() and len(one) <= _LONGEST_GROUP for one in plain)
+def _are_thousands(values: set[str], sign: str, *, least: int) -> bool:
+    """Return whether so many numbers with a sign before three digits stand beside plain ones all below 1000."""
+    plain = {one.lstrip("+-") for one in values if sign not in one and is_number(one)} - {"0"}
+    grouped = sum(sign in one for one in values)
+    return grouped >= least and bool(plain) and all(one.isdecimal() and len(one) <= _LONGEST_GROUP for one in plain)
 
 
 def _without_blanks(values: set[str]) -> tuple[set[str], str]:
