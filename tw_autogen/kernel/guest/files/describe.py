@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from json import dumps, loads  # held here: code may overwrite them in the module
 from pathlib import Path
@@ -84,7 +84,8 @@ class Describer:
             return UnquotedText("\n".join(listed["lines"]) or listed["problem"])
         os.stat(name)
         (described,), _ = self.describe_all([(os.path.abspath(name), name)], seconds=_OWN_SECONDS)
-        first, *lines = text_of(described).split("\n")
+        first = f"{described['name']!r}: {described['size']}, {described['headline']}".rstrip(", ")
+        lines = [f"  {line}" for line in described["whole"] or described["lines"]]
         return UnquotedText("\n".join([first, *fitted_lines(lines, _OWN_CHARS - len(first))]))
 
     def list_folder(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
@@ -173,12 +174,6 @@ class Describer:
             return size_words(os.stat(os.path.join(self._folder, path)).st_size)
         except OSError:
             return "size not known"
-
-
-def text_of(described: Mapping[str, Any]) -> str:
-    """Return a description as lines: `name: size, headline`, and the rest below."""
-    first = f"{described['name']!r}: {described['size']}, {described['headline']}".rstrip(", ")
-    return "\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])])
 
 
 def _nothing(why: str) -> Described:

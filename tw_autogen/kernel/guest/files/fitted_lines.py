@@ -28,9 +28,9 @@ def fitted_lines(lines: Sequence[str], limit: int) -> list[str]:
         >>> fitted_lines(["'day': int, 1 … 7, all different", "its first line holds no names"], 55)
         ["'day': int, 1 … 7", 'its first line holds no names']
     """
-    kept: list[str] = list(lines)
+    kept, gone = list(lines), set[int]()
     left = limit - sum(len(one) + 1 for one in lines)
-    columns = [at for at, line in enumerate(lines) if _COLUMN.match(line)]
+    columns = {at: None for at, line in enumerate(lines) if _COLUMN.match(line)}
     raw = [at for at, line in enumerate(lines) if line.lstrip().startswith("| ")] if columns else []
     for at in (*reversed(columns), *raw):
         if left >= 0:
@@ -38,11 +38,9 @@ def fitted_lines(lines: Sequence[str], limit: int) -> list[str]:
         line = line_begun(lines[at], _COLUMN_CHARS) if at in columns else f"{lines[at][:_RAW_CHARS]}…"
         kept[at] = min(line, lines[at], key=len)
         left += len(lines[at]) - len(kept[at])
-    calls = [at for at, line in enumerate(lines) if line.lstrip().startswith(_CALLS)]
-    others = [at for at in range(len(lines)) if at not in columns and at not in calls]
-    gone = set[int]()
     left -= _MARK_CHARS * (left < 0)
-    for at in (*reversed(columns), *reversed(others), *reversed(calls)):
+    others = [at for at in range(len(lines)) if at not in columns]
+    for at in (*reversed(columns), *sorted(reversed(others), key=lambda at: lines[at].lstrip().startswith(_CALLS))):
         if left >= 0:
             break
         gone.add(at)
