@@ -340,6 +340,26 @@ TABLE = {  # fmt: off
     "an empty column of a large file": (
         "a.csv", "a,b\n" + "1,\n" * 300_000, ["'b': empty, as far as looked at"], [],
     ),
+    "the end of a large file": (
+        "a.csv", "day,n,town\n" + "".join(f"{DAYS[at // 100]},{at},x{at}\n" for at in range(300_000)) + "Total,7,\n\n"
+        + "Source: a register of towns that nobody keeps,,\n",
+        ["odd: 'Total' (1)", f"{DAYS[0]} … {DAYS[-1]}", "'n': int, 0 … 299999",
+         "'town': text, all different", "1 line below its rows",
+         "| Source: a register of towns"], [],
+    ),
+    "the end of a very large file": (
+        "a.csv", "n,text\n" + "".join(f"{at},{'x' * 1000}\n" for at in range(62_000)) + "n/a,y\n",
+        ["about 61999", "'n': int, 0 … 61999, all different, 1 missing ('n/a' 1)"], [],
+    ),
+    "the end of many rows": (
+        "a.csv", "a,b\n" + "".join(f"{at},x\n" for at in range(200_000)) + "n/a,y\n",
+        ["about 200001 rows", "'a': int, 0 … 199999, all different, 1 missing ('n/a' 1)"], ["below its rows"],
+    ),
+    "texts of several lines at the end of a large file": (
+        "a.csv", "a,b,c\n" +
+        "".join(f'{at},"Good.\nNote: I liked it very much, I did.\nSo {at}.",1\n' for at in range(200_000)),
+        ["judged by its first"], ["below its rows"],
+    ),
     "many rows": ("a.csv", rows("a,b\n", 300_000), ["about 300000 rows", "judged by its first"], []),
     "compressed": ("a.csv.gz", gzip.compress(GERMAN.encode(), mtime=0), ["'Umsatz': float"], []),
     "compressed lines": ("a.jsonl.bz2", bz2.compress(b'{"a": 1}\n'), ["JSON lines: 1 objects"], []),
@@ -593,6 +613,79 @@ TABLE = {  # fmt: off
         "a.csv", "town;n;m\nA;45.173;1.5\nB;331.885;2.125\nC;284;3.111\n",
         ["points in 'n' may stand between thousands, which is not certain"], ["'m' may"],
     ),
+    "commas between thousands alone, beside numbers below 1000": (
+        "a.tsv", "town\tn\nA\t1,502\nB\t31,191\nC\t949\n",
+        ["'n': int, 949 … 31,191", "sep='\\t', thousands=','"], ["decimal", "not certain"],
+    ),
+    "points between thousands alone, beside numbers below 1000": (
+        "a.csv", "town, state;n\nA;1.613\nB;2.003\nC;12.221\nD;2.279\nE;1.142\nF;949\n",
+        ["'n': int, 949 … 12.221", "sep=';', decimal=',', thousands='.'"], ["not certain"],
+    ),
+    "commas that may stand between thousands": (
+        "a.csv", "town|n\nA|1,502\nB|31,191\nC|0\n",
+        ["commas in 'n' may stand between thousands, which is not certain", "decimal=','"], [],
+    ),
+    "commas before three decimals, and longer numbers": (
+        "a.csv", "town;n\nA;1,502\nB;31191\nC;949\n", ["commas in 'n' may", "decimal=','"], ["thousands=','"],
+    ),
+    "commas before three decimals beside certain ones": (
+        "a.csv", "town;n;m\nA;1,502;1,5\nB;31,191;2,5\n", ["decimal=','"], ["not certain"],
+    ),
+    "commas in texts alone": (
+        "a.csv", "day|town\n1988-01-01|New York, NY\n1988-01-02|Austin, TX\n", ["sep='|')"], ["decimal"],
+    ),
+    "no header, whole numbers and texts of one form": (
+        "a.csv", "5,name 5,7\n6,name 6,0\n7,name 7,1\n8,name 8,2\n",
+        ["4 rows x 3", "holds no names", "header=None)"], [],
+    ),
+    "no header, a constant number": (
+        "a.csv", "29779,13,one goof\n29780,13,a second\n29781,13,the last\n29799,13,none\n",
+        ["4 rows x 3", "column 1: int, always 13", "header=None)"], [],
+    ),
+    "no header, few rows": (
+        "a.txt", "92821 20200706 1200 0700 3 C\n92821 20200706 1305 0705 2.6 C\n92821 20200706 1310 0810 2.6 C\n",
+        ["3 rows x 6", "column 1: int, always 20200706", "header=None"], [],
+    ),
+    "perhaps no header": (
+        "a.csv", "1689|00i|2\n1690|00v|2\n41561|2015|1\n45804|pi|1\n",
+        ["'1689': int", "every name above its numbers is a number; if that line is data, read it with header=None"], [],
+    ),
+    "a constant below a number of a column": ("a.csv", ",0\n0,0\n1,0\n2,0\n", ["3 rows x 2", "'0': int"], ["header="]),
+    "a last row of a group": ("a.csv", "x,k,n\nA,a,1\n,b,2\nB,a,4\n,b,7\n", [], ["total"]),
+    "an empty first column": ("a.csv", "x,k,n\n,a,1\n,b,2\n,c,3\n", [], ["total"]),
+    "named months first, without a comma": (
+        "a.csv", "d\nJan 1 2000\nMar 1 2010\n", ["'d': date text Mon D YYYY, Jan"], [],
+    ),
+    "named months first, a comma before the time": (
+        "a.csv", 'd\n"Jan 1 2000, 10:30"\n"Mar 1 2010, 9:30"\n',
+        ["date text Mon D YYYY with time, Jan 1 2000, 10:30"], [],
+    ),
+    "the span of days first": (
+        "a.csv", "d\n02/03/2024\n31/01/2024\n05/12/2023\n",
+        ["'d': date text DD/MM/YYYY (day first), 05/12/2023 … 02/03/2024, 3 distinct"], [],
+    ),
+    "the span of months first": (
+        "a.csv", "d\n1/15/2018 10:30:15.5 PM\n1/15/2018 10:30:15.25 PM\n12/8/2017\n1/15/2018 9:00 PM\n",
+        ["MM/DD/YYYY (month first), 12/8/2017 … 1/15/2018 10:30:15.5 PM, 4 distinct"], [],
+    ),
+    "the span of short years": (
+        "a.csv", "d\n31.12.98\n01.02.03\n15.06.11\n16.06.11\n17.06.45\n",
+        ["DD.MM.YY (day first), 31.12.98 … 17.06.45"], [],
+    ),
+    "no span of days or months": ("a.csv", "d\n02/03/2024\n03/01/2024\n", ["is not certain, e.g. '02/03/2024'"], ["…"]),
+    "words of rules in prose": (
+        "a.txt",
+        "Dear all.\n\nThe car stood in an empty lot, none was hurt; safety is the number one concern.\n\n" * 30,
+        ["it begins:"], ["what it says"],
+    ),
+    "settings": (
+        "a.ini", "OUT:NONE\nComment=Power DO/US well-known\nURL=a.org/b-c?d=e/f\n\n" * 60, ["it begins:"], ["what it"],
+    ),
+    "what empty values mean": (
+        "a.txt", "Words. " * 300 +
+        "\n\nN/A means that nobody asked; -99 = missing.\n\nThe rate is calculated as a sum.\n",
+        ["line 3: N/A means", "line 5: The rate"], [],
+    ),
     "a name twice beside its number": ("a.csv", "a,a,a.1\n1,2,3\n", ["pandas calls the second 'a.2'"], []),
     "a NaN of JSON": ("a.json", '[{"a": NaN}, {"a": 1.5}, {"a": 7.0}]', ["'a': float, 1.5 … 7.0, all different, 1 NaN"],
                       ["nan"]),
@@ -691,6 +784,10 @@ TABLE = {  # fmt: off
         "a.csv", "id,город\n".encode() + "1,Москва\n".encode() * 50 + b"2,\xff\xfe\n3,4\n",
         ["not in 2 places", "Москва"], [],
     ),
+    "a short text with a line of another encoding": (
+        "a.csv", "name,city\nJosé,München\n".encode() + "André,Köln\n".encode("cp1252") + "Zoë,Łódź\n".encode(),
+        ["CSV, utf-8 with bytes that are not in 2 places", "'München'", "encoding_errors='replace'"], ["latin-1"],
+    ),
     "a letter that is cut at the end": ("a.csv", b"id,town\n1,Orl\xc3\xa9ans\n2,Orl\xc3", ["CSV: 2 rows"], ["utf-8"]),
     "a wrong byte in a late piece of UTF-8": (
         "a.csv", b"id,town\n" + "1,Orléans\n".encode() * 800_000 + b"2,B\xe9ziers\n",
@@ -784,6 +881,22 @@ def test_a_description_says_what_the_text_of_a_file_shows(case, tmp_path):
     text = "\n".join([found["headline"], *found["lines"]])
     assert [one for one in said if one not in text] == [], text
     assert [one for one in unsaid if one in text] == [], text
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_code_that_describes_a_wide_table_is_told_how_to_read_it(columns, tmp_path):
+    names = [f"{'abcdefghij'[at % 10]} {at} of a town, by its {'words ' * 9}{at}" for at in range(columns)]
+    rows = [";".join(f"{(at + 1) * (one + 1) % 97},{one % 10}" for one in range(columns)) for at in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join([";".join(names), *rows, "", "Source: a register" + ";" * (columns - 1)]))
+
+    told = Describer(tmp_path, apart=False).describe(tmp_path / "a.csv")
+
+    assert 4000 < len(told) <= 6000
+    call = f"to be read with pd.read_csv({str(tmp_path / 'a.csv')!r}, sep=';', decimal=',', nrows=60)"
+    assert told.endswith(f"\n  {call}")
+    assert "\n  1 line below its rows, no rows of it:\n  | Source: a register" in told
+    assert "\n  'a 0 of a town" in told
+    assert told.count(" of a town") > 50
 
 
 def test_a_header_of_many_equal_names_is_described_at_once(tmp_path):
@@ -1347,6 +1460,17 @@ def test_texts_that_mean_nothing_are_texts_where_the_file_knows_nulls(tmp_path):
         assert re.search(r"'note': \S+, 2 values: '' \(2\), 'x' \(1\)$", told, re.MULTILINE), told
 
 
+def test_a_column_of_a_known_type_without_a_value_is_empty(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.table({"login": arrow.array([None, None], arrow.string()), "n": [1, 2]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        database.executescript("CREATE TABLE t (login string, n INTEGER); INSERT INTO t VALUES (NULL, 1), (NULL, 2)")
+
+    for told in describe(tmp_path, "a.parquet", "a.db")[0].values():
+        assert "'login': empty, of type string\n" in told
+
+
 def test_an_index_that_pandas_has_written_is_no_column(tmp_path):
     pytest.importorskip("pyarrow")
     pd.DataFrame({"v": [1, 2]}, index=pd.Index(["x", "y"], name="key")).to_parquet(tmp_path / "a.parquet")
@@ -1449,6 +1573,17 @@ KEYS = {  # fmt: off
         ["'users.csv'['id'] and 'orders.csv'['user_id'] share 5 values (of 7 and 5)"],
     ),
     "each its own numbers": ({"a.csv": {"id": range(9)}, "b.csv": {"id": range(9)}}, []),
+    "numbers of rows": (
+        {
+            f"{name}{at}.csv": {name: range(1, 20 + at)}
+            for name in ("rownames", "row.names", "row_id", "X") for at in (1, 2)
+        },
+        [],
+    ),
+    "names of rows": (
+        {"a.csv": {"rownames": IDS}, "b.csv": {"rownames": IDS}},
+        ["'a.csv'['rownames'] and 'b.csv'['rownames'] share 20 values (of 20 and 20)"],
+    ),
     "small groups": ({"a.csv": {"class": [1, 2, 3] * 5}, "b.csv": {"class": [1, 2, 3] * 4}}, []),
     "groups and a list of them": (
         {"a.csv": {"class": ["red", "blue", "green"]}, "b.csv": {"class": ["red", "blue", "green"] * 4}},

@@ -11,8 +11,9 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.code_interpreter import CodeInterpreter
+from tw_autogen.kernel import Describer
 from tw_autogen.planner import Planner
-from tw_autogen.session import Session, request_descriptions
+from tw_autogen.session import Session
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
@@ -263,7 +264,8 @@ def test_files_are_told_within_a_budget_the_most_relevant_first(tmp_path):
     assert len(told) < 1900
     assert "'gamma_a'" in told
     assert "'gamma_t'" in told
-    assert "CSV: 60 rows x 20 columns; print(describe('alpha.csv')) shows more\n- beta.csv: " in told
+    assert "CSV: 60 rows x 20 columns: 'alpha_a'; 'alpha_b'; 'alpha_c'; " in told
+    assert "; 'alpha_t'; print(describe('alpha.csv')) shows more\n- beta.csv: " in told
     assert "describe('gamma.csv')" not in told
     assert told.endswith("| delta\n    | 1")
 
@@ -277,6 +279,38 @@ def test_a_description_that_is_too_long_alone_is_cut_and_says_so(tmp_path):
 
     assert 400 < len(told) < 800
     assert told.endswith("\n  … print(describe('a.csv')) shows more")
+
+
+def test_a_description_that_is_cut_keeps_the_call_and_remarks(tmp_path):
+    found, own, _ = descriptions(tmp_path, profile_chars=1500)
+    columns = ";".join(f"a_{letter} of the town" for letter in "abcdefghijklmnopqrstuvwxyz")
+    rows = "".join(";".join(f"{at * column % 97},5" for column in range(1, 27)) + "\n" for at in range(60))
+    (own / "a.csv").write_text(f"{columns}\n{rows}{'1,5;' * 29}2\n", encoding="utf-8")
+
+    told = found.of_request("mean of a_c", [own / "a.csv"], {})
+
+    assert 1000 < len(told) < 1600
+    assert "1 rows have more values than the header" in told
+    assert "  to be read with pd.read_csv('a.csv', sep=';', decimal=',', usecols=range(26))\n" in told
+    assert told.endswith("\n  … print(describe('a.csv')) shows more")
+
+
+def test_of_given_files_that_do_not_fit_whole_a_line_names_columns_and_the_call(tmp_path):
+    found, own, _ = descriptions(tmp_path, profile_chars=1600)
+    names = ("fire", "flood", "storm", "quake")
+    for name in names:
+        head = ";".join(f"{name}_{letter}" for letter in "abcdef")
+        rows = "".join(f"{'1,5;' * 5}{one},25\n" for one in range(60))
+        (own / f"{name}.csv").write_text(f"{head}\n{rows}", encoding="utf-8")
+    (own / "words.txt").write_text("Words and words. " * 200, encoding="utf-8")
+
+    told = found.of_request("mean of fire_a", [*(own / f"{name}.csv" for name in names), own / "words.txt"], {})
+
+    assert 1300 < len(told) < 1800
+    assert "    'fire_f': float, 0,25 … 59,25, all different\n" in told
+    line = next(one for one in told.splitlines() if one.startswith("- quake.csv: "))
+    assert "60 rows x 6 columns: 'quake_a': float, always 1,5; " in line
+    assert "'quake_f': float, 0,25 … 59,25; to be read with pd.read_csv(…, sep=';', decimal=','); print(desc" in line
 
 
 @pytest.mark.parametrize(
@@ -650,4 +684,4 @@ def test_descriptions_of_any_size_are_cut_before_they_are_ranked(tmp_path):
     ],
 )  # fmt: skip
 def test_the_beginning_of_what_is_said_of_a_column_is_no_half_of_an_aside(line, begun):
-    assert request_descriptions._begun(line, 60) == begun
+    assert Describer.line_begun(line, 60) == begun

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tw_autogen import kernel as kernel_face
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import FileDescriber, size_words
@@ -49,7 +50,6 @@ _MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
 """Of a kernel's answer: columns of a file, and kinds of files of a folder; of these spans of years, and each text."""
 _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
-_COUNTED = re.compile(r"\(\d+\)\Z")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
 
 
@@ -137,7 +137,10 @@ class RequestDescriptions:
             limit -= sum(_line_chars(name, "") for at, name in enumerate(texts) if at in kept)
             texts = {name: one for at, (name, one) in enumerate(texts.items()) if at in kept}
             ranked = [kept.index(at) for at in ranked if at in kept]
-        shown = _fitted(list(texts.values()), list(texts), ranked, limit)
+        briefs = {
+            one["name"]: _columns_and_call(one, 1 + list(stands_for.values()).count(one["name"])) for one in described
+        }
+        shown = _fitted(texts, briefs, ranked, limit)
         full = {name for (name, one), said in zip(texts.items(), shown, strict=True) if "\n" in said or "\n" not in one}
         now = {name: one if stands_for.get(name, name) in full else "" for name, one in whole.items()}
         self.told = replace(self.told, files={**self.told.files, **now})
@@ -452,36 +455,32 @@ def _calls(described: Mapping[str, Any]) -> list[str]:
 
 
 def _brief(described: Mapping[str, Any], folder: str, count: int) -> str:
-    """Return a description in a line: columns with the first that is said of each, and the call that reads it.
+    """Return a description in a line.
 
     Args:
         described: What the kernel says of the file.
         folder: The user's.
         count: How many files have its layout.
     """
+    first = f"- {os.path.join(folder, described['name'])!r}: {described['size']}, {described['headline']}"
+    return f"{first}{f'; {count} files of this layout' * (count > 1)}{_columns_and_call(described, count)}"
+
+
+def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
+    """Return columns with the first that is said of each, and the call that reads the file; empty without a table.
+
+    Args:
+        described: What the kernel says of the file.
+        count: How many files have its layout.
+    """
     name = described["name"]
-    first = f"- {os.path.join(folder, name)!r}: {described['size']}, {described['headline']}"
-    first += f"; {count} files of this layout" if count > 1 else ""
-    said = [_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
+    said = [kernel_face.Describer.line_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
     names = [repr(one) for one in described["columns"]]
     columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
     calls = [_ROWS_OF_ONE.sub(r"\1\2", one) if count > 1 else one for one in _calls(described)]
     calls = [one.replace(repr(name), "…", 1) for one in calls if len(one) <= _BRIEF_CHARS + len(name)][:1]
-    return "; ".join(filter(None, [f"{first}: {columns}" if columns else first, *calls]))
-
-
-def _begun(line: str, limit: int) -> str:
-    """Return the first two clauses of what is said of a column; a value with its count is followed by an ellipsis.
-
-    Args:
-        line: The column's.
-        limit: How many characters to keep.
-    """
-    begun = ", ".join(line.split(", ")[:2])[:limit]
-    if begun.count("(") > begun.count(")"):  # no half of an aside
-        begun = begun[: begun.rindex("(")].rstrip()
-    return f"{begun} …" if begun != line and _COUNTED.search(begun) else begun
+    return mask_named("".join([f": {columns}" * bool(columns), *(f"; {one}" for one in calls)]))
 
 
 def _fitted_bodies(
@@ -503,7 +502,9 @@ def _fitted_bodies(
     for at, (name, body) in enumerate(bodies.items()):
         if at < _FIRST and room >= _CUT_CHARS:  # a long one leaves room for the next ones
             rest = sum(len(bodies[one]) + 1 for one in order[at + 1 : _FIRST] if one in related)
-            body = _cut_body(body, max(room - rest, int(room * _LEAST_SHARE)))
+            body = "\n".join(
+                kernel_face.Describer.fitted_lines(body.split("\n"), max(room - rest, int(room * _LEAST_SHARE)))
+            )
         if at >= _FIRST or len(body) > room:
             body = min(body, briefs[name], key=len)
         if len(body) <= limit:
@@ -511,14 +512,6 @@ def _fitted_bodies(
             limit -= len(body) + 1
             room -= len(body) + 1
     return kept
-
-
-def _cut_body(body: str, limit: int) -> str:
-    """Return a description cut behind a whole line, with the calls that read the file."""
-    if len(body) <= limit:
-        return body
-    calls = "".join(f"\n{line}" for line in body.splitlines() if line.startswith("    to be read with"))
-    return f"{_cut(body, limit - len(calls) - 4).removesuffix('…')}    …{calls}"
 
 
 def _first_lines(texts: Mapping[str, str], ranked: Sequence[int], limit: int) -> list[int]:
@@ -543,32 +536,41 @@ def _line_chars(name: str, text: str) -> int:
     return min(_TEXT_CHARS, len(text.partition("\n")[0])) + len(_MORE.format(name)) + len("- ; \n")
 
 
-def _fitted(texts: Sequence[str], names: Sequence[str], ranked: Sequence[int], limit: int) -> list[str]:
+def _fitted(texts: Mapping[str, str], briefs: Mapping[str, str], ranked: Sequence[int], limit: int) -> list[str]:
     """Return descriptions that fit a limit together: whole ones, the most relevant first, and of the others a line.
 
     If that of the most relevant file is too long, it is cut to what those of the others leave, or to half.
 
     Args:
-        texts: Descriptions; of each the first line goes in any case.
-        names: What code opens each file by.
+        texts: Descriptions by what code opens each file by; of each the first line goes in any case.
+        briefs: By the same names, what their lines say more, as far as there is room.
         ranked: Positions, the most relevant first; those that are missing come after them.
         limit: How long all may be, in characters.
     """
     order = [*ranked, *(at for at in range(len(texts)) if at not in ranked)]
-    parts = [text.partition("\n")[::2] for text in texts]
+    parts, names = [text.partition("\n")[::2] for text in texts.values()], list(texts)
+    mores = [_MORE.format(name) for name in names]
+    least = [min(len(rest), len(briefs[names[at]] + mores[at])) for at, (_, rest) in enumerate(parts)]
     left = limit - sum(min(_TEXT_CHARS, len(first)) for first, _ in parts)
-    found = {}
-    for at in order:
-        first, rest = parts[at]
-        first = shortened(first, _TEXT_CHARS)
-        more = _MORE.format(names[at])
-        if len(rest) > left and at == order[0]:
+    scarce = sum(len(rest) for _, rest in parts) > left
+    found, short = dict[int, str](), list[int]()
+    for place, at in enumerate(order):
+        first, rest = shortened(parts[at][0], _TEXT_CHARS), parts[at][1]
+        others = sum(least[one] for one in (*order[place + 1 :], *short)) if place and scarce else 0
+        if len(rest) > left and not place:
             others = sum(len(one) for number, (_, one) in enumerate(parts) if number != at)
-            rest = f"{_cut(rest, max(left // 2, left - others) - len(more))} {more}"
-        elif len(rest) > left:
-            first, rest = f"{first}; {more}", ""
+            lines = kernel_face.Describer.fitted_lines(rest.split("\n"), max(left // 2, left - others) - len(mores[at]))
+            rest = "\n".join([*(lines if lines[-1].strip() != "…" else lines[:-1]), f"… {mores[at]}"])
+        elif rest and len(rest) > left - min(others, int(limit * _BRIEF_SHARE)):
+            short.append(at)
+            rest = ""
         left -= len(rest)
         found[at] = "\n".join(filter(None, [first, rest]))
+    left -= sum(len(mores[at]) for at in short)
+    for at in short:
+        brief = briefs[names[at]] if len(briefs[names[at]]) <= left else ""
+        left -= len(brief)
+        found[at] = f"{found[at].removesuffix(':')}{brief}; {mores[at]}"
     return [found[at] for at in range(len(texts))]
 
 

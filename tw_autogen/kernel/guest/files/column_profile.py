@@ -88,7 +88,7 @@ _DATES = (
 _FIGURES = ("/", ".", "-")
 """Forms of dates in figures that end with the year."""
 _MOMENT = re.compile(r"(\d{4})[-/](\d\d?)(?:[-/](\d\d?))?(?:[ T](\d\d?):(\d\d)(?::(\d\d(?:\.\d+)?))?)?")
-_CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?(?: ?([AaPp])[Mm])?$", re.ASCII)
+_CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d(?:\.\d{1,9})?))?(?: ?([AaPp])[Mm])?$", re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)$")
 _BOOLEANS = frozenset(["True", "TRUE", "true", "False", "FALSE", "false"])
 """What `pandas.read_csv` takes for booleans; `yes` and `no` stay text."""
@@ -168,7 +168,9 @@ def profile_columns(
         column = Column(name, counts)
         column.missing = missing
         _judge(column, decimal, thousands)
-        if kinds and at in kinds:
+        if kinds and at in kinds and column.kind == "empty":
+            column.words.append(f"of type {kinds[at]}")
+        elif kinds and at in kinds:
             column.kind = kinds[at]
         found.append(column)
     return found
@@ -403,32 +405,17 @@ def _say_odd(column: Column, fitting: Collection[str], there: Counter[str]) -> N
 
 
 def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], there: Counter[str]) -> None:
-    some, fits = list(there), list(fitting.values())
+    fits = list(fitting.values())
     if "Mon" in form:
         dated = sorted(fits, key=lambda one: (_day(one), _clock(one.string)))
         timed = " with time" if any(":" in one.string for one in fits) else ""
+        if not any(one.string[one.end("day") :].startswith(",") for one in fits if "day" in one.groupdict()):
+            form = form.replace(",", "")
         column.kind = f"date text {form}{_digits_of({len(one['year']) for one in fits})}{timed}"
         column.words = [f"{dated[0].string} … {dated[-1].string}"]
         column.dates = _iso(dated[0]), _iso(dated[-1])
     elif form in _FIGURES:
-        first, second = ([int(one[group]) for one in fits] for group in (1, 2))
-        lengths = {len(one[3]) for one in fits}
-        year = f"Y{_digits_of(lengths)}"
-        month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
-        if max(first) > 12 and max(second) > 12:
-            order = f"{day_first} and {month_first} mixed"
-        elif max(first) > 12:
-            order = f"{day_first} (day first)"
-            years = {int(one[3]) for one in fits}
-            if lengths == {2} and max(years) <= 31 and len(years) >= len(set(first)):  # days differ more than years do
-                order = f"YY{form}MM{form}DD or {day_first}, which is not certain"
-        elif max(second) > 12:
-            order = f"{month_first} (month first)"
-        else:
-            order = f"{day_first} or {month_first}, day or month first is not certain"
-        column.kind, column.words = f"date text {order}", [f"e.g. {show(some[0])}"]
-        if lengths == {4}:
-            column.dates = min(one[3] for one in fits), max(one[3] for one in fits)
+        _say_figures(column, form, fits)
     else:
         moments = {one.string: _moment(one.string) for one in fits}
         first_text, last_text = min(moments, key=moments.__getitem__), max(moments, key=moments.__getitem__)
@@ -436,6 +423,33 @@ def _say_dates(column: Column, form: str, fitting: Mapping[str, re.Match[str]], 
         column.kind, column.words = f"date text {form}{timed}", [f"{first_text} … {last_text}"]
         column.dates = _padded(first_text), _padded(last_text)
     _say_odd(column, fitting, there)
+
+
+def _say_figures(column: Column, form: str, dates: Sequence[re.Match[str]]) -> None:
+    """Describe dates in figures by their order, and where it is certain by the first and the last one."""
+    first, second = ([int(one[group]) for one in dates] for group in (1, 2))
+    lengths = {len(one[3]) for one in dates}
+    year, month = f"Y{_digits_of(lengths)}", 0
+    month_first, day_first = f"MM{form}DD{form}{year}", f"DD{form}MM{form}{year}"
+    if max(first) > 12 and max(second) > 12:
+        order = f"{day_first} and {month_first} mixed"
+    elif max(first) > 12:
+        order, month = f"{day_first} (day first)", 2
+        years = {int(one[3]) for one in dates}
+        if lengths == {2} and max(years) <= 31 and len(years) >= len(set(first)):  # days differ more than years do
+            order, month = f"YY{form}MM{form}DD or {day_first}, which is not certain", 0
+    elif max(second) > 12:
+        order, month = f"{month_first} (month first)", 1
+    else:
+        order = f"{day_first} or {month_first}, day or month first is not certain"
+    column.kind, column.words = f"date text {order}", [f"e.g. {show(dates[0].string)}"]
+    if month:
+        ordered = sorted(
+            dates, key=lambda one: (_year(one[3]), int(one[month]), int(one[3 - month]), _clock(one.string))
+        )
+        column.words = [f"{ordered[0].string} … {ordered[-1].string}"]
+    if lengths == {4}:
+        column.dates = min(one[3] for one in dates), max(one[3] for one in dates)
 
 
 def _moment(text: str) -> tuple[float, ...]:
@@ -459,19 +473,22 @@ def _padded(text: str) -> str:
 def _day(date: re.Match[str]) -> tuple[int, int, int]:
     """Return year, month and day of a date with the name of a month; without a day, of the month's first."""
     found = date.groupdict()
-    year, month = int(found["year"]), 1 + _MONTHS.index(found["month"][:3].lower())
-    if len(found["year"]) == 2:
-        year += 2000 if year <= _LATEST_SHORT_YEAR else 1900
-    return year, month, int(found.get("day") or 1)
+    return _year(found["year"]), 1 + _MONTHS.index(found["month"][:3].lower()), int(found.get("day") or 1)
 
 
-def _clock(text: str) -> tuple[int, int, int]:
+def _year(text: str) -> int:
+    """Return a year that may have two digits."""
+    year = int(text)
+    return year if len(text) > 2 else year + (2000 if year <= _LATEST_SHORT_YEAR else 1900)
+
+
+def _clock(text: str) -> tuple[int, int, float]:
     """Return the hour, minute and second at the end of a date, zeros where it has none."""
     found = _CLOCK.search(text)
     if not found:
-        return 0, 0, 0
+        return 0, 0, 0.0
     hour = int(found[1]) if not found[4] else int(found[1]) % 12 + 12 * (found[4] in "pP")
-    return hour, int(found[2]), int(found[3] or 0)
+    return hour, int(found[2]), float(found[3] or 0)
 
 
 def _iso(date: re.Match[str]) -> str:

@@ -119,6 +119,7 @@ class TextStart:
         rows: The values of each line, of a table that is no text; None: the lines have to be parsed.
         broken: How many places of it are not UTF-8, where it is that but for them.
         later: Some of the lines that follow, from all over the rest, in order.
+        last: The last lines, none of which are among these.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -128,6 +129,7 @@ class TextStart:
     rows: list[list[str]] | None = None
     broken: int = 0
     later: list[str] = field(default_factory=list)
+    last: list[str] = field(default_factory=list)
 
 
 def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
@@ -165,23 +167,25 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             lines.pop()  # it may be cut
         packed = path.lower().endswith((*COMPRESSED, ".zip"))
         left = most_counted = counted_bytes - most_bytes
-        count, last, later = more.count(end), more, list[bytes]()
+        count, before, last, later = more.count(end), b"", more, list[bytes]()
         while left > 0 and (piece := file.read(_PIECE)):
-            count, left, last = count + piece.count(end), left - len(piece), piece
-            later += _whole_lines(piece[:_LATER_BYTES], end)
+            later += _whole_lines(last[:_LATER_BYTES], end)
+            count, left, before, last = count + piece.count(end), left - len(piece), last, piece
             if encoding == "utf-8" and most_bytes <= _DECODED_BYTES and not piece.isascii():
                 encoding = late_encoding(piece)
                 broken += count_invalid_utf8(piece) if encoding == "utf-8" else 0
-        more_lines, size = None, os.path.getsize(path)
+        more_lines, size, tail = None, os.path.getsize(path), b""
         if left > 0:
-            more_lines = count + (not last.rstrip(b"\0").endswith(end))
+            more_lines, tail = count + (not last.rstrip(b"\0").endswith(end)), (before + last)[-_LATER_BYTES:]
         elif most_counted > 0 and not packed:
             more_lines = count * (size - most_bytes) // (most_counted - left)
-            for at in range(_LATER_PLACES):
-                file.seek(counted_bytes + at * (size - counted_bytes) // _LATER_PLACES)
-                later += _whole_lines(file.read(_LATER_BYTES), end)
-        found = _decoded(later, encoding)
-        return TextStart(lines, encoding, whole=False, more_lines=more_lines, broken=broken, later=found)
+            step = max(_LATER_BYTES, (size - counted_bytes) // _LATER_PLACES)
+            for at in (*range(counted_bytes, size - 2 * _LATER_BYTES, step), max(counted_bytes, size - _LATER_BYTES)):
+                file.seek(at)
+                later += _whole_lines(tail, end)
+                tail = file.read(_LATER_BYTES)
+        found = _decoded(later, encoding), _decoded(tail.rstrip(b"\0").removesuffix(end).split(end)[1:], encoding)
+        return TextStart(lines, encoding, False, more_lines, broken=broken, later=found[0], last=found[1])
 
 
 def _whole_lines(piece: bytes, end: bytes) -> list[bytes]:

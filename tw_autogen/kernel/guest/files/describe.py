@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from json import dumps, loads  # held here: code may overwrite them in the module
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from .column_profile import Column
 from .file_description import MOST_CHARS, describe_file, kind_of
 from .file_size import size_words
+from .fitted_lines import fitted_lines, line_begun
 from .folder_listing import listing
 from .join_keys import join_lines
 
@@ -56,6 +57,9 @@ class Describer:
         apart: Read in forked children, where the system has them; otherwise nothing bounds memory and time.
     """
 
+    fitted_lines, line_begun = staticmethod(fitted_lines), staticmethod(line_begun)
+    """By which the host cuts descriptions too."""
+
     def __init__(self, folder: Path, *, apart: bool = True) -> None:
         self._folder = folder
         self._apart = apart and hasattr(os, "fork")
@@ -80,7 +84,9 @@ class Describer:
             return UnquotedText("\n".join(listed["lines"]) or listed["problem"])
         os.stat(name)
         (described,), _ = self.describe_all([(os.path.abspath(name), name)], seconds=_OWN_SECONDS)
-        return UnquotedText(text_of(described)[:_OWN_CHARS])
+        first = f"{described['name']!r}: {described['size']}, {described['headline']}".rstrip(", ")
+        lines = [f"  {line}" for line in described["whole"] or described["lines"]]
+        return UnquotedText("\n".join([first, *fitted_lines(lines, _OWN_CHARS - len(first))]))
 
     def list_folder(self, folder: str, *, layouts: bool, most_lines: int, seconds: float) -> dict[str, Any]:
         """List the files of a folder; files of one pattern, and of one layout, are one line.
@@ -168,12 +174,6 @@ class Describer:
             return size_words(os.stat(os.path.join(self._folder, path)).st_size)
         except OSError:
             return "size not known"
-
-
-def text_of(described: Mapping[str, Any]) -> str:
-    """Return a description as lines: `name: size, headline`, and the rest below."""
-    first = f"{described['name']!r}: {described['size']}, {described['headline']}".rstrip(", ")
-    return "\n".join([first, *(f"  {line}" for line in described["whole"] or described["lines"])])
 
 
 def _nothing(why: str) -> Described:
@@ -271,13 +271,7 @@ def _messages(folder: Path, files: Sequence[tuple[str, str]], terms: set[str]) -
         tables += found.tables
         columns = list(dict.fromkeys(column.name for _, some in found.tables for column in some))[:_TERMS]
         terms.update(columns)
-        lines, left = [], MOST_CHARS
-        for line in found.lines:
-            left -= len(line) + 1
-            if left < 0:
-                lines.append("…")
-                break
-            lines.append(line)
+        lines = fitted_lines(found.lines, MOST_CHARS)
         whole = found.whole if _chars(found.whole) < _chars(lines) else []
         yield {
             "headline": found.headline[:1000], "lines": lines, "whole": whole, "columns": columns,

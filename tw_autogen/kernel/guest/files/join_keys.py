@@ -24,8 +24,10 @@ _SAMPLE = 30
 _WHOLE = re.compile(r"[+-]?\d{1,30}(?:\.0{1,6})?")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d(?:\.0)?")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[#%$€£]")
-_SERIAL = re.compile(r"(unnamed: |rank|index|row|no\.?|#)\W*\d*$", re.IGNORECASE)
-"""Names of columns that only number the rows."""
+_SERIAL = re.compile(
+    r"(unnamed: |rank|index|rows?[\W_]{0,3}(?:names?|ids?|num(?:ber)?s?|nr|no)?|no\.?|x|obs|#)\W*\d*$", re.IGNORECASE
+)
+"""Names of columns whose numbers only number the rows."""
 _MEASURES = frozenset(
     ["#", "%", "$", "€", "£", "age", "amount", "average", "avg", "balance", "cost", "count", "counts", "day"]
     + ["days", "duration", "hour", "mean", "minute", "month", "percent", "percentage", "population", "price", "qty"]
@@ -133,7 +135,7 @@ def _root(joined: dict[_Place, _Place], place: _Place) -> _Place:
 def _key(table: str, column: Column) -> _Key | None:
     """Return a column as one that may be a key; None if its values or its name say that it is none."""
     raw = frozenset(column.values)
-    if column.kind in ("bool", "empty") or _SERIAL.match(column.name):
+    if column.kind in ("bool", "empty"):
         return None
     if column.kind == "number-like text" and not any(map(_is_padded, raw)):
         return None
@@ -143,7 +145,7 @@ def _key(table: str, column: Column) -> _Key | None:
     numbers = kind.startswith(_NUMBER_TYPES) or (column.plain and not kind.startswith(_TEXT_TYPES))
     if numbers and (not all(map(_WHOLE.fullmatch, raw)) or all(map(_YEAR.fullmatch, raw))):
         return None
-    if numbers and _MEASURES & {one.lower() for one in _WORDS.findall(column.name)}:
+    if numbers and (_SERIAL.match(column.name) or _MEASURES & {one.lower() for one in _WORDS.findall(column.name)}):
         return None
     if sum(map(len, raw)) > _LONGEST_MEAN * len(raw):
         return None

@@ -19,6 +19,8 @@ _DIGIT = re.compile(r"[0-9]")
 _CODE = re.compile(r"0\d+", re.ASCII)
 _POINTED = re.compile(r"[+-]?\d*\.[\d.]*(,\d+)?", re.ASCII)
 """What pandas takes for a number once it has left out the points."""
+_LONGEST_GROUP, _LEAST_POINTS = 3, 5
+"""Of fewer numbers with points all may have three decimals by chance."""
 _SHARE = 0.9
 """So many of the values with digits of a column of numbers are numbers."""
 
@@ -30,7 +32,7 @@ class NumberSigns:
     Args:
         decimal: In front of decimals.
         thousands: Between groups of three digits; empty: none. Blanks of other kinds than ` ` are none for pandas.
-        doubtful: Numbers of the columns whose points may stand in front of decimals or between thousands.
+        doubtful: Numbers of the columns whose `decimal` may as well stand between thousands.
     """
 
     decimal: str = "."
@@ -43,7 +45,8 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
 
     Each column is judged by all its values: those of `1,5` and `12` can only be read with a decimal comma, those of
     `1.5` and `1,234,567` only with a decimal point. Columns of which both can be said, such as `1,234`, follow the
-    others; without others their commas are decimal ones, but for values that commas part.
+    others; without others their commas are decimal ones, but for values that commas part, and beside plain numbers
+    that are all below 1000, as in `1,234` and `949`; so are the points of several numbers there.
 
     Args:
         rows: Without the header.
@@ -63,14 +66,18 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
         digits = [one for one in values if _DIGIT.search(one)]
         with_point = sum(map(is_number, digits))
         with_comma = sum(is_number(one, decimal=",") for one in digits)
-        if max(with_point, with_comma) >= _SHARE * len(digits):
+        if digits and max(with_point, with_comma) >= _SHARE * len(digits):
             kind = either if with_point == with_comma else pointed if with_point > with_comma else commas
             kind.append((at, values))
     if commas and (len(commas) > len(pointed) or separator != "," and len(commas) == len(pointed)):
         decimal = ","
+    elif separator == "," or pointed or any(_are_thousands(values, ",", least=1) for _, values in either):
+        decimal = "."
     else:
-        maybe = separator != "," and not pointed and any("," in one for _, values in either for one in values)
-        decimal = "," if maybe else "."
+        maybe = (
+            any("," in one for one in some) or _are_thousands(some, ".", least=_LEAST_POINTS) for _, some in either
+        )
+        decimal = "," if any(maybe) else "."
     other = "." if decimal == "," else ","
     for _, values in commas + either if decimal == "," else pointed + either:
         fits = [one for one in values if is_number(one, decimal=decimal)]
@@ -79,12 +86,16 @@ def find_signs(rows: Sequence[Sequence[str]], separator: str) -> NumberSigns:
     for sign, values in blanked:
         if all(is_number(one, decimal=decimal) for one in values):
             return NumberSigns(decimal, sign)
-    if decimal == ",":
-        return NumberSigns(",")
-    if separator == ",":
-        return NumberSigns()
-    doubtful = [at for at, values in either if all(map(is_number, values))]
-    return NumberSigns(doubtful=tuple(doubtful))
+    if separator == "," or (commas and decimal == ","):
+        return NumberSigns(decimal)
+    return NumberSigns(decimal, doubtful=tuple(at for at, values in either if all(map(is_number, values))))
+
+
+def _are_thousands(values: set[str], sign: str, *, least: int) -> bool:
+    """Return whether so many numbers with a sign before three digits stand beside plain ones all below 1000."""
+    plain = {one.lstrip("+-") for one in values if sign not in one and is_number(one)} - {"0"}
+    grouped = sum(sign in one for one in values)
+    return grouped >= least and bool(plain) and all(one.isdecimal() and len(one) <= _LONGEST_GROUP for one in plain)
 
 
 def _without_blanks(values: set[str]) -> tuple[set[str], str]:

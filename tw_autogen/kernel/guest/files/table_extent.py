@@ -35,26 +35,52 @@ _NOTE_SHARE, _NOTE_BLANKS = 10, 5
 def has_names(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first row of a table holds names; True where that is not certain.
 
-    It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals
-    or stands there twice, or a text beside them occurs again in its column; but not if they only grow. Of growing
-    decimals, the text beside them has to be of another form than those below, or most rows below must not grow.
+    It holds none if it has a number in each column of numbers, and these are no names such as years: one has decimals,
+    stands there twice or is all that its column holds, or a text beside them occurs again in its column, with whatever
+    digits; but not if they only grow. Of growing decimals, the text beside them has to be of another form than those
+    below, or most rows below must not grow.
 
     Args:
         rows: All of the table, or the first ones.
     """
-    first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
-    columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
-    numbers = [at for at, cells in enumerate(columns) if _are_numbers(cells)]
+    first, columns, numbers = _first_row(rows)
     found = [first[at] for at in numbers if first[at]]
     if not found or not all(map(NUMBER.fullmatch, found)) or _ascending(found):
         return True
     texts = [at for at in range(len(first)) if at not in numbers and first[at]]
-    again = any(first[at] in columns[at] for at in texts)
+    again = any(_DIGITS.sub("0", first[at]) in {_DIGITS.sub("0", one) for one in columns[at]} for at in texts)
     if not again and texts and _growing(found):
+        rest = rows[1 : SAMPLE_LINES + 1]
         growing = sum(_growing([row[at].strip() for at in numbers if at < len(row)]) for row in rest)
         if any(_differs(first[at], columns[at]) for at in texts) or (len(found) > 3 and 2 * growing < len(rest)):
             return True
-    return not (again or len(set(found)) < len(found) or any("." in one for one in found))
+    elif not _is_counted(found) and any(set(columns[at]) == {first[at]} for at in numbers):
+        return False
+    enough = any(_are_numbers(columns[at]) for at in numbers)
+    return not (again or (enough and (len(set(found)) < len(found) or any("." in one for one in found))))
+
+
+def may_lack_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether a first row that `has_names` may still be data: its numbers above numbers are no usual names.
+
+    Usual ones are years, numbers from 0 on, and three numbers or more that grow.
+
+    Args:
+        rows: All of the table, or the first ones.
+    """
+    first, _, numbers = _first_row(rows)
+    found = [first[at] for at in numbers if first[at]]
+    usual = all(map(_YEAR.fullmatch, found)) or _is_counted(found) or (len(found) > 2 and _growing(found))
+    return all(map(NUMBER.fullmatch, found)) and not usual
+
+
+def _first_row(rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]], list[int]]:
+    """Return the first row, the filled cells below each of its values, and which columns have numbers below it."""
+    first, rest = [cell.strip() for cell in rows[0]], rows[1 : SAMPLE_LINES + 1]
+    columns = [[row[at].strip() for row in rest if at < len(row) and row[at].strip()] for at in range(len(first))]
+    numbers = [at for at, cells in enumerate(columns) if _are_numbers(cells)]
+    few = [at for at, cells in enumerate(columns) if len(cells) > 1 and all(map(NUMBER.fullmatch, cells))]
+    return first, columns, numbers or few
 
 
 def is_units_row(rows: Sequence[Sequence[str]], *, missing: Collection[str] = (), words: bool = False) -> bool:
@@ -97,6 +123,11 @@ def _ascending(numbers: Sequence[str]) -> bool:
     return len(numbers) > 3 and all(
         len(one) <= len(other) and one < other for one, other in itertools.pairwise(numbers)
     )
+
+
+def _is_counted(names: Sequence[str]) -> bool:
+    """Return whether names are the numbers from 0 on, as those that pandas makes."""
+    return list(names) == [str(at) for at in range(len(names))]
 
 
 def _growing(numbers: Sequence[str]) -> bool:

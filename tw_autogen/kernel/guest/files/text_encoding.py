@@ -51,8 +51,8 @@ GUESSED = (
     *("cp1251", "koi8_r", "koi8_u", "cp866", "cp1253", "cp1255", "cp1256", "cp874"),
 )
 """Encodings that only a look at the letters tells, of several that fit the first one."""
-_FEW_BROKEN = 10
-"""So many letters of UTF-8 stand for each place that is not in a text of UTF-8 with a few wrong bytes."""
+_FEW_BROKEN, _LEAST_LETTERS = 2, 5
+"""So many letters of UTF-8 stand for each place that is not in a text of UTF-8 with a few wrong bytes, and in all."""
 _EURO = re.compile(rb"\d ?\xa4|\xa4 ?\d")
 """The sign of the euro in ISO 8859-15, beside a number; elsewhere it is one that nobody writes."""
 _NOT_WINDOWS = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
@@ -154,7 +154,8 @@ def _is_broken_utf8(text: bytes) -> bool:
     """Return whether most letters beyond ASCII are valid UTF-8."""
     decoded = text.decode("utf-8", "replace")
     letters = len(decoded) - len(decoded.encode("ascii", "ignore")) - decoded.count("\ufffd")
-    return letters > 0 and letters >= _FEW_BROKEN * count_invalid_utf8(text)
+    broken = count_invalid_utf8(text)
+    return letters >= max(_LEAST_LETTERS, _FEW_BROKEN * broken) if broken else letters > 0
 
 
 def count_invalid_utf8(text: bytes) -> int:

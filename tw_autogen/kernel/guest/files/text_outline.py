@@ -18,10 +18,16 @@ _EMPTY = re.compile(
     r"\b(null|nan|none|empty|blank|missing|not applicable|n/a|applies to all|all possible values|default)\b", re.I
 )
 _FORMULA = re.compile(
-    r"[\w)\]] ?=(?![=>]) ?[\w(].{0,150}[-+*/×÷]"
-    r"|\b(?:formula|calculated as|computed as|defined as|is the (?:ratio|sum|number))\b",
-    re.I,
+    r"[\w)\]] =(?![=>]) ?[\w(].{0,150}[-+*/×÷]|[\w)\]]= ?[\w(][\w(). ]{0,80}(?:[+*×÷]| [-/] )"
+    r"|\b(?i:calculated as|computed as|defined as)\b"
 )
+_FORMULA_WORDS = re.compile(r"\b(?:formula|is the (?:ratio|sum|number))\b", re.I)
+_OF_DATA = re.compile(
+    r"`| = |(?:\b[A-Z][A-Z/]{1,9}|\d|[\"'”’]) (?:means?|denotes?|indicates?|stands? for) "
+    r"|(?i:\b(?:columns?|fields?|cells?|rows?|records?|variables?|attributes?"
+    r"|(?:empty|missing|null|default|blank) values?)\b)"
+)
+"""Beside words that prose has as well."""
 _FEW_TERM_CHARS = 3
 _CODE = re.compile(r"`([^`\n]{1,80})`")
 _NAMED = re.compile(
@@ -133,7 +139,9 @@ def _telling_paragraphs(lines: Sequence[str], terms: Collection[str], titles: se
         if match := _NAMED.match(paragraph):
             named.add(match[1].lower())
         telling = (mentioned - plain) | (named & words)
-        rules = 2 * bool(_EMPTY.search(paragraph)) + 2 * bool(_FORMULA.search(paragraph))
+        of_data = bool(mentioned or _OF_DATA.search(paragraph))
+        formula = _FORMULA.search(paragraph) or (of_data and _FORMULA_WORDS.search(paragraph))
+        rules = 2 * bool(of_data and _EMPTY.search(paragraph)) + 2 * bool(formula)
         score = rules + min(3, len(telling)) + bool(rules and mentioned)
         if words and not mentioned:
             score -= 1

@@ -12,7 +12,7 @@ from .column_profile import MISSING, Column, column_lines, profile_columns, show
 from .csv_dialect import BLANKS, SEPARATORS, CsvDialect, TextStart, as_lines, pandas_names, parse_rows, parse_table
 from .number_signs import NumberSigns, code_columns, find_signs, is_number
 from .table_blocks import TableBlock, find_blocks, find_side_blocks
-from .table_extent import has_names, is_units_row, rows_of_table
+from .table_extent import has_names, is_units_row, may_lack_names, rows_of_table
 from .total_rows import total_notes
 
 MOST_CELLS = 250_000
@@ -26,6 +26,7 @@ _BLOCK_CHARS = 160
 _BLOCK_LINES = 20_000
 """A longer text is not searched for several tables."""
 _SIDE_LINES = 20
+_LAST_LINES = 100
 _LEAST_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
 _SECOND_LINE = {
@@ -154,13 +155,16 @@ def csv_table(
         notes.append(f"{labels} begin its rows without a name in the header: pandas takes them for the index")
         data = [row[1:] for row in data]
     total = _total(start, len(lines) - 1 - units, share) if sampled else ""
-    later = _later_rows(start, lines[most + 1 :], separator, most=most // 2) if sampled and not start.rows else []
-    later = [row for row in later if len(row) == len(data[0])] if data else []
+    later, last = list[list[str]](), list[list[str]]()
+    if data and sampled and not start.rows:
+        later = _later_rows(start, lines[most + 1 :], separator, most=most // 2)
+        last, below = _last_rows(rows[0], start.last or lines[most + 1 :] * start.whole, separator, quoting)
+    later = [row for row in (*later, *last) if len(row) == len(data[0])]
     data = [*data, *later]
     wide = [row for row in data if len(row) > len(header)]
     short = [row for row in data if len(row) < len(header)]
     signs = find_signs(data, separator)
-    notes += _doubtful_points(header, signs)
+    notes += _doubtful_signs(header, signs)
     codes = code_columns(pandas_names(header) if named else header, data, signs.thousands)
     if any(any(row[len(header) :]) for row in wide):
         notes.append(f"{len(wide)} rows have more values than the header, such as: {_row(wide[0])}")
@@ -171,8 +175,9 @@ def csv_table(
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
     if not named:
         notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
-    elif all(is_number(one.strip()) for one in header):
-        notes.append("every name in its first line is a number; if that line is data, read it with header=None")
+    elif (alone := all(is_number(one.strip()) for one in header)) or may_lack_names(rows):
+        names = "in its first line" if alone else "above its numbers"
+        notes.append(f"every name {names} is a number; if that line is data, read it with header=None")
     if not sampled:
         notes += total_notes(header, data, decimal=signs.decimal, thousands=signs.thousands)
     if below:
@@ -251,9 +256,27 @@ def _later_rows(start: TextStart, rest: Sequence[str], separator: str, *, most: 
         separator: Between the values of a row.
         most: How many rows.
     """
-    half = max(1, most // 2)
+    half, rest = max(1, most // 2), rest if start.last else rest[:-_LAST_LINES]
     lines = [*rest[:: len(rest) // half + 1], *start.later[:: len(start.later) // half + 1]]
     return parse_rows([line for line in lines if '"' not in line], separator)
+
+
+def _last_rows(
+    header: list[str], lines: Sequence[str], separator: str, quoting: Mapping[str, Any]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the last rows of a text, and what stands below them; none where quoted values go over several lines.
+
+    Args:
+        header: The names.
+        lines: The text's last ones.
+        separator: Between the values of a row.
+        quoting: How quotes are read.
+    """
+    if any(line.count('"') % 2 for line in lines[-_LAST_LINES:]):
+        return [], []
+    rows = parse_rows(lines[-_LAST_LINES:], separator, **quoting)
+    count = rows_of_table([header, *rows])
+    return rows[:count], [row for row in rows[count:] if any(map(str.strip, row))]
 
 
 def _row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -270,10 +293,12 @@ def _is_narrow(rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def _doubtful_points(names: Sequence[str], signs: NumberSigns) -> list[str]:
-    """Return a note on columns of numbers whose points stand before three digits each, as between thousands."""
-    found = [repr(names[at]) for at in signs.doubtful if at < len(names)]
-    return [f"points in {', '.join(found)} may stand between thousands, which is not certain"] if found else []
+def _doubtful_signs(names: Sequence[str], signs: NumberSigns) -> list[str]:
+    """Return a note on columns of numbers whose points, or commas, stand before three digits, as between thousands."""
+    found, kind = [repr(names[at]) for at in signs.doubtful if at < len(names)], {".": "points", ",": "commas"}
+    return [f"{kind[signs.decimal]} in {', '.join(found)} may stand between thousands, which is not certain"] * bool(
+        found
+    )
 
 
 def _is_blank(row: Sequence[str]) -> bool:

@@ -31,8 +31,8 @@ def total_notes(
 ) -> list[str]:
     """Return a note for each text column that marks rows whose numbers are the sums of the other rows.
 
-    A row is marked by a label such as `Total`, or by an empty first cell if it is the last one. Rows of totals and of
-    totals of these totals are recognized together, also if their labels stand in several columns.
+    A row is marked by a label such as `Total`, or by the only empty first cell if it is the last one. Rows of
+    totals and of totals of these totals are recognized together, also if their labels stand in several columns.
 
     Args:
         names: The header, length m.
@@ -41,12 +41,13 @@ def total_notes(
         thousands: Sign between groups of three digits.
     """
     notes: list[str] = []
+    unnamed = [number for number, row in enumerate(rows) if row[:1] == [""]]
     unsummed: dict[int, list[int]] = {}
     for at in range(len(names)):
         labels = {one for one in {row[at] for row in rows if at < len(row)} if _is_label(one)}
         marked = [number for number, row in enumerate(rows) if at < len(row) and row[at] in labels]
-        if at == 0 and not marked and rows and rows[-1][:1] == [""]:
-            marked = [len(rows) - 1]
+        if at == 0 and not marked and unnamed == [len(rows) - 1]:
+            marked = unnamed
         if marked and (said := _totals(names, rows, [at], labels, marked, decimal, thousands)):
             notes.append(said)
         elif labels:
