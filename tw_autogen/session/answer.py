@@ -115,7 +115,9 @@ class Answer:
         last, text, stop = here.posts[-1] if here.posts else None, "", ""
         if last is not None and last.send_to == USER:
             text = last.content(AttachmentType.answer, last.message)
-            failed = last.content(AttachmentType.execution_status) == "FAILURE" or last.content(AttachmentType.code_error)
+            failed = last.content(AttachmentType.execution_status) == "FAILURE" or last.content(
+                AttachmentType.code_error
+            )
             stop = last.content(AttachmentType.stop, "TaskFailure" if failed else "Completed")
         return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds(), tuple(earlier))
 

@@ -57,7 +57,7 @@ def fence_printed_output(text: str, posts: Iterable[Post]) -> str:
 
 
 def _outputs(post: Post, form: RequestedFormat) -> tuple[str, ...]:
-    """Return what a post's code has printed as it may stand in an answer: its beginning and all of it, as printed and in its form."""
+    """Return what a post's code has printed as it may stand in an answer: head or all, printed or shaped."""
     if post.content(AttachmentType.execution_status) != "SUCCESS":
         return ()
     thought = post.content(AttachmentType.thought)
