@@ -251,7 +251,7 @@ def test_merged_cells_and_what_formats_of_cells_show_are_named(tmp_path):
     assert "its second line is no row, but names below merged ones: ,units,price," in text
     assert "'Q1': int, 0 … 5" in text
     assert "merged cells in 'region' (2): pandas reads the value in the first row of each and nan below" in text
-    assert "show what the values don't: 'Unnamed: 2' $ (4), CHF (2); 'share' %, so 0.1 is 10 %" in text
+    assert "show what the values don't: $ (4), CHF (2) in 'Unnamed: 2'; % in 'share', so 0.1 is 10 %" in text
     assert (len(frame), frame.Q1.dtype.kind, frame.region.ffill().tolist()) == (6, "i", ["N"] * 3 + ["S"] * 3)
 
 
@@ -270,3 +270,17 @@ def test_plain_formats_and_a_merged_title_add_no_words(tmp_path):
     assert "2 rows x 3 columns, header in line 2" in text
     assert "merged" not in text
     assert "formats" not in text
+
+
+def test_a_workbook_without_its_styles_is_told(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["k", "n"])
+    book.active.append(["a", 1])
+    book.active["B2"].number_format = "0%"
+    book.save(tmp_path / "whole.xlsx")
+    with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as torn:
+        for name in whole.namelist():
+            torn.writestr(name, whole.read(name).replace(b' s="1"', b' s="99"'))
+
+    assert "'n': int, always 1" in describe(tmp_path, "a.xlsx")[1]

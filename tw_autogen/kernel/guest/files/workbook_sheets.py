@@ -29,7 +29,7 @@ _MERGED = re.compile(rb"<(?:\w{1,20}:)?mergeCell ref=\"([A-Z]{1,3})(\d{1,7}):([A
 _MOST_MERGED = 10_000
 _LOCALE, _QUOTED = re.compile(r"\[\$-[^\]]{0,20}\]"), re.compile(r'"[^"]{0,40}"|\\.')
 _CURRENCY = re.compile(r'\[\$([^\]-]{1,10})|([$€£¥₹₽])|"\s?([A-Z]{3})\s?"')
-_UNIT_ROWS, _UNIT_COLUMNS = 200, 200
+_UNIT_ROWS, _UNIT_COLUMNS, _MOST_UNITS = 200, 200, 8
 _FORMULA_ROWS, _FORMULA_BYTES, _FORMULA_CHARS = 5000, 50_000_000, 60
 _PIECE = 1_000_000
 _KINDS = ((bool, "boolean"), (date, "date"), (time, "time"), (timedelta, "duration"), (str, "text"), (object, "number"))
@@ -116,7 +116,12 @@ class Sheet:
         below = self.rows[header + 1] if header + 1 < len(self.rows) else []
         groups = [below[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
         filled = [one for one in below if _cell(one)]
-        return bool(groups) and all(map(all, groups)) and all(isinstance(one, str) for one in filled)
+        return (
+            sum(map(bool, map(_cell, self.rows[header]))) > 1
+            and bool(groups)
+            and all(map(all, groups))
+            and all(isinstance(one, str) for one in filled)
+        )
 
     def _merged_notes(self, table: TextTable, left: int) -> list[str]:
         """Return a note on the merged cells that span rows of a table.
@@ -143,12 +148,15 @@ class Sheet:
         for (row, at), unit in self.units.items():
             if row >= table.first_line and 0 <= at - left < len(table.names):
                 counts.setdefault(at - left, Counter())[unit] += 1
-        said = []
+        columns: dict[str, list[str]] = {}
         for at, units in sorted(counts.items()):
             words = ", ".join(f"{unit or 'none'} ({count})" for unit, count in units.most_common())
-            percent = ", so 0.1 is 10 %" * ("%" in units)
             if set(units) != {""}:
-                said.append(f"{table.names[at]!r} {words if len(units) > 1 else next(iter(units))}{percent}")
+                columns.setdefault(words if len(units) > 1 else next(iter(units)), []).append(repr(table.names[at]))
+        said = []
+        for words, names in columns.items():
+            more = ", …" if len(names) > _MOST_UNITS else ""
+            said.append(f"{words} in {', '.join(names[:_MOST_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in words)}")
         part = f" of the first {_UNIT_ROWS} rows" if len(self.rows) > _UNIT_ROWS else ""
         return [f"cell formats{part} show what the values don't: {'; '.join(said)}"] if said else []
 
@@ -219,12 +227,13 @@ def _as_excel(value: Any) -> Any:
 
 def _units(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], str]:
     """Return what the formats of cells show beside their numbers, by row and column; empty: nothing."""
-    return {
-        (row, at): _unit(str(cell.number_format))
-        for row, cells in enumerate(rows)
-        for at, cell in enumerate(cells)
-        if isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool)
-    }
+    found: dict[tuple[int, int], str] = {}
+    for row, cells in enumerate(rows):
+        for at, cell in enumerate(cells):
+            if isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool):
+                with contextlib.suppress(IndexError):  # some programs write cells of styles that they don't write
+                    found[row, at] = _unit(str(cell.number_format))
+    return found
 
 
 @lru_cache(maxsize=1000)
