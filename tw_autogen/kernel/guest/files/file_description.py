@@ -26,7 +26,7 @@ from .csv_dialect import (
     table_separator,
 )
 from .document_files import pdf_lines, word_lines
-from .file_kinds import WORKBOOKS, content_kind, kind_of, other_kind, picture_size, refuse_empty, start_kind
+from .file_kinds import WORKBOOKS, content_kind, kind_of, other_kind, start_kind
 from .file_size import size_words
 from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
@@ -99,7 +99,6 @@ def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Descr
     try:
         if why := why_in_git_lfs(path):
             return Description(why, problem=why)
-        refuse_empty(path, kind)
         if found := other_kind(path, kind):
             return _described_as(found, path, name, terms)
         return _KINDS.get(kind, _describe_other)(path, name, terms)
@@ -517,7 +516,7 @@ def _describe_word(path: str, name: str, terms: Collection[str]) -> Description:
 
 
 def _describe_picture(path: str, name: str, terms: Collection[str]) -> Description:
-    return Description(f"{content_kind(path)} picture{picture_size(path)}")
+    return Description(f"{content_kind(path)} picture")
 
 
 def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:

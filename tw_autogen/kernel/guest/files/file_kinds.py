@@ -83,12 +83,14 @@ def other_kind(path: str, kind: str) -> str:
     """Return the kind of a file whose content is not what its name says: `text`, or as of `content_kind`; empty: it is.
 
     Args:
-        path: Of a file that is not empty.
+        path: Of the file.
         kind: As its name says, see `kind_of`.
 
     Raises:
-        ValueError: it is what its name says, and cut off or damaged.
+        ValueError: it is empty, or what its name says and cut off or damaged.
     """
+    if not os.path.getsize(path) and kind not in _MAY_BE_EMPTY:
+        raise ValueError("it is empty")
     if os.path.splitext(path)[1].lower() in (*COMPRESSED, ".zip", ".tgz"):
         return ""
     found = content_kind(path)
@@ -119,25 +121,3 @@ def _refuse_torn(path: str, kind: str) -> None:
 
 def _is_text(start: bytes) -> bool:
     return not any(one < 9 or 13 < one < 27 for one in start)
-
-
-def refuse_empty(path: str, kind: str) -> None:
-    """Raise an error if a file is empty, and no file of its kind may be.
-
-    Args:
-        path: Of the file.
-        kind: As its name says, see `kind_of`.
-
-    Raises:
-        ValueError: it is empty.
-    """
-    if kind not in _MAY_BE_EMPTY and not os.path.getsize(path):
-        raise ValueError("it is empty")
-
-
-def picture_size(path: str) -> str:
-    """Return the size of a picture in PNG in words, after a comma; empty of other kinds."""
-    with open(path, "rb") as file:
-        start = file.read(24)
-    width, height = int.from_bytes(start[16:20], "big"), int.from_bytes(start[20:24], "big")
-    return f", {width} x {height} pixels" if start_kind(start) == "PNG" else ""

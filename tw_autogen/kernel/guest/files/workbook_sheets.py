@@ -204,7 +204,11 @@ def _read_old_sheets(path: str, most_sheets: int, most_rows: int) -> tuple[list[
     """Return the titles of the sheets of a workbook that is not of today's Excel, and the first sheets."""
     import python_calamine  # optional: the extra `data` brings it
 
-    with python_calamine.CalamineWorkbook.from_path(path) as book:
+    with open(path, "rb") as file, contextlib.ExitStack() as opened:
+        try:
+            book = opened.enter_context(python_calamine.CalamineWorkbook.from_filelike(file))
+        except python_calamine.CalamineError:  # by its suffix it tells why, such as a password
+            book = opened.enter_context(python_calamine.CalamineWorkbook.from_path(path))
         tables = [one for one in book.sheets_metadata if one.typ == python_calamine.SheetTypeEnum.WorkSheet]
         sheets = []
         for about in tables[:most_sheets]:
