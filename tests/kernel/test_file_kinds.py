@@ -100,6 +100,8 @@ PROBLEMS = {
         "a.db.gz", gzip.compress(b"SQLite format 3\0" + b"\0" * 99), "sqlite, compressed: gzip.open decompresses it",
     ),
     "XML that is cut off": ("a.xml", RECORDS[:200].encode(), "no well-formed XML, "),
+    "JSON called CSV": ("a.csv", b'[{"a": 1},\n {"a": 2}]', "no csv, whatever its name says: JSON: list of 2 objects"),
+    "JSON in a first value": ("a.csv", b'{"a": 1};n\n{};5\n', "CSV with ';': "),
     "a column of that name": ("a.csv", b"PAR1,FEA1\n1,2\n", "CSV: 1 rows x 2 columns"),
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ from .csv_dialect import (
     table_separator,
 )
 from .document_files import pdf_lines, word_lines
-from .file_kinds import WORKBOOKS, content_kind, kind_of, other_kind, start_kind
+from .file_kinds import PICTURES, WORKBOOKS, content_kind, kind_of, other_kind, start_kind
 from .file_size import size_words
 from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
@@ -112,20 +112,18 @@ def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Descr
 
 
 def _described_as(found: str, path: str, name: str, terms: Collection[str]) -> Description:
-    """Return the description of a file whose name says another kind than its content shows, with a call that reads it.
-
-    Args:
-        found: Its kind, as of `other_kind`.
-        path: Where it lies.
-        name: What code calls it.
-        terms: As of `describe_file`.
-    """
+    """Return the description of a file that is of another kind than its name says, with a call that reads it."""
     kind = kind_of(path)
     table = kind in ("csv", "tsv")
     if found in _MODULES and not table:
         described = Description(f"compressed, {_MODULES[found]}.open decompresses it")
     elif found == "text" or found in _MODULES:
         described = _with_call(_describe_csv(path, name, terms), name)
+    elif found == "json":
+        try:
+            described = _describe_json(path, name, terms)
+        except ValueError:  # its first value looks like it
+            return _describe_csv(path, name, terms)
     else:
         described = _KINDS[found](path, name, terms)
         if found in _CALLS:
@@ -507,18 +505,6 @@ def _describe_spss(path: str, name: str, terms: Collection[str]) -> Description:
     return Description(f"SPSS file, not looked through: pd.read_spss reads it with pyreadstat, which {there}")
 
 
-def _describe_pdf(path: str, name: str, terms: Collection[str]) -> Description:
-    return Description(*pdf_lines(path, name))
-
-
-def _describe_word(path: str, name: str, terms: Collection[str]) -> Description:
-    return Description(*word_lines(path, name, terms))
-
-
-def _describe_picture(path: str, name: str, terms: Collection[str]) -> Description:
-    return Description(f"{content_kind(path)} picture")
-
-
 def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:
     if module := _MODULES.get(os.path.splitext(path)[1].lower()[1:]):
         return _describe_compressed(path, name, terms, module)
@@ -573,7 +559,7 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "xml": _describe_xml,
     "zip": _describe_archive,
     "tar": _describe_tar,
-    **dict.fromkeys(("PNG", "JPEG", "GIF"), _describe_picture),
-    "pdf": _describe_pdf,
-    "docx": _describe_word,
+    "pdf": lambda path, name, terms: Description(*pdf_lines(path, name)),
+    "docx": lambda path, name, terms: Description(*word_lines(path, name, terms)),
+    **dict.fromkeys(PICTURES, lambda path, name, terms: Description(f"{content_kind(path)} picture")),
 }

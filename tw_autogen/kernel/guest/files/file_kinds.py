@@ -26,11 +26,13 @@ _SIGNS: Mapping[bytes, str] = {
 _PARTS = {"xl/workbook.xml": "xlsx", "xl/workbook.bin": "xlsb", "word/document.xml": "docx"}
 _OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.spreadsheet"
 _TAR_SIGN, _TAR_AT = b"ustar", 257
+_JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s{0,100}(?:\[\s{0,100})?\{\s{0,100}"')
 _PAGE = re.compile(rb"\s{0,100}<(?:!doctype html|html|table)\b", re.I)
 _START = 1024
 WORKBOOKS = ("xlsx", "xlsm", "xls", "xlsb", "ods")
 """Those of today's Excel first."""
-_BINARY = (*WORKBOOKS, "parquet", "feather", "arrow", "pdf", "docx", "zip", "PNG", "JPEG", "GIF")
+PICTURES = ("PNG", "JPEG", "GIF")
+_BINARY = (*WORKBOOKS, "parquet", "feather", "arrow", "pdf", "docx", "zip", *PICTURES)
 _SAME = {"xlsm": "xlsx", "feather": "arrow", "db": "sqlite", "sqlite3": "sqlite"}
 _TEXTS = ("csv", "tsv", "json", "geojson", "jsonl", "ndjson", "txt", "md", "rst", "log", "html", "htm", "xml")
 _MAY_BE_EMPTY = ("", *_TEXTS[3:], "db", "sqlite", "sqlite3")
@@ -48,12 +50,15 @@ def kind_of(path: str) -> str:
 
 def content_kind(path: str) -> str:
     """Return the kind that a file's content shows: a binary one, `html`, `xml`, or a compression; empty: none."""
-    with open(path, "rb") as file:
-        start = file.read(_START)
-    found = start_kind(start)
+    found = start_kind(_start(path))
     if found == "zip":
         return _archive_kind(path)
     return found or compression_of(path).lstrip(".")
+
+
+def _start(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(_START)
 
 
 def start_kind(start: bytes) -> str:
@@ -96,17 +101,18 @@ def other_kind(path: str, kind: str) -> str:
     found = content_kind(path)
     known, looks = _SAME.get(kind, kind), _SAME.get(found, found)
     if known in _TEXTS:
+        if kind in ("csv", "tsv") and _JSON.match(_start(path)):
+            return "json"
         return found if found in (*_BINARY, "sqlite", "tar", *(one[1:] for one in COMPRESSED)) else ""
     if kind not in _BINARY:
         return ""
     if known == looks or kind in WORKBOOKS and found in WORKBOOKS or found == "zip" and kind in (*WORKBOOKS, "docx"):
         _refuse_torn(path, looks)
         return ""
-    if found or kind == "pdf":
+    start = _start(path)
+    if found or kind == "pdf" or not _is_text(start) or start.startswith((b"PK", b"PAR")):
         return found
-    with open(path, "rb") as file:
-        start = file.read(_START)
-    return "text" if _is_text(start) and not start.startswith((b"PK", b"PAR")) else ""
+    return "text"
 
 
 def _refuse_torn(path: str, kind: str) -> None:

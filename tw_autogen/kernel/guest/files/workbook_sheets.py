@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import re
 import zipfile
@@ -25,7 +24,7 @@ _MOST_NAMES = 5
 _TITLE_ROWS = 300
 _FIRST_ROWS = 100
 _FORMULA = re.compile(rb"<(?:\w{1,20}:)?f[\s/>]")
-_MERGED = re.compile(rb"<(?:\w{1,20}:)?mergeCell ref=\"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})\"")
+_MERGED = re.compile(rb"<(?:\w{1,20}:)?mergeCell ref=\"([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})\"")
 _MOST_MERGED = 10_000
 _LOCALE, _QUOTED = re.compile(r"\[\$-[^\]]{0,20}\]"), re.compile(r'"[^"]{0,40}"|\\.')
 _CURRENCY = re.compile(r'\[\$([^\]-]{1,10})|([$€£¥₹₽])|"\s?([A-Z]{3})\s?"')
@@ -108,28 +107,15 @@ class Sheet:
         return len(filled) == 2 and len(filled[0]) == 1 < len(filled[1]) and filled[0][0] in titles
 
     def _is_grouped(self, header: int) -> bool:
-        """Return whether merged cells of the header have names below them.
-
-        Args:
-            header: Its row, from 0 on.
-        """
+        """Return whether merged cells of the header, a row that is counted from 0 on, have names below them."""
         below = self.rows[header + 1] if header + 1 < len(self.rows) else []
         groups = [below[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
         filled = [one for one in below if _cell(one)]
-        return (
-            sum(map(bool, map(_cell, self.rows[header]))) > 1
-            and bool(groups)
-            and all(map(all, groups))
-            and all(isinstance(one, str) for one in filled)
-        )
+        several = sum(map(bool, map(_cell, self.rows[header]))) > 1
+        return several and bool(groups) and all(map(all, groups)) and all(isinstance(one, str) for one in filled)
 
     def _merged_notes(self, table: TextTable, left: int) -> list[str]:
-        """Return a note on the merged cells that span rows of a table.
-
-        Args:
-            table: Of this sheet.
-            left: How many empty columns stand in front of it.
-        """
+        """Return a note on the merged cells that span rows of a table; some empty columns stand in front of it."""
         first, end = table.first_line, table.first_line + (table.read or len(self.rows))
         spans = (at - left for top, at, bottom, last in self.merged if at == last and first <= top < bottom < end)
         counts = Counter(at for at in spans if 0 <= at < len(table.names))
@@ -138,12 +124,7 @@ class Sheet:
         return [f"merged cells in {said}: {why}"] if said else []
 
     def _unit_notes(self, table: TextTable, left: int) -> list[str]:
-        """Return a note on currencies and percent signs that the formats of numbers show, and their values don't.
-
-        Args:
-            table: As of `_merged_notes`.
-            left: As of `_merged_notes`.
-        """
+        """Return a note on currencies and percent signs that the formats of a table's numbers show."""
         counts: dict[int, Counter[str]] = {}
         for (row, at), unit in self.units.items():
             if row >= table.first_line and 0 <= at - left < len(table.names):
@@ -267,27 +248,25 @@ def _merged_and_formulas(path: str) -> tuple[dict[str, list[tuple[int, int, int,
 
     They are looked for in its text, which takes less time than reading it again.
     """
+    from openpyxl.utils import range_boundaries  # type: ignore[import-untyped]
+
     merged: dict[str, list[tuple[int, int, int, int]]] = {}
     formulas = False
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not (name.startswith("xl/worksheets/") and name.endswith(".xml")):
                 continue
-            end, left, found = b"", _FORMULA_BYTES, list[re.Match[bytes]]()
+            end, left, found = b"", _FORMULA_BYTES, dict[bytes, None]()
             with archive.open(name) as sheet:
                 while left > 0 and (piece := sheet.read(_PIECE)):
                     text = end + piece
                     formulas = formulas or _FORMULA.search(text) is not None
-                    found += _MERGED.finditer(text) if len(found) < _MOST_MERGED else ()
+                    found |= dict.fromkeys(_MERGED.findall(text) if len(found) < _MOST_MERGED else ())
                     cut = max(text.rfind(b"<"), len(text) - 100)
                     end, left = text[cut:], left - len(piece)
-            merged[name] = [(int(one[2]) - 1, _number(one[1]), int(one[4]) - 1, _number(one[3])) for one in found]
+            places = (range_boundaries(one.decode()) for one in found)
+            merged[name] = [(top - 1, first - 1, bottom - 1, last - 1) for first, top, last, bottom in places]
     return merged, formulas
-
-
-def _number(letters: bytes) -> int:
-    """Return the number of a column from 0 on, by its letters."""
-    return functools.reduce(lambda number, one: 26 * number + one - 64, letters, 0) - 1
 
 
 def _formula_notes(rows: Sequence[Sequence[Any]], written: Iterator[Sequence[Any]]) -> list[str]:
