@@ -274,6 +274,23 @@ def test_plain_formats_and_a_merged_title_add_no_words(tmp_path):
     assert "formats" not in text
 
 
+def test_a_workbook_whose_parts_have_other_names_is_read_by_the_named_call(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["k", "n"])
+    book.active.append(["a", 1])
+    book.save(tmp_path / "whole.xlsx")
+    with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(tmp_path / "a.xlsx", "w") as odd:
+        for name in whole.namelist():
+            content = whole.read(name).replace(b"xl/workbook.xml", b"xl/book.xml")
+            odd.writestr(name.replace("workbook.xml", "book.xml"), content)
+
+    _, text = describe(tmp_path, "a.xlsx")
+
+    assert "1 rows x 2 columns" in text
+    assert read(tmp_path, text, "a.xlsx").shape == (1, 2)
+
+
 def test_a_workbook_without_its_styles_is_told(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

@@ -258,8 +258,7 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
-    kind = content_kind(path)
-    titles, sheets = read_sheets(path, old=kind in WORKBOOKS[2:], most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
+    titles, sheets = read_sheets(path, content_kind(path), most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
     result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
     if len(titles) > 1:
         result.headline += (

@@ -30,7 +30,6 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s{0,100}(?:\[\s{0,100})?\{\s{0,100}"')
 _PAGE = re.compile(rb"\s{0,100}<(?:!doctype html|html|table)\b", re.I)
 _START = 1024
 WORKBOOKS = ("xlsx", "xlsm", "xls", "xlsb", "ods")
-"""Those of today's Excel first."""
 PICTURES = ("PNG", "JPEG", "GIF")
 _BINARY = (*WORKBOOKS, "parquet", "feather", "arrow", "pdf", "docx", "zip", *PICTURES)
 _SAME = {"xlsm": "xlsx", "feather": "arrow", "db": "sqlite", "sqlite3": "sqlite"}

@@ -142,19 +142,19 @@ class Sheet:
         return [f"cell formats{part} show what the values don't: {'; '.join(said)}"] if said else []
 
 
-def read_sheets(path: str, *, old: bool, most_sheets: int, most_rows: int) -> tuple[list[str], list[Sheet]]:
+def read_sheets(path: str, kind: str, *, most_sheets: int, most_rows: int) -> tuple[list[str], list[Sheet]]:
     """Return the titles of the sheets of a workbook, and the first sheets.
 
     Args:
         path: Of the file.
-        old: It is one of `.xls`, `.xlsb` or `.ods`, which calamine reads.
+        kind: As its content shows: calamine reads `xls`, `xlsb` and `ods`; with a mere `zip` pandas needs the engine.
         most_sheets: How many are read.
         most_rows: How many rows of each at most.
 
     Raises:
         ImportError: what reads it is not installed.
     """
-    if old:
+    if kind in ("xls", "xlsb", "ods"):
         return _read_old_sheets(path, most_sheets, most_rows)
     import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
 
@@ -170,6 +170,7 @@ def read_sheets(path: str, *, old: bool, most_sheets: int, most_rows: int) -> tu
                 most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
                 rows += itertools.islice(given, most + 1 - len(rows))
                 sheets.append(Sheet(str(one.title), rows, len(rows) > most, one.sheet_state != "visible"))
+                sheets[-1].engine = "openpyxl" * (kind == "zip")
                 sheets[-1].units = _units(one.iter_rows(max_row=_UNIT_ROWS, max_col=_UNIT_COLUMNS))
                 sheets[-1].merged = merged.get(str(one._worksheet_path), [])
         if has_formulas:
