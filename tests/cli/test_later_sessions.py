@@ -297,9 +297,12 @@ def test_cells_that_run_again_find_files_that_they_list_and_their_files_go_where
         session.ask("write that down")
 
     again = CliRunner().invoke(main, ["rerun", session.id])
+    listed = CliRunner().invoke(main, ["sessions", "list"]).output
     other = CliRunner().invoke(main, ["rerun", session.id, "--param", "old=new", "--out", "results"])
 
     assert again.stdout == "cell 1: same\ncell 2: same\ncell 3: same\n", again.output
+    assert f"  code: # rerun of {session.id}: " in listed
+    assert "```" not in listed
     assert "cell 2: differs\n  - 3\n  + 12\n" in other.stdout
     assert (here / "results" / "total.txt").read_text() == "12"
     assert f"saved {here}/results/total.txt" in other.stderr

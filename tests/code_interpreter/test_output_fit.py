@@ -1,5 +1,7 @@
 """Output that is longer than its limit: each print is cut for itself, by whole lines."""
 
+import re
+
 import pytest
 
 from tw_autogen.code_interpreter.report_texts import empty_arrays, execution_report, fit
@@ -69,6 +71,19 @@ def test_a_report_of_cut_output_names_the_variable_that_has_it_all():
 
     assert "whole output is in the variable `last_output`" in execution_report(execution, [], 1000)
     assert "last_output" not in execution_report(execution, [], 10_000)
+
+
+@pytest.mark.parametrize("where", ["stdout", "result"])
+def test_where_output_is_lost_no_report_calls_it_whole(where):
+    text = f"{TABLE}[... 123456 characters left out ...]\n{TABLE}"
+    execution = Execution(True, **{where: text}, kept_as="last_output")
+
+    report = execution_report(execution, [], 1000)
+
+    assert "123456 characters of " in report
+    assert "whole output" not in report
+    assert "what is not lost is in the variable `last_output`" in report
+    assert re.search(r"… \d+ lines \(\d+ characters\) left out, and 123456 characters were not kept …", report)
 
 
 def test_a_new_array_of_missing_values_is_named():

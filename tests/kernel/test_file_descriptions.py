@@ -136,7 +136,6 @@ TABLE = {  # fmt: off
     ),
     "texts and some dates": ("a.csv", "d\n2023-01-05\n05/01/2023\nsoon\nlater\n", ["'d': text"], ["mixed forms"]),
     "SPSS": ("a.sav", b"$FL2\0", ["SPSS file, not looked through: pd.read_spss reads it with pyreadstat"], []),
-    "OpenDocument sheets": ("a.ods", "PK\3\4\0", ["OpenDocument spreadsheet, not looked through: pd.read_excel"], []),
     "one odd date": ("a.csv", "d\n" + "2024-03-01\n" * 20 + "soon\n", ["odd: 'soon' (1)"], []),
     "true and false": ("a.csv", "b\nTrue\nFalse\nTrue\n", ["'b': bool"], []),
     "all empty": ("a.csv", "a,b\n1,\n2,\n", ["'b': empty"], []),

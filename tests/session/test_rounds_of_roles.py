@@ -97,6 +97,29 @@ def test_a_printed_table_keeps_its_columns_wherever_it_is_shown(team, tmp_path, 
         assert json.loads(planner.calls[-1][-2]["content"])["message"] == TABLE.lstrip()
 
 
+SERIES = "month\n2024-01    1200\n2024-02     950"
+
+
+@pytest.mark.parametrize(
+    ("request_text", "output", "shown"),
+    [
+        ("Sum it.", f"{SERIES}\nName: units, dtype: int64", SERIES),
+        ("Sum it.", f"Sums:\n{SERIES}\nName: units, dtype: int64\nDone.", f"Sums:\n{SERIES}\nDone."),
+        ("Answer as @n[count] and @m[mean].", "@n: 3\n@m: 4.5", "@n[3]\n@m[4.5]"),
+    ],
+    ids=["Series", "Series between words", "form"],
+)
+def test_printed_lines_that_were_changed_for_the_answer_stay_lines(team, tmp_path, request_text, output, shown):
+    session, *_ = team([plans("print it", then="User")], [codes("print(s)")], results=[printed(output)])
+
+    answer = session.ask(request_text)
+
+    assert answer.text == shown
+    assert f"<pre><code>{shown}\n</code></pre>" in answer._repr_mimebundle_()["text/html"]
+    exported = export_session(session.journal.parent, tmp_path / "x.md").read_text(encoding="utf-8")
+    assert f"## Answer\n\n```\n{shown}\n```\n" in exported
+
+
 @pytest.mark.parametrize("output", ["one line", "| a  | b |\n|---|---|\n| 1  | 2 |", "**Sum**: 3\n\n- a\n- b"])
 def test_one_line_and_printed_markdown_are_no_block(team, output):
     session, *_ = team([plans("print it", then="User")], [codes("print(df)")], results=[printed(output)])

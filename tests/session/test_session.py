@@ -988,6 +988,7 @@ def test_code_of_the_users_own_keeps_the_rules_and_its_failure_is_an_answer(team
 
     assert "The code was not run, because it breaks rules" in refused.text
     assert "ZeroDivisionError" in failed.text
+    assert [one.stop for one in (refused, failed, session.run_code("1"))] == ["TaskFailure", "TaskFailure", "Completed"]
     assert {one.state for one in session.rounds} == {RoundState.finished}
 
 

@@ -105,7 +105,8 @@ def command(
         if brought is not None:  # other kernels' code may be able to write there
             session.inputs.distrust(brought)
         files_chosen = [one for one in chosen.values() if isinstance(one, Path)]
-        session.run_code(f"# {', '.join(one.name for one in program.parameters) or 'no parameters'}", files_chosen)
+        names = ", ".join(one.name for one in program.parameters) or "no parameters"
+        session.run_code(f"# rerun of {folder.name}: {names}", files_chosen)
         placed = next(iter(one.files for one in events if isinstance(one, RoundOpened)), [])
         if chosen:
             session.run_code(_assignments(chosen, placed))

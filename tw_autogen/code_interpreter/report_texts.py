@@ -16,7 +16,7 @@ from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
 
 _PREVIEW_CHARS = 80
-_KEPT = "(Cut to fit; the whole output is in the variable `{}`. Print the part of it that is needed and left out here.)"
+_KEPT = "(Cut to fit; {} is in the variable `{}`. Print the part of it that is needed and left out here.)"
 _CHECK_CHARS = 400
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b")
 _LOST = re.compile(r"^\[\.\.\. (\d+) characters left out \.\.\.\]$", re.M)
@@ -118,7 +118,7 @@ def execution_report(
     logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)
     parts = {
         "Printed": fit(execution.stdout, limit_chars, execution.print_ends),
-        "Not complete": lost_output(execution),
+        "Not complete": (lost := lost_output(execution)),
         "Result": fit(execution.result or "", limit_chars),
         "Standard error": without_middle(execution.stderr, limit_chars),
         "Log": without_middle(logs, limit_chars),
@@ -126,7 +126,7 @@ def execution_report(
     }
     shown = [f"{name}:\n{trimmed(text)}" for name, text in parts.items() if text.strip()]
     kept = full_output_variable(execution, limit_chars)
-    shown += [_KEPT.format(kept)] if kept else []
+    shown += [_KEPT.format("what is not lost" if lost else "the whole output", kept)] if kept else []
     nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
     last = _last_assigned(code) if nothing else ""
     nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
@@ -134,7 +134,7 @@ def execution_report(
 
 
 def full_output_variable(execution: Execution, limit_chars: int) -> str:
-    """Return the variable that holds the whole output, where a report has a part only; empty if it has all.
+    """Return the variable that holds all output that was kept, where a report has a part only; empty if it has all.
 
     Args:
         execution: The cell's.
@@ -172,10 +172,11 @@ def check_outcome(execution: Execution) -> tuple[bool | None, str]:
 
 
 def lost_output(execution: Execution) -> str:
-    """Return a sentence about printed text that the kernel did not keep; empty if it kept all."""
-    lost = _LOST.search(execution.stdout)
-    sentence = "{} characters of what was printed are lost; what is long has to be written to a file"
-    return sentence.format(lost[1]) if lost else ""
+    """Return a sentence about output that the kernel did not keep; empty if it kept all."""
+    for text, what in ((execution.stdout, "what was printed"), (execution.result or "", "the result")):
+        if lost := _LOST.search(text):
+            return f"{lost[1]} characters of {what} are lost; what is long has to be written to a file"
+    return ""
 
 
 def warnings_of(execution: Execution) -> list[str]:
@@ -292,7 +293,10 @@ def _cut(text: str, room: int) -> str:
     if not head or not tail:  # lines longer than the room are cut inside
         return without_middle(text, room, tail_percent=_TAIL_PERCENT)
     left_out = lines[head : len(lines) - tail]
-    mark = f"… {len(left_out)} of {len(lines)} lines ({sum(map(len, left_out))} characters) left out …\n"
+    lost = _LOST.search("".join(left_out))
+    of = "" if _LOST.search(text) else f" of {len(lines)}"
+    more = f", and {lost[1]} characters were not kept" if lost else ""
+    mark = f"… {len(left_out)}{of} lines ({sum(map(len, left_out))} characters) left out{more} …\n"
     return "".join([*lines[:head], mark, *lines[len(lines) - tail :]])
 
 

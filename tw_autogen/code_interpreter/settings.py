@@ -29,7 +29,7 @@ class CodeInterpreterSettings:
         cell_seconds: How long one cell may run, without the time spent in host calls; of calls in other threads than
             the cell's own, as much time again at most is left out.
         report_chars: How much of the result, of what was printed, and of an error is reported, each. Longer output is
-            cut print by print, and is whole in the kernel's variable `last_output`.
+            cut print by print, and what the kernel keeps of it is in its variable `last_output`.
         answer_chars: Of an answer that code has printed and that is longer than this, chats and prompts get the
             beginning, and all of it is a file too. `Answer.text` and the command line's output have it whole. JSON is
             not cut.

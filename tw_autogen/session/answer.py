@@ -59,7 +59,8 @@ class Answer:
     Args:
         text: The answer in words, whole; also empty where that is what the request asked for.
         artifacts: Files made in this round, in order; each path once.
-        stop: The Planner's word for why it stopped, such as `Clarification`; `Completed` without a Planner.
+        stop: The Planner's word for why it stopped, such as `Clarification`; without a Planner `Completed`, or
+            `TaskFailure` where the last code failed or was refused.
         usage: Calls, tokens and, where the price is known, money of this round, of all models together.
         round: All that was said.
         seconds: Where this round's time went.
@@ -114,7 +115,10 @@ class Answer:
         last, text, stop = here.posts[-1] if here.posts else None, "", ""
         if last is not None and last.send_to == USER:
             text = last.content(AttachmentType.answer, last.message)
-            stop = last.content(AttachmentType.stop, "Completed")
+            failed = last.content(AttachmentType.execution_status) == "FAILURE" or last.content(
+                AttachmentType.code_error
+            )
+            stop = last.content(AttachmentType.stop, "TaskFailure" if failed else "Completed")
         return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds(), tuple(earlier))
 
     def files_markdown(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tw_autogen.conversation import AttachmentType, Post
+from tw_autogen.conversation import AttachmentType, Post, RequestedFormat
 from tw_autogen.escaped_text import is_quickly_rendered, visible_line
 from tw_autogen.lazy_module import LazyModule
 
@@ -43,10 +43,11 @@ def fence_printed_output(text: str, posts: Iterable[Post]) -> str:
 
     Args:
         text: The answer, or its beginning as `Answer.message` has it.
-        posts: Those of its round.
+        posts: Those of its round, the request first.
     """
-    text = text.rstrip()
-    for output in (one for post in posts for one in _outputs(post)):
+    text, posts = text.rstrip(), list(posts)
+    form = RequestedFormat.read(posts[0].message if posts else "")
+    for output in (one for post in posts for one in _outputs(post, form)):
         words = text.removesuffix(output)
         if words != text and words[-1:] in ("", "\n") and "\n" in output:
             if _MARKED.search(output) and not _ALIGNED.search(output):
@@ -55,14 +56,15 @@ def fence_printed_output(text: str, posts: Iterable[Post]) -> str:
     return text
 
 
-def _outputs(post: Post) -> tuple[str, ...]:
-    """Return what a post's code has printed as it may stand in an answer: its beginning, and all of it."""
+def _outputs(post: Post, form: RequestedFormat) -> tuple[str, ...]:
+    """Return what a post's code has printed as it may stand in an answer: head or all, printed or shaped."""
     if post.content(AttachmentType.execution_status) != "SUCCESS":
         return ()
     thought = post.content(AttachmentType.thought)
     whole = post.content(AttachmentType.answer).removeprefix(f"{thought}\n\n")
     shown = (post.content(AttachmentType.execution_result), whole)
-    return tuple(output for one in shown if (output := one.rstrip()))
+    printed = [output for one in shown if (output := one.rstrip())]
+    return (*printed, *(form.shaped(one) for one in printed))
 
 
 def fenced(text: str, language: str = "") -> str:

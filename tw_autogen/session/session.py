@@ -55,6 +55,7 @@ from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_inputs import FilesWanted, SessionInputs
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import PLANNER, Team, allowed_receivers, next_speaker
+from tw_autogen.session.workspace import CODE_RUN
 from tw_autogen.session_layout import FILES, JOURNAL
 
 _LEARNER = "Learner"
@@ -231,7 +232,7 @@ class Session(NotebookAccess, Closing):
         if not isinstance(code, str):
             raise ConfigError(f"run_code: expected code as str, got {type(code).__name__}")
         with self._alone():
-            words = f"This code was run as it stands:\n{fenced(code, 'python')}"
+            words = f"{CODE_RUN}\n{fenced(code, 'python')}"
             self.open_round(words, files, send_to=runner.name)
             with self._closing_what_fails():
                 self._step(runner, lambda turn: runner.run_code(code, turn=turn, send_to=USER))

@@ -26,6 +26,8 @@ from tw_autogen.settings import Settings
 
 _VARIABLES = f"{FILES}/.checkpoint/variables"
 """The copy of the variables of a session's code, below its folder."""
+CODE_RUN = "This code was run as it stands:"
+"""What stands above code of the user's own, in the place of a question."""
 _PREFIX = "session-"
 _SESSION = re.compile(rf"{_PREFIX}[0-9a-f]+")
 _MOST_NAMED = 5
@@ -54,7 +56,8 @@ class PastSession:
         folder: That folder.
         days: How long ago something happened in it.
         size_bytes: What its files take together; of a million and more, those looked at first.
-        question: The first one; empty if there was none, or the journal can't be read.
+        question: The first one, or `code: ` and code of the user's own; empty if there was none, or the journal can't
+            be read.
         is_open: A process has it open. On Windows that is not known, and False.
     """
 
@@ -372,7 +375,14 @@ def _first_question(workspace: SafeFolder, name: str) -> str:
         begun = _BEGUN.match(line) if len(line) > _LONGEST_PARSED else None
         with contextlib.suppress(ValueError, AttributeError):
             if begun:
-                return str(bounded_json.loads(begun[1].decode("utf-8", "ignore") + '…"'))
+                return _as_code(str(bounded_json.loads(begun[1].decode("utf-8", "ignore") + '…"')))
             if len(line) <= _LONGEST_PARSED:
-                return str(bounded_json.loads(line).get("user_query", ""))
+                return _as_code(str(bounded_json.loads(line).get("user_query", "")))
     return ""
+
+
+def _as_code(question: str) -> str:
+    """Return the words of `Session.run_code` as `code: ` and the code, without the marks of a block; others as is."""
+    head, _, block = question.partition("\n")
+    marks, _, code = block.partition("python\n")
+    return f"code: {code.removesuffix(marks).rstrip()}" if head == CODE_RUN else question

@@ -30,6 +30,9 @@ SEPARATORS = (",", ";", "\t", "|")
 BLANKS = " ,;\t|\r\n"
 """What a line without values consists of."""
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_COMPRESSED_SIGNS = {b"\x1f\x8b": ".gz", b"BZh91AY&SY": ".bz2", b"\xfd7zXZ\0": ".xz", b"PK\3\4": ".zip"}
+_NO_TEXT = re.compile("[\\x01-\\x08\\x0e-\\x1a]")
+"""Of NULs, a text may hold single ones; of these signs, none beside them."""
 
 LEAST_LINES, NUMBER_SHARE = 3, 0.9
 NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?", re.ASCII)
@@ -120,6 +123,7 @@ class TextStart:
         broken: How many places of it are not UTF-8, where it is that but for them.
         later: Some of the lines that follow, from all over the rest, in order.
         last: The last lines, none of which are among these.
+        nuls: How many NULs its beginning holds, each shown as `�`.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -130,6 +134,7 @@ class TextStart:
     broken: int = 0
     later: list[str] = field(default_factory=list)
     last: list[str] = field(default_factory=list)
+    nuls: int = 0
 
 
 def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int = 60_000_000) -> TextStart:
@@ -153,8 +158,10 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
             encoding = late_encoding(start)
         broken = count_invalid_utf8(start) if encoding == "utf-8" else 0
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
-        if "\0" in text[:_PIECE]:
+        nuls = text.count("\0")
+        if 2 * nuls > len(text) or (nuls and _NO_TEXT.search(text)):
             raise ValueError("it is no text")
+        text = text.replace("\0", "\ufffd")  # the module `csv` of Python 3.10 takes none
         end = b"\n" if "\n" in text else b"\r"
         if text.count("\r") > text.count("\r\n"):  # pandas ends lines there
             text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -162,10 +169,10 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         if "\n" in text:
             lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
         if not more:
-            return TextStart(lines, encoding, broken=broken)
+            return TextStart(lines, encoding, broken=broken, nuls=nuls)
         if len(lines) > 1 and not lines[-1].endswith("\n"):
             lines.pop()  # it may be cut
-        packed = path.lower().endswith((*COMPRESSED, ".zip"))
+        packed = compression_of(path) != ""
         left = most_counted = counted_bytes - most_bytes
         count, before, last, later = more.count(end), b"", more, list[bytes]()
         while left > 0 and (piece := file.read(_PIECE)):
@@ -185,7 +192,7 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
                 later += _whole_lines(tail, end)
                 tail = file.read(_LATER_BYTES)
         found = _decoded(later, encoding), _decoded(tail.rstrip(b"\0").removesuffix(end).split(end)[1:], encoding)
-        return TextStart(lines, encoding, False, more_lines, broken=broken, later=found[0], last=found[1])
+        return TextStart(lines, encoding, False, more_lines, broken=broken, later=found[0], last=found[1], nuls=nuls)
 
 
 def _whole_lines(piece: bytes, end: bytes) -> list[bytes]:
@@ -202,16 +209,26 @@ def _decoded(lines: Sequence[bytes], encoding: str) -> list[str]:
 
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressed if its name ends in `.gz`, `.bz2`, `.xz`, or `.zip` with one file in it."""
-    if path.lower().endswith(".zip"):
+    """Open a file for reading, decompressed if it is compressed; see `compression_of`."""
+    packed = compression_of(path)
+    if packed == ".zip":
         with zipfile.ZipFile(path) as archive:
             (name,) = archive.namelist()
             with archive.open(name) as member:
                 yield member
         return
-    opener = COMPRESSED.get(f".{path.rpartition('.')[2].lower()}", open)
-    with opener(path, "rb") as file:
+    with COMPRESSED.get(packed, open)(path, "rb") as file:
         yield file
+
+
+def compression_of(path: str) -> str:
+    """Return `.gz`, `.bz2`, `.xz` or `.zip`: how a file's name ends, or else what its content shows; or nothing."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix in COMPRESSED or suffix == ".zip":
+        return suffix
+    with open(path, "rb") as file:
+        start = file.read(10)
+    return next((kind for sign, kind in _COMPRESSED_SIGNS.items() if start.startswith(sign)), "")
 
 
 def parse_table(lines: Sequence[str], separator: str) -> tuple[list[list[str]], Mapping[str, Any]]:

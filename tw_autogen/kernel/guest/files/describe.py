@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .column_profile import Column
-from .file_description import MOST_CHARS, describe_file, kind_of
+from .file_description import MOST_CHARS, describe_file
+from .file_kinds import kind_of
 from .file_size import size_words
 from .fitted_lines import fitted_lines, line_begun
 from .folder_listing import listing

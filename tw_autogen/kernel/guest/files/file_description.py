@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import itertools
 import json
 import lzma
 import os
-import re
 import sqlite3
 import time
 import zipfile
@@ -18,17 +15,18 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
 
-from .column_profile import NO_VALUE, NULLS, Column, profile_columns
+from .column_profile import NULLS, Column, profile_columns
 from .csv_dialect import (
     COMPRESSED,
     SAMPLE_BYTES,
     TextStart,
-    as_lines,
     find_separator,
     opened,
     read_start,
     table_separator,
 )
+from .document_files import pdf_lines, word_lines
+from .file_kinds import PICTURES, WORKBOOKS, content_kind, kind_of, other_kind, start_kind
 from .file_size import size_words
 from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
@@ -38,8 +36,10 @@ from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
-from .text_table import MOST_CELLS, RAW_CHARS, TextTable, block_lines, blocks_of_text, csv_table, cut_line
+from .text_table import MOST_CELLS, RAW_CHARS, block_lines, blocks_of_text, csv_table, cut_line
+from .typed_table import rows_of, typed_table, value_text
 from .workbook_sheets import read_sheets
+from .xml_records import read_records
 
 MOST_CHARS = 20_000
 """How long the description of one file may be."""
@@ -50,24 +50,18 @@ _MOST_TABLES = 30
 _LETTER_LINES = 20_000
 _TEXT_BYTES = 2_000_000
 _PAGE_BYTES = 10_000_000
-_PDF_BYTES, _PIECE, _MOST_PIECES = 20_000_000, 1_000_000, 100
-_PAGE, _PACKED = re.compile(rb"/Type\s{0,5}/Page(?!\w)"), re.compile(rb"/ObjStm[^<>]{0,200}>>\s{0,5}stream\r?\n")
-_PDF_READERS = (
-    ("pypdf", "pypdf.PdfReader({}).pages[0].extract_text()"),
-    ("pdfplumber", "pdfplumber.open({}).pages[0].extract_text()"),
-    ("pymupdf", "pymupdf.open({})[0].get_text()"),
-    ("pdfminer", "pdfminer.high_level.extract_text({})"),
-)
-_UNREAD = {
-    "ods": ("OpenDocument spreadsheet", "read_excel", "odfpy", "odf"),
-    "xlsb": ("binary Excel workbook", "read_excel", "pyxlsb", "pyxlsb"),
-    "sav": ("SPSS file", "read_spss", "pyreadstat", "pyreadstat"),
+_CALLS = {
+    "text": "pd.read_csv",
+    "parquet": "pd.read_parquet",
+    **dict.fromkeys(("arrow", "feather"), "pd.read_feather"),
+    **dict.fromkeys(WORKBOOKS, "pd.read_excel"),
 }
+"""What reads a file of a kind that its name does not say."""
+_MODULES = {one[1:]: opener.__module__ for one, opener in COMPRESSED.items()}
 _TABLE_SECONDS = 1.0
 _SMALL_CHARS = 1000
 """A table, page or JSON up to here is shown whole, where that is shorter than what is said of it."""
 _MOST_NAMED = 40
-_SQLITE = b"SQLite format 3\0"
 _NO_EXTRA = 'pip install "tw-autogen[data]"'
 
 
@@ -105,9 +99,11 @@ def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Descr
     try:
         if why := why_in_git_lfs(path):
             return Description(why, problem=why)
+        if found := other_kind(path, kind):
+            return _described_as(found, path, name, terms)
         return _KINDS.get(kind, _describe_other)(path, name, terms)
     except ImportError as error:
-        why = f"not readable as {kind} here: {_one_line(error)}" + (f"; {_NO_EXTRA}" if kind != "xls" else "")
+        why = f"not readable as {kind} here: {_one_line(error)}; {_NO_EXTRA}"
     except MemoryError:
         why = "too large to be looked through"
     except Exception as error:  # noqa: BLE001 - readers of a dozen formats raise what they like of a broken file
@@ -115,13 +111,29 @@ def describe_file(path: str, name: str, *, terms: Collection[str] = ()) -> Descr
     return Description(why, problem=why)
 
 
-def kind_of(path: str) -> str:
-    """Return a file's suffix without its dot, that of a compressed one without the compression's."""
-    low = os.path.basename(path).lower()
-    stem, suffix = os.path.splitext(low)
-    packed = suffix in COMPRESSED
-    kind = (os.path.splitext(stem)[1] if packed else suffix).lstrip(".")
-    return kind if not packed or kind in ("csv", "tsv", "json", "geojson", "jsonl", "ndjson") else ""
+def _described_as(found: str, path: str, name: str, terms: Collection[str]) -> Description:
+    """Return the description of a file that is of another kind than its name says, with a call that reads it."""
+    kind = kind_of(path)
+    table = kind in ("csv", "tsv")
+    if found in _MODULES and not table:
+        described = Description(f"compressed, {_MODULES[found]}.open decompresses it")
+    elif found == "text" or found in _MODULES:
+        described = _with_call(_describe_csv(path, name, terms), name)
+    elif found == "json":
+        try:
+            described = _describe_json(path, name, terms)
+        except ValueError:  # its first value looks like it
+            return _describe_csv(path, name, terms)
+    else:
+        described = _KINDS[found](path, name, terms)
+        if found in _CALLS:
+            _with_call(described, name, function=_CALLS[found])
+    if table and found in ("zip", *_MODULES):
+        with_option = f"pd.read_csv({name!r}, compression={'gzip' if found == 'gz' else found!r}"
+        for lines in (described.lines, described.whole):
+            lines[:] = [one.replace(f"pd.read_csv({name!r}", with_option) for one in lines]
+    described.headline = f"no {kind}, whatever its name says: {described.headline}"
+    return described
 
 
 def _one_line(error: Exception) -> str:
@@ -167,7 +179,8 @@ def _describe_rows(start: TextStart, name: str, above: int, separator: str) -> D
 
 
 def _encoding_words(start: TextStart) -> str:
-    return encoding_words(start.encoding, "".join(start.lines[:_LETTER_LINES]), broken=start.broken)
+    nuls = f", with {start.nuls} NUL{'' if start.nuls == 1 else 's'}, shown as �" if start.nuls else ""
+    return encoding_words(start.encoding, "".join(start.lines[:_LETTER_LINES]), broken=start.broken) + nuls
 
 
 def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
@@ -187,6 +200,11 @@ def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:
     try:
         value = json.loads(content.decode(encoding).removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
+        if error.msg.startswith("Unterminated") or error.pos >= len(error.doc.rstrip()) > 0:
+            raise ValueError(f"it is cut off: {error}") from error
+        if not error.doc[: error.pos].strip() and (described := _describe_data(path, name, terms)).tables:
+            described.headline = f"no JSON, whatever its name says: {described.headline}"
+            return _with_call(described, name)
         if error.msg != "Extra data" or error.lineno == 1 or "\n" in error.doc[: error.pos].strip():
             raise
         described = _describe_json_lines(path, name, terms)
@@ -240,7 +258,7 @@ def _parsed_lines(lines: Sequence[tuple[int, str]]) -> tuple[list[Any], list[tup
 
 
 def _describe_workbook(path: str, name: str, terms: Collection[str]) -> Description:
-    titles, sheets = read_sheets(path, most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
+    titles, sheets = read_sheets(path, content_kind(path), most_sheets=_MOST_TABLES, most_rows=_SHEET_ROWS)
     result = Description(f"workbook with {len(titles)} sheet{'' if len(titles) == 1 else 's'}")
     if len(titles) > 1:
         result.headline += (
@@ -263,7 +281,7 @@ def _not_looked_at(kind: str, names: Sequence[str]) -> list[str]:
 
 
 def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Description:
-    if path.lower().endswith(".parquet"):
+    if is_parquet := content_kind(path) == "parquet":
         from pyarrow import parquet  # optional: the extra `data` brings it
 
         file = parquet.ParquetFile(path)
@@ -279,12 +297,13 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
     index = _index_names(schema)
     kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
     names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
-    described = _typed(name, names, _rows_of(columns, kept), kinds, str(count))
+    described = typed_table(name, names, rows_of(columns, kept), kinds, str(count))
     if index:
-        rows = _rows_of(columns, [schema.names.index(one) for one in index])
-        shown = profile_columns(index, [[*map(_value, row)] for row in rows], missing=NULLS)
+        rows = rows_of(columns, [schema.names.index(one) for one in index])
+        shown = profile_columns(index, [[*map(value_text, row)] for row in rows], missing=NULLS)
         described[1].extend(f"the index that pandas makes, no column: {one.line}" for one in shown)
-    kind = {"parquet": "Parquet", "feather": "Feather"}.get(kind_of(path), "Arrow, to be read with pd.read_feather")
+    other = "Feather" if kind_of(path) == "feather" else "Arrow, to be read with pd.read_feather"
+    kind = "Parquet" if is_parquet else other
     return Description(f"{kind}: {described[0]}", *described[1:])
 
 
@@ -296,13 +315,8 @@ def _most_rows(columns: Collection[str]) -> int:
 def _describe_statistics(path: str, name: str, terms: Collection[str]) -> Description:
     table = read_statistics(path, name, most_cells=MOST_CELLS)
     count = f"{'more than ' * table.more}{len(table.rows)}"
-    headline, lines, tables = _typed(name, list(table.kinds), table.rows, list(table.kinds.values()), count)
+    headline, lines, tables = typed_table(name, list(table.kinds), table.rows, list(table.kinds.values()), count)
     return Description(f"{table.program}: {headline}", lines + table.notes, tables)
-
-
-def _rows_of(columns: Sequence[Sequence[Any]], kept: Sequence[int]) -> list[list[Any]]:
-    """Return the rows of some columns."""
-    return [list(row) for row in zip(*(columns[at] for at in kept), strict=True)] if columns else []
 
 
 def _index_names(schema: Any) -> list[str]:
@@ -310,45 +324,6 @@ def _index_names(schema: Any) -> list[str]:
     stored = (schema.pandas_metadata or {}).get("index_columns", [])
     there = set(map(str, schema.names))
     return [one for one in stored if isinstance(one, str) and one in there]  # a range is no column
-
-
-def _typed(
-    name: str, names: list[str], rows: list[list[Any]], kinds: Sequence[str], count: str
-) -> tuple[str, list[str], list[tuple[str, list[Column]]]]:
-    """Describe rows of values whose types the file says.
-
-    Args:
-        name: Of the file or table.
-        names: Of the columns, length m.
-        rows: The first ones, or all.
-        kinds: The types of the columns, length m; empty: it has none.
-        count: How many rows there are, in words.
-    """
-    nested = [at for at, _ in enumerate(names) if any(isinstance(row[at], (list, dict)) for row in rows[:1000])]
-    flat = [at for at, _ in enumerate(names) if at not in nested]
-    table = TextTable(
-        [names[at] for at in flat],
-        [[_value(row[at]) for at in flat] for row in rows],
-        name,
-        raw=[
-            cut_line(line.replace(NO_VALUE, ""))
-            for line in as_lines([names, *([*map(_value, one)] for one in rows[:2])])
-        ],
-        count=count,
-        sampled=count != str(len(rows)),
-        kinds={number: kinds[at] for number, at in enumerate(flat) if kinds[at]},
-        missing=NULLS,
-    )
-    headline, lines, columns = table.describe()
-    if nested:
-        lines += record_lines([{names[at]: row[at] for at in nested} for row in rows])
-    return headline.replace(f"x {len(flat)} ", f"x {len(names)} "), lines, [(name, columns)]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bytes):
-        return f"<{len(value)} bytes, SHA-1 {hashlib.sha1(value, usedforsecurity=False).hexdigest()[:12]}…>"
-    return NO_VALUE if value is None or value != value else str(value)[:1000]
 
 
 def _describe_sqlite(path: str, name: str, terms: Collection[str]) -> Description:
@@ -391,7 +366,7 @@ def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list
     if not whole or len(rows) == most:
         _, counted, _ = _first_rows(database, f"SELECT count(*) FROM {quoted}", several=False)
         count = str(counted[0][0]) if counted else f"more than {count}"
-    headline, lines, tables = _typed(table, names, rows, [kinds.get(one, "") for one in names], count)
+    headline, lines, tables = typed_table(table, names, rows, [kinds.get(one, "") for one in names], count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -431,6 +406,27 @@ def _describe_text(path: str, name: str, terms: Collection[str]) -> Description:
     start = read_start(path, most_bytes=_TEXT_BYTES, counted_bytes=0)
     headline, lines = text_lines("".join(start.lines).replace("\r\n", "\n"), terms=terms, cut=not start.whole)
     return Description(f"{headline}{_encoding_words(start)}", [f"| {line}" for line in lines])
+
+
+def _describe_xml(path: str, name: str, terms: Collection[str]) -> Description:
+    with open(path, "rb") as file:
+        content = file.read(_PAGE_BYTES + 1)
+    records, why = None, "" if len(content) <= _PAGE_BYTES else "XML, too large to be looked through: "
+    try:
+        records = None if why else read_records(content)
+    except SyntaxError as error:  # of which ElementTree's is one
+        why = f"no well-formed XML, {error}: "
+    if records is None:
+        described = _describe_text(path, name, terms)
+        described.headline = f"{why}{described.headline}"
+        return described
+    most = max(100, MOST_CELLS // len(records.names))
+    count = len(records.rows)
+    headline, lines, tables = typed_table(
+        name, records.names, records.rows[:most], [""] * len(records.names), str(count)
+    )
+    lines.append(f"to be read with {records.call(name)}")
+    return Description(f"XML <{records.root}>, its elements {records.path!r}: {headline}", lines, tables)
 
 
 def _plain_lines(start: TextStart) -> list[str]:
@@ -476,88 +472,63 @@ def _describe_archive(path: str, name: str, terms: Collection[str]) -> Descripti
         described = _describe_csv(path, name, terms)
         described.headline = f"ZIP archive of {found[0].filename!r}: {described.headline}"
         return _with_call(described, name)
-    lines = [f"{one.filename!r}: {size_words(one.file_size)}" for one in found[:40]]
-    more = [f"… {len(found) - 40} more"] if len(found) > 40 else []
-    return Description(f"ZIP archive of {len(found)} file{'' if len(found) == 1 else 's'}", lines + more)
+    return _listed("ZIP", [(one.filename, one.file_size) for one in found])
 
 
-def _with_call(described: Description, name: str) -> Description:
-    """Return the description of a compressed table, with a call in any case."""
+def _describe_tar(path: str, name: str, terms: Collection[str]) -> Description:
+    import tarfile  # not needed before such a file is described
+
+    with tarfile.open(path) as archive:
+        found = [(one.name, one.size) for one in archive if one.isfile()]
+    described = _listed("TAR", found)
+    described.lines.append(f"to be read with tarfile.open({name!r})")
+    return described
+
+
+def _listed(kind: str, files: Sequence[tuple[str, int]]) -> Description:
+    lines = [f"{one!r}: {size_words(size)}" for one, size in files[:_MOST_NAMED]]
+    more = [f"… {len(files) - _MOST_NAMED} more"] if len(files) > _MOST_NAMED else []
+    return Description(f"{kind} archive of {len(files)} file{'' if len(files) == 1 else 's'}", lines + more)
+
+
+def _with_call(described: Description, name: str, *, function: str = "pd.read_csv") -> Description:
+    """Return the description of a file that is compressed, or has another kind's name, with a call in any case."""
     if not any(one.strip().startswith(("pd.read_", "to be read with ")) for one in described.lines):
-        described.lines.append(call := f"to be read with pd.read_csv({name!r})")
+        described.lines.append(call := f"to be read with {function}({name!r})")
         described.whole += [call] if described.whole else []
     return described
 
 
-def _describe_unread(path: str, name: str, terms: Collection[str]) -> Description:
-    kind, function, package, module = _UNREAD[kind_of(path)]
-    there = "is installed" if find_spec(module) else "is not installed"
-    return Description(f"{kind}, not looked through: pd.{function} reads it with {package}, which {there}")
-
-
-def _describe_pdf(path: str, name: str, terms: Collection[str]) -> Description:
-    with open(path, "rb") as file:
-        content = file.read(_PDF_BYTES)
-    if b"%PDF-" not in content[:1024]:
-        raise ValueError("it does not begin as a PDF does")
-    packed = (
-        content[one.end() : one.end() + _PIECE] for one in itertools.islice(_PACKED.finditer(content), _MOST_PIECES)
-    )
-    count = sum(len(_PAGE.findall(one)) for one in (content, *map(_unpacked, packed)))
-    size = f", {count} page{'' if count == 1 else 's'}" if count and len(content) < _PDF_BYTES else ""
-    there = next((call for module, call in _PDF_READERS if find_spec(module)), "")
-    reads = f"to be read with {there.format(repr(name))}" if there else "no library that reads its text is installed"
-    encrypted = ", encrypted" if b"/Encrypt" in content else ""
-    return Description(f"PDF{size}{encrypted}", [reads if there else f"{reads} (pypdf, pdfplumber, pymupdf)"])
-
-
-def _unpacked(packed: bytes) -> bytes:
-    """Return what a compressed part of a PDF begins with; nothing if it is encrypted or torn."""
-    try:
-        return zlib.decompressobj().decompress(packed, _PIECE)
-    except zlib.error:
-        return b""
-
-
-def _describe_word(path: str, name: str, terms: Collection[str]) -> Description:
-    from xml.etree import ElementTree  # not needed before such a file is described
-
-    with zipfile.ZipFile(path) as archive, archive.open("word/document.xml") as file:
-        content = file.read(_PAGE_BYTES + 1)
-    if len(content) > _PAGE_BYTES or b"<!DOCTYPE" in content:
-        return Description("Word document, too large to be looked through")
-    root = ElementTree.fromstring(content)
-    space = root.tag.partition("}")[0] + "}"
-    paragraphs = [
-        "".join("\t" if one.tag == f"{space}tab" else one.text or "" for one in paragraph.iter() if one.tag in texts)
-        for texts in [(f"{space}t", f"{space}tab")]
-        for paragraph in root.iter(f"{space}p")
-    ]
-    tables = sum(1 for _ in root.iter(f"{space}tbl"))
-    headline, lines = text_lines("\n".join(paragraphs), terms=terms)
-    reads = "zipfile and xml.etree.ElementTree read its word/document.xml; python-docx is not installed"
-    if find_spec("docx"):
-        reads = f"to be read with docx.Document({name!r})"
-    said = f", {tables} table{'' if tables == 1 else 's'}, whose cells are lines here" if tables else ""
-    return Description(f"Word document: {headline}{said}", [*(f"| {line}" for line in lines), reads])
+def _describe_spss(path: str, name: str, terms: Collection[str]) -> Description:
+    there = "is installed" if find_spec("pyreadstat") else "is not installed"
+    return Description(f"SPSS file, not looked through: pd.read_spss reads it with pyreadstat, which {there}")
 
 
 def _describe_other(path: str, name: str, terms: Collection[str]) -> Description:
+    if module := _MODULES.get(os.path.splitext(path)[1].lower()[1:]):
+        return _describe_compressed(path, name, terms, module)
+    kind = content_kind(path)
+    if kind in _MODULES:
+        return Description(f"compressed, {_MODULES[kind]}.open decompresses it")
+    if kind in _KINDS and (kind != "xls" or not kind_of(path)):  # other files of Office begin the same
+        return _KINDS[kind](path, name, terms)
     with open(path, "rb") as file:
-        start = file.read(1024)
-    if start.startswith(_SQLITE):
-        return _describe_sqlite(path, name, terms)
-    if opener := COMPRESSED.get(os.path.splitext(path)[1].lower()):
-        with contextlib.suppress(ValueError, OSError, EOFError, lzma.LZMAError, zlib.error):  # no text, or torn
+        return Description("binary") if b"\0" in file.read(1024) else _describe_data(path, name, terms)
+
+
+def _describe_compressed(path: str, name: str, terms: Collection[str], module: str) -> Description:
+    with contextlib.suppress(OSError, EOFError, lzma.LZMAError, zlib.error):  # torn
+        try:
             described = _describe_data(path, name, terms)
-            if described.tables:
-                return _with_call(described, name)
-            described.lines.append(f"to be read with {opener.__module__}.open({name!r}, 'rt')")
-            return described
-        return Description("binary")
-    if b"\0" in start:
-        return Description("binary")
-    return _describe_data(path, name, terms)
+        except ValueError:  # no text
+            with opened(path) as file:
+                kind = start_kind(file.read(1024))
+            return Description(f"{kind}, compressed: {module}.open decompresses it" if kind else "binary")
+        if described.tables:
+            return _with_call(described, name)
+        described.lines.append(f"to be read with {module}.open({name!r}, 'rt')")
+        return described
+    return Description("binary")
 
 
 _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
@@ -568,13 +539,11 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "parquet": _describe_columnar,
     "feather": _describe_columnar,
     "arrow": _describe_columnar,
-    "xlsx": _describe_workbook,
-    "xlsm": _describe_workbook,
-    "xls": _describe_workbook,
+    **dict.fromkeys(WORKBOOKS, _describe_workbook),
     "dta": _describe_statistics,
     "sas7bdat": _describe_statistics,
     "xpt": _describe_statistics,
-    **dict.fromkeys(_UNREAD, _describe_unread),
+    "sav": _describe_spss,
     "json": _describe_json,
     "geojson": _describe_json,
     "db": _describe_sqlite,
@@ -586,7 +555,10 @@ _KINDS: Mapping[str, Callable[[str, str, Collection[str]], Description]] = {
     "log": _describe_text,
     "html": _describe_page,
     "htm": _describe_page,
+    "xml": _describe_xml,
     "zip": _describe_archive,
-    "pdf": _describe_pdf,
-    "docx": _describe_word,
+    "tar": _describe_tar,
+    "pdf": lambda path, name, terms: Description(*pdf_lines(path, name)),
+    "docx": lambda path, name, terms: Description(*word_lines(path, name, terms)),
+    **dict.fromkeys(PICTURES, lambda path, name, terms: Description(f"{content_kind(path)} picture")),
 }

@@ -25,9 +25,9 @@ _MOST_FAMILIES = 1000
 _MOST_SPANS, _ABOUT_CHARS, _DATED_CHARS = 50, 2000, 30
 _TABLES = (".csv", ".tsv")
 _DESCRIBED = frozenset({
-    ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".feather", ".arrow", ".xlsx", ".xlsm",
-    ".xls", ".dta", ".sas7bdat", ".xpt", ".db", ".sqlite", ".sqlite3", ".txt", ".md", ".rst", ".html", ".htm", ".zip",
-    ".pdf", ".docx",
+    ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".geojson", ".parquet", ".pq", ".parq", ".feather", ".arrow",
+    ".ipc", ".xlsx", ".xlsm", ".xls", ".xlsb", ".ods", ".dta", ".sas7bdat", ".xpt", ".db", ".sqlite", ".sqlite3",
+    ".txt", ".md", ".rst", ".html", ".htm", ".zip", ".pdf", ".docx",
 })  # fmt: skip
 _FOLDED = 3
 """So many files of one pattern are one line."""

@@ -31,6 +31,7 @@ _LEAST_GAPS = 2
 """A header with so many empty names may hold heads of groups, each above the first of its columns."""
 _SECOND_LINE = {
     "units": "its second line is no row, but units or more names",
+    "grouped": "its second line is no row, but names below merged ones",
     "more names": "its second line holds more names, with header=[0, 1] they are pairs",
 }
 _LEAST_ROWS = 5
@@ -112,6 +113,7 @@ def csv_table(
     *,
     call: Callable[[CsvDialect], str] | None = None,
     doubtful: bool = False,
+    grouped: bool = False,
 ) -> TextTable:
     """Return the table of a text of separated values.
 
@@ -122,6 +124,7 @@ def csv_table(
         separator: Between the values of a row.
         call: Returns the call that reads it; None: that of `read_csv`.
         doubtful: There may be no header: a row that has a number is none.
+        grouped: The line below the header holds names, too, under merged ones.
 
     Raises:
         ValueError: it has no rows.
@@ -144,9 +147,10 @@ def csv_table(
         below = [row for row in rows[count + 1 :] if any(cell.strip() for cell in row)]
         data = rows[1 : count + 1] if below else rows[1:]
     data = [row for row in data if not _is_blank(row)]
-    second = _second_line(rows[0], data, "".join(lines[1:2]), separator) if named else ""
+    second = "grouped" if grouped and named and data else ""
+    second = second or (_second_line(rows[0], data, "".join(lines[1:2]), separator) if named else "")
     notes += [f"{_SECOND_LINE[second]}: {_row(data[0])}"] if second else []
-    units = second == "units"
+    units = second in ("units", "grouped")
     data = data[units:]
     read = len(data) if below else 0
     data, empty = filled_rows(data) if len(header) > 1 else (data, [])

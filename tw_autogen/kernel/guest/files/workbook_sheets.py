@@ -7,23 +7,28 @@ import itertools
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, time, timedelta
-from functools import partial
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache, partial
 from typing import Any
 
 from .column_profile import MISSING, Column
 from .csv_dialect import CsvDialect, TextStart, as_lines
 from .table_blocks import find_blocks, find_side_blocks
 from .table_extent import lines_above_header
-from .text_table import MOST_CELLS, block_lines, csv_table
+from .text_table import MOST_CELLS, TextTable, block_lines, csv_table
 
 _FAILED_CELLS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
 _MOST_NAMES = 5
 _TITLE_ROWS = 300
 _FIRST_ROWS = 100
 _FORMULA = re.compile(rb"<(?:\w{1,20}:)?f[\s/>]")
+_MERGED = re.compile(rb"<(?:\w{1,20}:)?mergeCell ref=\"([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})\"")
+_MOST_MERGED = 10_000
+_LOCALE, _QUOTED = re.compile(r"\[\$-[^\]]{0,20}\]"), re.compile(r'"[^"]{0,40}"|\\.')
+_CURRENCY = re.compile(r'\[\$([^\]-]{1,10})|([$€£¥₹₽])|"\s?([A-Z]{3})\s?"')
+_UNIT_ROWS, _UNIT_COLUMNS, _MOST_UNITS = 200, 200, 8
 _FORMULA_ROWS, _FORMULA_BYTES, _FORMULA_CHARS = 5000, 50_000_000, 60
 _PIECE = 1_000_000
 _KINDS = ((bool, "boolean"), (date, "date"), (time, "time"), (timedelta, "duration"), (str, "text"), (object, "number"))
@@ -39,6 +44,9 @@ class Sheet:
         more: More rows follow.
         hidden: A spreadsheet program does not show it.
         notes: On its formulas.
+        merged: Merged cells: the first row and column of each, and the last ones, from 0 on.
+        units: What the formats of cells show beside a number: a currency, or `%`, by row and column.
+        engine: What `read_excel` has to read it with; empty: it finds that itself.
     """
 
     title: str
@@ -46,6 +54,9 @@ class Sheet:
     more: bool = False
     hidden: bool = False
     notes: list[str] = field(default_factory=list)
+    merged: list[tuple[int, int, int, int]] = field(default_factory=list)
+    units: dict[tuple[int, int], str] = field(default_factory=dict)
+    engine: str = ""
 
     def describe(self, name: str, *, several: bool) -> tuple[str, list[str], list[Column]]:
         """Return a headline, lines, and the columns; none of an empty sheet.
@@ -63,6 +74,7 @@ class Sheet:
         left, end = min(filled), max(filled) + 1
         cells = [(row + [""] * end)[:end] for row in cells]
         start = f"{name!r}, sheet_name={self.title!r}" if several else repr(name)
+        start += f", engine={self.engine!r}" if self.engine else ""
         if not self.more and (blocks := find_side_blocks(cells)):
             headline, lines, columns = block_lines(blocks, name, ",", partial(_call, start, 0, end))
             return headline, lines + self.notes, columns
@@ -74,56 +86,154 @@ class Sheet:
         above = next(at for at, row in enumerate(cells) if any(row))
         shown = as_lines(cells)
         above += lines_above_header(shown[above : above + _TITLE_ROWS])
+        while self._is_merged_title(above):
+            above += 1
         text = TextStart(
             [f"{line}\n" for line in shown], whole=not self.more, more_lines=None if self.more else 0, rows=cells
         )
-        table = csv_table(text, name, above, ",", call=call)
+        table = csv_table(text, name, above, ",", call=call, grouped=self._is_grouped(above))
         values = [row[left:] for row in self.rows]
         below = values[table.first_line :][: table.read or None]
         table.kinds = {at: kind for at in range(len(table.names)) if (kind := _kind(_column(at, below)))}
         table.notes += _names_no_text(values[table.first_line - 1]) if table.named else []
+        table.notes += self._merged_notes(table, left) + self._unit_notes(table, left)
         table.notes += _error_cells(values) + self.notes
         return table.describe()
 
+    def _is_merged_title(self, row: int) -> bool:
+        """Return whether all that a row holds is one cell that is merged with others of it, and a wider one follows."""
+        filled = [[at for at, one in enumerate(cells) if _cell(one)] for cells in self.rows[row : row + 2]]
+        titles = [first for top, first, _, last in self.merged if top == row and last > first]
+        return len(filled) == 2 and len(filled[0]) == 1 < len(filled[1]) and filled[0][0] in titles
 
-def read_sheets(path: str, *, most_sheets: int, most_rows: int) -> tuple[list[str], list[Sheet]]:
+    def _is_grouped(self, header: int) -> bool:
+        """Return whether merged cells of the header, a row that is counted from 0 on, have names below them."""
+        below = self.rows[header + 1] if header + 1 < len(self.rows) else []
+        groups = [below[first : last + 1] for _, first, row, last in self.merged if row == header and last > first]
+        filled = [one for one in below if _cell(one)]
+        several = sum(map(bool, map(_cell, self.rows[header]))) > 1
+        return several and bool(groups) and all(map(all, groups)) and all(isinstance(one, str) for one in filled)
+
+    def _merged_notes(self, table: TextTable, left: int) -> list[str]:
+        """Return a note on the merged cells that span rows of a table; some empty columns stand in front of it."""
+        first, end = table.first_line, table.first_line + (table.read or len(self.rows))
+        spans = (at - left for top, at, bottom, last in self.merged if at == last and first <= top < bottom < end)
+        counts = Counter(at for at in spans if 0 <= at < len(table.names))
+        said = ", ".join(f"{table.names[at]!r} ({count})" for at, count in sorted(counts.items()))
+        why = "pandas reads the value in the first row of each and nan below it; ffill() fills down"
+        return [f"merged cells in {said}: {why}"] if said else []
+
+    def _unit_notes(self, table: TextTable, left: int) -> list[str]:
+        """Return a note on currencies and percent signs that the formats of a table's numbers show."""
+        counts: dict[int, Counter[str]] = {}
+        for (row, at), unit in self.units.items():
+            if row >= table.first_line and 0 <= at - left < len(table.names):
+                counts.setdefault(at - left, Counter())[unit] += 1
+        columns: dict[str, list[str]] = {}
+        for at, units in sorted(counts.items()):
+            words = ", ".join(f"{unit or 'none'} ({count})" for unit, count in units.most_common())
+            if set(units) != {""}:
+                columns.setdefault(words if len(units) > 1 else next(iter(units)), []).append(repr(table.names[at]))
+        said = []
+        for words, names in columns.items():
+            more = ", …" if len(names) > _MOST_UNITS else ""
+            said.append(f"{words} in {', '.join(names[:_MOST_UNITS])}{more}{', so 0.1 is 10 %' * ('%' in words)}")
+        part = f" of the first {_UNIT_ROWS} rows" if len(self.rows) > _UNIT_ROWS else ""
+        return [f"cell formats{part} show what the values don't: {'; '.join(said)}"] if said else []
+
+
+def read_sheets(path: str, kind: str, *, most_sheets: int, most_rows: int) -> tuple[list[str], list[Sheet]]:
     """Return the titles of the sheets of a workbook, and the first sheets.
 
     Args:
-        path: Of the file; the old form, `.xls`, is read by pandas.
+        path: Of the file.
+        kind: As its content shows: calamine reads `xls`, `xlsb` and `ods`; with a mere `zip` pandas needs the engine.
         most_sheets: How many are read.
         most_rows: How many rows of each at most.
 
     Raises:
         ImportError: what reads it is not installed.
     """
-    if path.lower().endswith(".xls"):
-        import pandas  # optional; with xlrd it reads the old form
-
-        with pandas.ExcelFile(path) as old:
-            titles = [str(one) for one in old.sheet_names]
-            frames = pandas.read_excel(old, sheet_name=titles[:most_sheets], header=None, nrows=most_rows)
-        read = {str(title): frame.astype(object).values.tolist() for title, frame in frames.items()}
-        return titles, [Sheet(title, rows, len(rows) >= most_rows) for title, rows in read.items()]
+    if kind in ("xls", "xlsb", "ods"):
+        return _read_old_sheets(path, most_sheets, most_rows)
     import openpyxl  # type: ignore[import-untyped]  # optional: the extra `data` brings it
 
-    sheets = []
-    with contextlib.closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
-        titles = [str(one.title) for one in book.worksheets]
-        for one in book.worksheets[:most_sheets]:
-            one.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
-            given = map(_without_end, one.iter_rows(values_only=True))
-            rows = list(itertools.islice(given, _FIRST_ROWS))
-            most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
-            rows += itertools.islice(given, most + 1 - len(rows))
-            sheets.append(Sheet(str(one.title), rows, len(rows) > most, one.sheet_state != "visible"))
-    if _has_formulas(path):
-        with contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as written:
-            for sheet in sheets:
-                written[sheet.title].reset_dimensions()
-                formulas = written[sheet.title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
-                sheet.notes = _formula_notes(sheet.rows, formulas)
+    with open(path, "rb") as file:  # by its name openpyxl refuses one that is called otherwise
+        merged, has_formulas = _merged_and_formulas(path)
+        sheets = []
+        with contextlib.closing(openpyxl.load_workbook(file, read_only=True, data_only=True)) as book:
+            titles = [str(one.title) for one in book.worksheets]
+            for one in book.worksheets[:most_sheets]:
+                one.reset_dimensions()  # programs write wrong ones; pandas doesn't look at them either
+                given = map(_without_end, one.iter_rows(values_only=True))
+                rows = list(itertools.islice(given, _FIRST_ROWS))
+                most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (max(map(len, rows), default=0) or 1)))
+                rows += itertools.islice(given, most + 1 - len(rows))
+                sheets.append(Sheet(str(one.title), rows, len(rows) > most, one.sheet_state != "visible"))
+                sheets[-1].engine = "openpyxl" * (kind == "zip")
+                sheets[-1].units = _units(one.iter_rows(max_row=_UNIT_ROWS, max_col=_UNIT_COLUMNS))
+                sheets[-1].merged = merged.get(str(one._worksheet_path), [])
+        if has_formulas:
+            with contextlib.closing(openpyxl.load_workbook(file, read_only=True)) as written:
+                for sheet in sheets:
+                    written[sheet.title].reset_dimensions()
+                    formulas = written[sheet.title].iter_rows(values_only=True, max_row=_FORMULA_ROWS)
+                    sheet.notes = _formula_notes(sheet.rows, formulas)
     return titles, sheets
+
+
+def _read_old_sheets(path: str, most_sheets: int, most_rows: int) -> tuple[list[str], list[Sheet]]:
+    """Return the titles of the sheets of a workbook that is not of today's Excel, and the first sheets."""
+    import python_calamine  # optional: the extra `data` brings it
+
+    with open(path, "rb") as file, contextlib.ExitStack() as opened:
+        try:
+            book = opened.enter_context(python_calamine.CalamineWorkbook.from_filelike(file))
+        except python_calamine.CalamineError:  # by its suffix it tells why, such as a password
+            book = opened.enter_context(python_calamine.CalamineWorkbook.from_path(path))
+        tables = [one for one in book.sheets_metadata if one.typ == python_calamine.SheetTypeEnum.WorkSheet]
+        sheets = []
+        for about in tables[:most_sheets]:
+            one = book.get_sheet_by_name(about.name)
+            most = max(_FIRST_ROWS, min(most_rows, MOST_CELLS // (one.width or 1)))
+            read = one.to_python(skip_empty_area=False, nrows=most + 1)
+            rows = [_without_end(list(map(_as_excel, row))) for row in read]
+            hidden = about.visible != python_calamine.SheetVisibleEnum.Visible
+            merged = [(*first, *last) for first, last in one.merged_cell_ranges or ()]
+            sheets.append(Sheet(one.name, rows, len(rows) > most, hidden, merged=merged, engine="calamine"))
+        return [one.name for one in tables], sheets
+
+
+def _as_excel(value: Any) -> Any:
+    """Return a value of calamine as openpyxl has it: nothing in the place of an empty text, dates with a time."""
+    if type(value) is date:
+        return datetime(value.year, value.month, value.day)
+    return None if value == "" else value
+
+
+def _units(rows: Iterable[Sequence[Any]]) -> dict[tuple[int, int], str]:
+    """Return what the formats of cells show beside their numbers, by row and column; empty: nothing."""
+    found: dict[tuple[int, int], str] = {}
+    for row, cells in enumerate(rows):
+        for at, cell in enumerate(cells):
+            if isinstance(cell.value, (int, float)) and not isinstance(cell.value, bool):
+                with contextlib.suppress(IndexError):  # some programs write cells of styles that they don't write
+                    found[row, at] = _unit(str(cell.number_format))
+    return found
+
+
+@lru_cache(maxsize=1000)
+def _unit(number_format: str) -> str:
+    """Return the currency or the percent sign of a format of numbers, as of positive ones; empty: it has none.
+
+    Example:
+        >>> _unit('#,##0.00 [$CHF-807]'), _unit('"$"#,##0'), _unit("0.0%"), _unit("[$-409]d/m/yy")
+        ('CHF', '$', '%', '')
+    """
+    shown = _LOCALE.sub("", number_format.partition(";")[0])
+    if found := _CURRENCY.search(shown):
+        return str(found[found.lastindex or 0]).strip()
+    return "%" if "%" in _QUOTED.sub("", shown) else ""
 
 
 def _without_end(row: Sequence[Any]) -> list[Any]:
@@ -134,19 +244,30 @@ def _without_end(row: Sequence[Any]) -> list[Any]:
     return list(row[:end])
 
 
-def _has_formulas(path: str) -> bool:
-    """Return whether a workbook has formulas; looked for in its text, which takes less time than reading it again."""
+def _merged_and_formulas(path: str) -> tuple[dict[str, list[tuple[int, int, int, int]]], bool]:
+    """Return the merged cells of each sheet by its part of a workbook, and whether there are formulas.
+
+    They are looked for in its text, which takes less time than reading it again.
+    """
+    from openpyxl.utils import range_boundaries  # type: ignore[import-untyped]
+
+    merged: dict[str, list[tuple[int, int, int, int]]] = {}
+    formulas = False
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if not (name.startswith("xl/worksheets/") and name.endswith(".xml")):
                 continue
-            end, left = b"", _FORMULA_BYTES
+            end, left, found = b"", _FORMULA_BYTES, dict[bytes, None]()
             with archive.open(name) as sheet:
                 while left > 0 and (piece := sheet.read(_PIECE)):
-                    if _FORMULA.search(end + piece):
-                        return True
-                    end, left = piece[-30:], left - len(piece)
-    return False
+                    text = end + piece
+                    formulas = formulas or _FORMULA.search(text) is not None
+                    found |= dict.fromkeys(_MERGED.findall(text) if len(found) < _MOST_MERGED else ())
+                    cut = max(text.rfind(b"<"), len(text) - 100)
+                    end, left = text[cut:], left - len(piece)
+            places = (range_boundaries(one.decode()) for one in found)
+            merged[name] = [(top - 1, first - 1, bottom - 1, last - 1) for first, top, last, bottom in places]
+    return merged, formulas
 
 
 def _formula_notes(rows: Sequence[Sequence[Any]], written: Iterator[Sequence[Any]]) -> list[str]:
@@ -193,7 +314,8 @@ def _call(start: str, left: int, end: int, dialect: CsvDialect) -> str:
     if left:
         first, last = dialect.columns or (0, end - left)
         dialect = replace(dialect, columns=(first + left, last + left))
-    return f"pd.read_excel({start}{dialect.options})" if dialect.options else ""
+    needed = dialect.options or ", engine=" in start
+    return f"pd.read_excel({start}{dialect.options})" if needed else ""
 
 
 def _column(at: int, rows: Sequence[Sequence[Any]]) -> list[Any]:

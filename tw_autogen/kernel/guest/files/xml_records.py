@@ -1,0 +1,88 @@
+"""The records of an XML file: the elements that repeat, as `pandas.read_xml` reads them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+@dataclass
+class XmlRecords:
+    """Elements of one name below one another's parents.
+
+    Args:
+        root: The name of the outermost element.
+        path: Leads from there to the elements, as `ElementTree` has it.
+        names: Of their attributes and children, as columns.
+        rows: Their texts, None where there is none.
+    """
+
+    root: str
+    path: str
+    names: list[str]
+    rows: list[list[str | None]]
+
+    def call(self, name: str) -> str:
+        """Return the call that reads them, for code.
+
+        Args:
+            name: What code calls the file.
+        """
+        space = self.path.partition("{")[2].partition("}")[0]
+        path = self.path.replace(f"{{{space}}}", "n:") if space else self.path
+        said = f", xpath={path!r}" if path != "./*" else ""
+        said += f", namespaces={{'n': {space!r}}}" if space else ""
+        return f"pd.read_xml({name!r}{said}{'' if find_spec('lxml') else ', parser=' + repr('etree')})"
+
+
+def read_records(content: bytes) -> XmlRecords | None:
+    """Return the elements that repeat most, whose parents have one path; None: none has attributes or children.
+
+    Args:
+        content: Of the file. One with a document type is not parsed: its entities may be without end.
+
+    Raises:
+        xml.etree.ElementTree.ParseError: it is no XML, or cut off.
+    """
+    from xml.etree import ElementTree  # not needed before such a file is described
+
+    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+        return None
+    root = ElementTree.fromstring(content)
+    counts = Counter(path for path, one in _paths(root, ".", 1) if len(one) or one.attrib)
+    most = max(counts.values(), default=0)
+    path = next((one for one, count in counts.items() if count == most > 1), "")
+    if not path or len({one.rpartition("}")[0].partition("{")[2] for one in path.split("/")[1:]}) > 1:
+        return None
+    records = [_record(one) for one in root.iterfind(path)]
+    names = list(dict.fromkeys(name for one in records for name in one))
+    return XmlRecords(_local(root.tag), path, names, [[one.get(name) for name in names] for one in records])
+
+
+def _paths(parent: Element, path: str, depth: int) -> Iterator[tuple[str, Element]]:
+    """Yield each element with its path, down to some depth; the outermost of those that are as many come first."""
+    for one in parent:
+        if isinstance(one.tag, str):  # else a comment
+            yield f"{path}/{one.tag}", one
+    for one in parent if depth < _DEEPEST else ():
+        yield from _paths(one, f"{path}/{one.tag}", depth + 1)
+
+
+_DEEPEST = 6
+
+
+def _record(element: Element) -> dict[str, str | None]:
+    """Return the attributes and the children of an element, the last of one name; white space alone is no text."""
+    found: dict[str, str | None] = {_local(name): value for name, value in element.attrib.items()}
+    found |= {_local(one.tag): (one.text or "").strip() or None for one in element if isinstance(one.tag, str)}
+    return found
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
