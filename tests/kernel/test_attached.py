@@ -497,6 +497,18 @@ def test_a_bad_connection_file_is_an_error(tmp_path, content, problem):
         AttachedKernel(file, busy_seconds=0.2).execute("1", seconds=1.0)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+def test_a_fifo_in_place_of_a_connection_file_is_not_waited_for(tmp_path):
+    file = tmp_path / "kernel.json"
+    file.write_text("{}")
+    kernel = AttachedKernel(file)
+    file.unlink()
+    os.mkfifo(file)
+
+    with pytest.raises(KernelError, match="is no connection file of a kernel"):
+        kernel.execute("1", seconds=1.0)
+
+
 @pytest.mark.parametrize(
     ("target", "problem"),
     [

@@ -39,7 +39,12 @@ def cannot_mount():
         return True
 
 
-@pytest.mark.skipif(sys.platform != "linux" or cannot_mount(), reason="needs a namespace of its own in which to mount")
+needs_mounts = pytest.mark.skipif(
+    sys.platform != "linux" or cannot_mount(), reason="needs a namespace of its own in which to mount"
+)
+
+
+@needs_mounts
 @pytest.mark.parametrize("place", [".tw-exchange", ".checkpoint"])
 def test_nothing_is_written_or_removed_or_unlocked_where_something_is_mounted(place, tmp_path):
     folder, mounted = tmp_path / "work", tmp_path / "mine"
@@ -60,3 +65,38 @@ def test_nothing_is_written_or_removed_or_unlocked_where_something_is_mounted(pl
     assert json.loads(ran.stdout) is (place == ".checkpoint")
     assert {one.name: one.read_text() for one in mounted.iterdir()} == dict.fromkeys(names, "mine")
     assert mounted.stat().st_mode & 0o777 == 0o755
+
+
+LINKED = """
+import os, subprocess, sys
+from pathlib import Path
+from tw_autogen.errors import ConfigError
+from tw_autogen.kernel import KernelSettings, LocalKernel
+from tw_autogen.named_folders import named_file
+
+folder, alias, private = map(Path, sys.argv[1:])
+subprocess.run(["mount", "--bind", folder, alias], check=True)
+kernel = LocalKernel(folder, settings=KernelSettings(allow_symlinks=True))
+os.symlink(private, folder / "d")
+for place in (folder, alias):
+    for refused in (lambda: LocalKernel(place / "d"), lambda: named_file(place / "d" / "pay.csv")):
+        try:
+            print(refused())
+        except (ConfigError, PermissionError):
+            print("refused")
+kernel.close()
+"""
+
+
+@needs_mounts
+def test_a_link_in_a_kernels_folder_is_refused_by_every_name_of_that_folder(tmp_path):
+    places = [tmp_path / name for name in ("work", "alias", "private")]
+    for place in places:
+        place.mkdir()
+    (places[2] / "pay.csv").write_text("secret")
+
+    ran = subprocess.run(
+        [*ALONE, sys.executable, "-c", LINKED, *places], capture_output=True, text=True, check=False, cwd="/"
+    )
+
+    assert ran.stdout.split() == ["refused"] * 4, ran.stderr

@@ -19,6 +19,7 @@ from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketW
 from tw_autogen.kernel.kernel_process import Process, wait_readable
 from tw_autogen.kernel.transport import Wire
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.trust_store import open_regular
 
 if TYPE_CHECKING:
     import zmq
@@ -147,7 +148,7 @@ def read_connection_file(path: Path, folder: Path) -> dict[str, Any]:
         KernelStartError: it is no connection file, is unsigned, or names another machine.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path)[0], "rb") as file:
             info = bounded_json.loads(file.read(_FILE_BYTES))
         ports = {f"{one}_port": int(info[f"{one}_port"]) for one in _CHANNELS}
         info = {"transport": str(info["transport"]), "ip": str(info["ip"]), "key": str(info["key"]), **ports}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from tw_autogen.kernel.launcher.known_paths import is_below
+from tw_autogen.safe_folder import KERNEL_FOLDERS
 
 _MOUNTS = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -42,6 +44,16 @@ def mounted_names(folder: str) -> list[str]:
         by_device.setdefault(one.device, []).append(one)
     names = dict.fromkeys(name for device, place in places for name in _names(by_device[device], place))
     return [one for one in names if not is_below(one, folder)]
+
+
+def note_kernel_folders(folders: Iterable[Path]) -> None:
+    """Take folders, by all their names, as ones in which code of this process may write from now on.
+
+    Args:
+        folders: Absolute, without links.
+    """
+    for one in folders:
+        KERNEL_FOLDERS.update((one, *map(Path, mounted_names(str(one)))))
 
 
 def _names(mounts: Sequence[_Mount], place: str) -> Iterator[str]:
