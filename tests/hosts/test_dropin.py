@@ -234,7 +234,8 @@ def test_a_long_chat_whose_messages_were_reworded_is_compared_in_a_moment(weaver
     worker.generate_oai_reply([*reworded, {"role": "user", "content": "and now?"}], person)
 
     assert time.process_time() - began < 4  # it took 20
-    assert heard(worker, person)[-2:] == ["what?", "and now?"]
+    asked = heard(worker, person)[-2:]
+    assert [one.partition("\n")[0] for one in asked] == ["what?", "and now?"]
 
 
 # Groups and names.
