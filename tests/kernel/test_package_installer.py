@@ -127,6 +127,24 @@ def test_packages_of_one_namespace_stay_and_an_older_version_goes_whole(tmp_path
     assert "No module named 'tw_drinks.tea.leaf'" in older.error
 
 
+def test_a_file_that_a_wheel_wants_by_its_address_does_not_reach_code(tmp_path, monkeypatch):
+    index, private = tmp_path / "index", tmp_path / "private"
+    index.mkdir()
+    private.mkdir()
+    make_wheel(private, "tw_secret", "text = 'private'\n")
+    address = (private / "tw_secret-1.0-py3-none-any.whl").as_uri()
+    make_wheel(index, "tw_bait", "", needs=f"tw-secret @ {address}")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(index))
+
+    with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+        said = kernel.execute("%pip install tw_bait", seconds=60)
+        there = kernel.execute("import tw_secret", seconds=60)
+
+    assert "a package wants tw_secret from a file or an address, not from an index" in said.error
+    assert not there.ok
+
+
 @pytest.mark.usefixtures("index")
 def test_asked_people_decide_and_see_what_is_wanted():
     asked = []

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import weakref
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.approval import Approve, Proposal, decide
@@ -33,7 +33,7 @@ _MOST = 20
 _LONGEST = 500
 _SAID_CHARS = 1500
 _MOST_RECORD_BYTES = 64 << 20
-_INFO = ".dist-info"
+_INFO, _ADDRESS = ".dist-info", "direct_url.json"
 _VERSION = re.compile(r"[A-Za-z0-9.*+!_-]+")
 """Has no slash: pip takes a requirement with one for a folder, if there is such a folder, and runs what lies there."""
 _PIP = """
@@ -64,6 +64,10 @@ pip starts programs to build, and to fetch what lies in a repository of source c
 fit (musl's loader, and on macOS Python itself).
 """
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
+
+
+class _FromElsewhere(Exception):
+    """A package that was installed wants another one from a file or an address, which code may not be able to read."""
 
 
 class Installer:
@@ -152,6 +156,8 @@ class Installer:
                 )
                 if not done.returncode:
                     self._take(made)
+            except _FromElsewhere as error:
+                return {"ok": False, "text": f"not installed: {', '.join(names)}: {error}"}
             except (OSError, subprocess.TimeoutExpired) as error:
                 return {"ok": False, "text": f"pip could not install {', '.join(names)}: {error}"}
         if done.returncode:
@@ -160,8 +166,16 @@ class Installer:
         return {"ok": True, "text": f"Installed {', '.join(names)}."}
 
     def _take(self, made: Path) -> None:
-        """Copy what pip has made, by descriptor, in place of other versions; several packages may share a folder."""
+        """Copy what pip has made, by descriptor, in place of other versions; several packages may share a folder.
+
+        Raises:
+            _FromElsewhere: some of it comes from no index.
+        """
         with SafeFolder(made) as source, SafeFolder(self.prepare()) as target:
+            for entry in source.walk():
+                if PurePath(entry.name).match(f"*{_INFO}/{_ADDRESS}"):
+                    name = PurePath(entry.name).parts[0].partition("-")[0]
+                    raise _FromElsewhere(f"a package wants {name} from a file or an address, not from an index")
             new, old = ([one.name for one in some.walk(enter=lambda name: False)] for some in (source, target))
             projects = {name.partition("-")[0].lower() for name in new if name.endswith(_INFO)}
             for name in old:
