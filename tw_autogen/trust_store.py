@@ -188,9 +188,9 @@ class TrustStore:
         """Trust a folder until this process ends.
 
         Args:
-            folder: As for `write`.
-            sha256: As for `write`.
-            programs: As for `write`.
+            folder: As for `remember`.
+            sha256: As for `remember`.
+            programs: As for `remember`.
         """
         _HELD[self._holder(folder)] = (sha256, programs)
 

@@ -70,9 +70,12 @@ def test_nothing_is_written_or_removed_or_unlocked_where_something_is_mounted(pl
 LINKED = """
 import os, subprocess, sys
 from pathlib import Path
+from tw_autogen import open_session
+from tw_autogen.code_writable_folders import writable_by_code
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.named_folders import named_file
+from tw_autogen.testing import ScriptedModel
 
 folder, alias, private = map(Path, sys.argv[1:])
 subprocess.run(["mount", "--bind", folder, alias], check=True)
@@ -85,18 +88,30 @@ for place in (folder, alias):
         except (ConfigError, PermissionError):
             print("refused")
 kernel.close()
+kernel = LocalKernel(alias)
+print("noted" if writable_by_code([str(folder / "server.py")]) else "not noted")
+kernel.close()
+try:
+    open_session(ScriptedModel([]), folder=folder, settings={"kernel.write": [str(alias)]})
+except ConfigError as error:
+    print("refused" if "this session is kept in it" in str(error) else error)
 """
 
 
 @needs_mounts
 def test_a_link_in_a_kernels_folder_is_refused_by_every_name_of_that_folder(tmp_path):
     places = [tmp_path / name for name in ("work", "alias", "private")]
-    for place in places:
+    for place in (*places, tmp_path / "home"):
         place.mkdir()
     (places[2] / "pay.csv").write_text("secret")
 
     ran = subprocess.run(
-        [*ALONE, sys.executable, "-c", LINKED, *places], capture_output=True, text=True, check=False, cwd="/"
+        [*ALONE, sys.executable, "-c", LINKED, *places],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+        env={**os.environ, "HOME": str(tmp_path / "home"), "XDG_STATE_HOME": str(tmp_path / "state")},
     )
 
-    assert ran.stdout.split() == ["refused"] * 4, ran.stderr
+    assert ran.stdout.split() == [*["refused"] * 4, "noted", "refused"], ran.stderr

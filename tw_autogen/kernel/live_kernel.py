@@ -25,14 +25,14 @@ from tw_autogen.kernel.host_calls import HostFunctions
 from tw_autogen.kernel.kernel import Execution, Loadable, Log, OnOutput, Variable
 from tw_autogen.kernel.kernel_process import check_open_files
 from tw_autogen.kernel.launcher.sandbox import OFF
-from tw_autogen.kernel.mounted_names import note_kernel_folders
+from tw_autogen.kernel.mounted_names import all_names
 from tw_autogen.kernel.pending_request import ON_REQUEST, PendingRequest, RawResult
 from tw_autogen.kernel.pinned_paths import PinnedPaths, folder_identity, remove_same
 from tw_autogen.kernel.recovery import Recovery, is_table
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.named_folders import named_folder
-from tw_autogen.safe_folder import SafeFolder, real_path, temporary_folder
+from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
 
 _UNREADABLE = (AttributeError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """What unpacking raises at an answer that no kernel of ours gives."""
@@ -67,8 +67,8 @@ class LiveKernel(Closing):
         self._owns_folder = folder is None
         self._pinned = PinnedPaths(self.folder, self._settings)
         writable = [Path(os.path.realpath(os.path.expanduser(one))) for one in self._settings.write]
-        note_kernel_folders((self.folder, *writable))
-        note_code_folders([*writable, *([] if folder is None else [self.folder])])
+        KERNEL_FOLDERS.update(all_names((self.folder, *writable)))
+        note_code_folders(all_names([*writable, *([] if folder is None else [self.folder])]))
         check_open_files(self.folder)
         self._wakeup = WakeupSocket()
         weakref.finalize(self, self._wakeup.close)

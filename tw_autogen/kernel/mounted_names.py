@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tw_autogen.kernel.launcher.known_paths import is_below
-from tw_autogen.safe_folder import KERNEL_FOLDERS
 
 _MOUNTS = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -46,14 +45,13 @@ def mounted_names(folder: str) -> list[str]:
     return [one for one in names if not is_below(one, folder)]
 
 
-def note_kernel_folders(folders: Iterable[Path]) -> None:
-    """Take folders, by all their names, as ones in which code of this process may write from now on.
+def all_names(folders: Iterable[Path]) -> tuple[Path, ...]:
+    """Return folders, each followed by its other names as `mounted_names` gives them.
 
     Args:
         folders: Absolute, without links.
     """
-    for one in folders:
-        KERNEL_FOLDERS.update((one, *map(Path, mounted_names(str(one)))))
+    return tuple(name for one in folders for name in (one, *map(Path, mounted_names(str(one)))))
 
 
 def _names(mounts: Sequence[_Mount], place: str) -> Iterator[str]:

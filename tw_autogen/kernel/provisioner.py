@@ -20,11 +20,12 @@ from tw_autogen.kernel.connection import Connection
 from tw_autogen.kernel.first_server import SUPERVISED
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_start import StartedKernel
-from tw_autogen.kernel.mounted_names import note_kernel_folders
+from tw_autogen.kernel.mounted_names import all_names
 from tw_autogen.kernel.path_policy import check_granted, checked_kernel_folder
 from tw_autogen.kernel.pinned_paths import PinnedPaths
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.settings import KernelSettings
+from tw_autogen.safe_folder import KERNEL_FOLDERS
 
 _LOOK_SECONDS = 0.05
 _LAST_REQUEST_SECONDS = 0.15
@@ -89,8 +90,9 @@ class SandboxedProvisioner(KernelProvisionerBase):  # type: ignore[misc] # jupyt
         except ConfigError as error:
             raise KernelStartError(str(error), folder=self._cwd) from error
         settings = pinned.granted()
-        note_kernel_folders((self._cwd, *map(Path, settings.write)))
-        note_code_folders([self._cwd, *map(Path, settings.write)])
+        folders = all_names((self._cwd, *map(Path, settings.write)))
+        KERNEL_FOLDERS.update(folders)
+        note_code_folders(folders)
         if self._cwd.is_dir():
             self._pinned = pinned
         given = kwargs.get("env") or {}

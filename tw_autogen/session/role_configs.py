@@ -404,7 +404,10 @@ class Kernels:
         root = self._root.resolve()
         for one in options.write:
             real = Path(one).expanduser().resolve()
-            if root.is_relative_to(real) and not any(map(is_protected, root.relative_to(real).parts)):
+            above = (root, *root.parents) if real.exists() else ()
+            # by device and number: a mount gives a folder a second name
+            around = next((folder for folder in above if folder.exists() and folder.samefile(real)), None)
+            if around is not None and not any(map(is_protected, root.relative_to(around).parts)):
                 raise ConfigError(
                     f"kernel.write: {one} can't be granted: this session is kept in it, in {root.parent}, and code "
                     "could write its journal; keep sessions elsewhere, or in a folder .tw there (--workspace, "
