@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import re
 from pathlib import Path
 
 from tw_autogen.safe_folder import read_unlinked
@@ -17,6 +18,20 @@ _SVG_COUNTS = 4
 _SVG = "image/svg+xml"
 _TYPES = {".png": "image/png", ".svg": _SVG, ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", _SVG: b""}
+
+
+_WRITTEN_OUT = re.compile(r"data:image/[a-z.+-]{1,40};base64,[A-Za-z0-9+/=\s]*")
+_SCHEME = re.compile(r"(?!file:|data:)[a-z][a-z0-9+.-]{1,20}:", re.I)
+
+
+def is_written_out(url: str) -> bool:
+    """Return whether an image's URL holds the image itself; clients open a `data:` that is anything else as a file."""
+    return _WRITTEN_OUT.fullmatch(url) is not None
+
+
+def is_image_url(url: str) -> bool:
+    """Return whether a text is an image's URL, and no path of a file of this machine."""
+    return is_written_out(url) or _SCHEME.match(url) is not None
 
 
 class PictureReader:

@@ -1,9 +1,11 @@
 """What sessions recall into prompts and leave for later ones. Real kernel, scripted models."""
 
+import json
 import re
 import threading
 
 import pytest
+import yaml
 
 from tw_autogen.code_interpreter import CodeInterpreter
 from tw_autogen.conversation import Post, Round, RoundState
@@ -144,6 +146,25 @@ def test_a_projects_examples_come_first_in_the_prompts(ask, kernel, tmp_path):
         session.ask("hello")
 
     assert "what is 6*7?" in model.calls[0][1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("image", "shown"),
+    [("data:image/png;base64,AAAA", True), ("data:/../photo.png", False), ("https://a.b/c.png", False)],
+)
+def test_an_example_shows_only_images_that_are_written_out_in_it(ask, kernel, tmp_path, image, shown):
+    project = tmp_path / "project"
+    path = first_lived(ask).save_example(project / "examples" / "planner_examples" / "a.yaml")
+    plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+    plain["rounds"][0]["post_list"][0]["attachment_list"] = [{"type": "image_url", "content": image}]
+    path.write_text(yaml.safe_dump(plain), encoding="utf-8")
+    (project / "taskweaver_config.json").write_text("{}", encoding="utf-8")
+    model = ScriptedModel([plans("Hello.", to="User")])
+
+    with model, open_session(model, kernel=kernel, folder=tmp_path / "s", project=project) as session:
+        session.ask("hello")
+
+    assert (image in json.dumps(model.calls[0])) is shown
 
 
 def test_each_prompt_still_begins_with_the_last_one(ask, tmp_path):

@@ -584,6 +584,16 @@ def test_an_image_behind_a_request_that_failed_goes_in_one_message_and_prompts_s
     assert third[:2] == second
 
 
+@pytest.mark.parametrize("image", ["photo.png", "/etc/photo.png", "file:///photo.png", "data:/../photo.png", "~/a.png"])
+def test_an_image_that_is_a_path_is_refused_before_any_model_sees_it(team, image):
+    session, planner, _ = team([], [])
+
+    with pytest.raises(ConfigError, match="is no URL of an image"):
+        session.ask("what is this?", images=[image])
+
+    assert planner.calls == []
+
+
 def test_a_session_says_where_code_runs_now(tmp_path):
     with ScriptedModel([plans("compute", then="User")]) as planner, ScriptedModel([codes("print(6 * 7)")]) as coder:
         interpreter = CodeInterpreter(coder, LocalKernel)

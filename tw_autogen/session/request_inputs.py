@@ -26,6 +26,7 @@ from tw_autogen.events import Event, HistoryCompacted
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.kernel.guest import untransferable_reason
 from tw_autogen.named_folders import current_folder, is_code_folder, leads_out_reason, private_reason
+from tw_autogen.picture_files import is_image_url
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
@@ -73,6 +74,14 @@ def _refuse_other_than_text(text: Any) -> None:
         raise ConfigError(f"the request: expected str, got {type(text).__name__}: {reprlib.repr(text)}")
 
 
+def _check_images(images: Sequence[str]) -> None:
+    if isinstance(images, str) or not isinstance(images, Sequence) or not all(isinstance(one, str) for one in images):
+        raise ConfigError(f"images: expected a list of URLs, got {reprlib.repr(images)}")
+    for one in images:
+        if not is_image_url(one):
+            raise ConfigError(f"images: {reprlib.repr(one)} is no URL of an image: `data:image/…;base64,…` or `https:`")
+
+
 def checked_inputs(
     files: FilesWanted,
     variables: Mapping[str, Any],
@@ -98,8 +107,7 @@ def checked_inputs(
     """
     if not isinstance(variables, Mapping):
         raise ConfigError(f"variables: expected a mapping of names to values, got {type(variables).__name__}")
-    if isinstance(images, str) or not isinstance(images, Sequence) or not all(isinstance(one, str) for one in images):
-        raise ConfigError(f"images: expected a list of URLs, got {reprlib.repr(images)}")
+    _check_images(images)
     wanted = several(files)
     for one in wanted:
         if isinstance(one, str) and (problem := url_problem(one)):
