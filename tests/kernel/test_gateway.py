@@ -510,13 +510,13 @@ import gc, time
 kept = 5
 open("begun.txt", "w").close()
 folder = next(one for one in gc.get_objects() if type(one).__name__ == "RemoteFolder")
-give = folder.give
+give = folder.send_to_host
 def endless(names):
     give(["begun.txt"])
     while True:
         {step}
 folder.changed = lambda: ([[f"f{{one}}.bin", 20 << 20] for one in range(1000)], [])
-folder.give = endless
+folder.send_to_host = endless
 """
 CALLS = """
         try:

@@ -66,10 +66,6 @@ fit (musl's loader, and on macOS Python itself).
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
 
-class _FromElsewhere(Exception):
-    """A package that was installed wants another one from a file or an address, which code may not be able to read."""
-
-
 class Installer:
     """Lets pip install packages for one session, in a folder that its code can read and not write.
 
@@ -156,8 +152,6 @@ class Installer:
                 )
                 if not done.returncode:
                     self._take(made)
-            except _FromElsewhere as error:
-                return {"ok": False, "text": f"not installed: {', '.join(names)}: {error}"}
             except (OSError, subprocess.TimeoutExpired) as error:
                 return {"ok": False, "text": f"pip could not install {', '.join(names)}: {error}"}
         if done.returncode:
@@ -169,13 +163,13 @@ class Installer:
         """Copy what pip has made, by descriptor, in place of other versions; several packages may share a folder.
 
         Raises:
-            _FromElsewhere: some of it comes from no index.
+            OSError: some of it comes from no index, or can't be copied.
         """
         with SafeFolder(made) as source, SafeFolder(self.prepare()) as target:
             for entry in source.walk():
                 if PurePath(entry.name).match(f"*{_INFO}/{_ADDRESS}"):
                     name = PurePath(entry.name).parts[0].partition("-")[0]
-                    raise _FromElsewhere(f"a package wants {name} from a file or an address, not from an index")
+                    raise OSError(f"a package wants {name} from a file or an address, not from an index")
             new, old = ([one.name for one in some.walk(enter=lambda name: False)] for some in (source, target))
             projects = {name.partition("-")[0].lower() for name in new if name.endswith(_INFO)}
             for name in old:
