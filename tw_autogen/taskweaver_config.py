@@ -151,7 +151,8 @@ def _together(found: Mapping[str, Any], folder: Path) -> tuple[list[Meant], set[
     used: set[str] = set()
     configs = found.get(_LLMS)
     for key, ours in _ALIASES.items():
-        config = configs.get(found.get(key)) if isinstance(configs, Mapping) else None
+        alias = found.get(key)
+        config = configs.get(alias) if isinstance(configs, Mapping) and isinstance(alias, str) else None
         config = config if isinstance(config, Mapping) else {}
         name, base = config.get("llm.model"), config.get("llm.api_base")
         if name and base in (None, found.get("llm.api_base")):  # ours has one server for all roles
@@ -159,7 +160,7 @@ def _together(found: Mapping[str, Any], folder: Path) -> tuple[list[Meant], set[
             used |= {key, _LLMS}
     for role in _EXPERIENCE:
         place = _placed(found.get(f"{role}.experience_dir") or "experience", folder)
-        if found.get(f"{role}.use_experience") is True and (folder / place).is_dir():
+        if found.get(f"{role}.use_experience") is True and isinstance(place, str | Path) and (folder / place).is_dir():
             meant.append(Meant("recall.experience", str(folder / place), f"{role}.use_experience"))
             used |= {f"{role}.use_experience", f"{role}.experience_dir"} & found.keys()
     compressed = [found[key] for key in _COMPRESSION if key in found]

@@ -332,6 +332,18 @@ def test_values_that_hold_here_in_any_case_are_not_named(read, key, value):
     assert read({key: value}).ignored == ()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"ext_llms.llm_configs": {"a": {}}, "planner.llm_alias": ["x"]},
+        {"planner.experience_dir": ["x"], "planner.use_experience": True},
+        {"planner.experience_dir": 5, "planner.use_experience": True},
+    ],
+)
+def test_values_of_another_type_mean_nothing_together(read, said):
+    assert RecallSettings(experience=read(said).read("recall", RecallSettings).experience) == RecallSettings()
+
+
 def test_names_of_a_librarys_embeddings_are_not_a_servers(read):
     found = read({"llm.embedding_api_type": "sentence_transformers", "llm.embedding_model": "all-mpnet-base-v2"})
 

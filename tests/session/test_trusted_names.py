@@ -373,6 +373,17 @@ def test_a_given_file_is_read_over_no_link_after_the_folder_of_the_session_was_m
     assert [one.name for one in own.iterdir()] == ([] if absolute else ["real.csv"])
 
 
+def test_instructions_that_the_caller_replaces_are_no_text_of_prompts(here):
+    write(here, {SETTINGS: {"planner.instructions": "Be brief."}})
+
+    without, replaced = (
+        trust_lines(read_settings(said), "trust=True") for said in ({}, {"planner.instructions": "mine"})
+    )
+
+    assert any("becomes part of prompts: planner.instructions" in one for one in without)
+    assert not any("becomes part of prompts" in one for one in replaced)
+
+
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_of_an_untrusted_folder_a_bounded_number_of_examples_counts_and_the_rest_is_said(here, size):
     write(here, {SETTINGS: {}})

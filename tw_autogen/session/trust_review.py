@@ -83,7 +83,8 @@ class Review:
     @property
     def prompt_sources(self) -> tuple[str, ...]:
         """Names of the folder's texts that become part of prompts without trust."""
-        named = [one.key for one in self.settings.prompt_settings]
+        origin = self.settings.origin  # what the caller says holds instead
+        named = [one.key for one in self.settings.prompt_settings if origin(one.key) == one.setting.origin]
         own = self.settings.trust is Trust.none and is_project(self.folder)
         files = dict.fromkeys([*self.settings.examples, *(own_examples(self.folder) if own else ())])
         return (*named, *(_relative(path, self.folder) for path in files))
