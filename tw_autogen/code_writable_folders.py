@@ -120,7 +120,7 @@ def writable_by_code(places: Iterable[str]) -> str:
 
 def _files_in(place: Path) -> list[str]:
     try:
-        return [os.path.join(place, name) for name in os.listdir(place) if name.endswith(_SUFFIX)]
+        return [os.path.join(place, name) for name in sorted(os.listdir(place)) if name.endswith(_SUFFIX)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 
