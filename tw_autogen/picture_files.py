@@ -1,4 +1,4 @@
-"""`PictureReader`: picture files that code made, as MIME type and content that can stand in a notebook or page."""
+"""`PictureReader`: picture files that code made, as MIME type and content; and which URLs of images hold one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ _TYPES = {".png": "image/png", ".svg": _SVG, ".jpg": "image/jpeg", ".jpeg": "ima
 _BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", _SVG: b""}
 
 
-_WRITTEN_OUT = re.compile(r"data:image/[a-z.+-]{1,40};base64,[A-Za-z0-9+/=\s]*")
+_DATA = re.compile(r"data:image/[a-z.+-]{1,40};base64,[A-Za-z0-9+/=\s]*")
+_WRITTEN_OUT = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/=\s]*")
+"""AutoGen's client for Gemini takes any other `data:` for the path of a file."""
 _SCHEME = re.compile(r"(?!file:|data:)[a-z][a-z0-9+.-]{1,20}:", re.I)
 
 
 def is_written_out(url: str) -> bool:
-    """Return whether an image's URL holds the image itself; clients open a `data:` that is anything else as a file."""
+    """Return whether an image's URL holds the image itself, as PNG or JPEG, for each client of a host."""
     return _WRITTEN_OUT.fullmatch(url) is not None
 
 
 def is_image_url(url: str) -> bool:
     """Return whether a text is an image's URL, and no path of a file of this machine."""
-    return is_written_out(url) or _SCHEME.match(url) is not None
+    return (_DATA.fullmatch(url) or _SCHEME.match(url)) is not None
 
 
 class PictureReader:

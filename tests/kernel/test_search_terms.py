@@ -11,7 +11,7 @@ import pytest
 
 from tw_autogen.kernel import Describer, KernelSettings, LocalKernel
 from tw_autogen.kernel.guest.files.folder_listing import list_files
-from tw_autogen.kernel.guest.files.search_terms import SearchTerms, index_terms
+from tw_autogen.kernel.guest.files.search_terms import SearchTerms, read_search_terms
 
 
 def days(count, first="2000-01-01"):
@@ -62,7 +62,7 @@ def test_a_file_is_found_by_its_heads_its_short_texts_and_what_it_covers(case, t
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    found = index_terms(str(path))
+    found = read_search_terms(str(path))
 
     assert heads is None or found.heads.split() == heads.split()
     if not case.startswith(("day", "a long")):
@@ -80,7 +80,7 @@ def test_sheets_of_workbooks_and_tables_of_databases_are_heads(tmp_path):
         database.execute("CREATE TABLE stations (owl TEXT)")
         database.commit()
 
-    book_terms, base_terms = (index_terms(str(tmp_path / name)) for name in ("a.xlsx", "a.db"))
+    book_terms, base_terms = (read_search_terms(str(tmp_path / name)) for name in ("a.xlsx", "a.db"))
 
     assert book_terms.heads == "Budget & more salary bonus"
     assert "stations (owl TEXT)" in base_terms.heads
@@ -90,7 +90,7 @@ def test_what_can_not_be_unpacked_has_no_terms(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as made:
         made.writestr("other", "x")
 
-    assert index_terms(str(tmp_path / "a.xlsx")) == SearchTerms()
+    assert read_search_terms(str(tmp_path / "a.xlsx")) == SearchTerms()
 
 
 def test_the_list_of_a_folder_says_what_files_cover(tmp_path):

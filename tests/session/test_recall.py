@@ -150,7 +150,12 @@ def test_a_projects_examples_come_first_in_the_prompts(ask, kernel, tmp_path):
 
 @pytest.mark.parametrize(
     ("image", "shown"),
-    [("data:image/png;base64,AAAA", True), ("data:/../photo.png", False), ("https://a.b/c.png", False)],
+    [
+        ("data:image/png;base64,AAAA", True),
+        ("data:/../photo.png", False),
+        ("data:image/webp;base64,AAAA", False),
+        ("https://a.b/c.png", False),
+    ],
 )
 def test_an_example_shows_only_images_that_are_written_out_in_it(ask, kernel, tmp_path, image, shown):
     project = tmp_path / "project"

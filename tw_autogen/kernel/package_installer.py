@@ -10,7 +10,7 @@ import stat
 import subprocess
 import weakref
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tw_autogen.approval import Approve, Proposal, decide
@@ -166,16 +166,17 @@ class Installer:
             OSError: some of it comes from no index, or can't be copied.
         """
         with SafeFolder(made) as source, SafeFolder(self.prepare()) as target:
-            for entry in source.walk():
-                if PurePath(entry.name).match(f"*{_INFO}/{_ADDRESS}"):
-                    name = PurePath(entry.name).parts[0].partition("-")[0]
+            entries = list(source.walk())
+            for entry in entries:
+                info, _, inner = entry.name.partition("/")
+                if info.endswith(_INFO) and inner == _ADDRESS:
+                    name = info.partition("-")[0]
                     raise OSError(f"a package wants {name} from a file or an address, not from an index")
-            new, old = ([one.name for one in some.walk(enter=lambda name: False)] for some in (source, target))
-            projects = {name.partition("-")[0].lower() for name in new if name.endswith(_INFO)}
-            for name in old:
+            projects = {one.name.partition("-")[0].lower() for one in entries if one.name.endswith(_INFO)}
+            for name in [one.name for one in target.walk(enter=lambda name: False)]:
                 if name.endswith(_INFO) and name.partition("-")[0].lower() in projects:
                     _remove_version(target, name)
-            for entry in source.walk():
+            for entry in entries:
                 if entry.is_folder:
                     target.make_folder(entry.name)
                 elif entry.is_file:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tw_autogen import kernel as kernel_face
+from tw_autogen import kernel as kernel_face  # `Describer` is imported once a description is cut
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel import FileDescriber, size_words

@@ -25,13 +25,13 @@ from .csv_dialect import (
     read_start,
     table_separator,
 )
+from .database_files import open_database
 from .document_files import pdf_lines, word_lines
 from .file_kinds import PICTURES, WORKBOOKS, content_kind, kind_of, other_kind, start_kind
 from .file_size import size_words
 from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
-from .search_terms import open_database
 from .statistics_files import read_statistics
 from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .file_size import size_words
-from .search_terms import SearchTerms, index_terms, years_in
+from .search_terms import SearchTerms, read_search_terms, years_in
 
 MOST_ENTRIES = 20_000
 """How many files are listed; beyond, their number is not known."""
@@ -214,7 +214,7 @@ def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.
         for one in [*looked, *others[: _MOST_LOOKED - len(looked)]]:
             if time.monotonic() > ends:
                 break
-            terms[one.name] = index_terms(os.path.join(folder, one.name))
+            terms[one.name] = read_search_terms(os.path.join(folder, one.name))
         found = families(entries, terms)
     told = [one for one in found if is_described(one.first.name) and _is_unicode(one.first.name)]
     return {

@@ -1,4 +1,4 @@
-"""`index_terms`: what the beginning of a file says of its content: layout, names in it, short texts, days and years."""
+"""`read_search_terms`: what the beginning of a file says of its content: layout, names, short texts, days and years."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from .column_profile import profile_columns
 from .csv_dialect import COMPRESSED, find_separator, opened, parse_rows
+from .database_files import open_database
 from .table_extent import lines_above_header
 from .text_encoding import find_encoding
 
@@ -66,7 +67,7 @@ class SearchTerms:
 _NOTHING = SearchTerms()
 
 
-def index_terms(path: str) -> SearchTerms:
+def read_search_terms(path: str) -> SearchTerms:
     """Return what the beginning of a file says of its content; nothing for one that can't be read.
 
     Args:
@@ -96,16 +97,6 @@ def index_terms(path: str) -> SearchTerms:
     lines = [line for line in text.splitlines() if line.strip()]
     heads = [line.lstrip("# ") for at, line in enumerate(lines) if at == 0 or line.startswith("#")]
     return SearchTerms(heads=_joined(heads, _HEAD_CHARS), values=_joined(text.split()))
-
-
-def open_database(path: str) -> sqlite3.Connection:
-    """Open a database of SQLite for reading.
-
-    Raises:
-        sqlite3.Error: it can't be opened.
-    """
-    name = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{name}?mode=ro", uri=True)
 
 
 def years_in(name: str) -> list[int]:
