@@ -14,6 +14,13 @@ from tw_autogen.testing import ScriptedModel, codes, plans
         ('"Authorization: Bearer abcdef.ghijkl.mnop"', '"Authorization: Bearer [secret]"'),
         ('"postgresql://me:pa55@db:5432/shop failed"', '"postgresql://me:[secret]@db:5432/shop failed"'),
         ('"redis://:pa55word@cache:6379/0 failed"', '"redis://:[secret]@cache:6379/0 failed"'),
+        (f'"github_pat_{"1aB_" * 20} glpat-{"x" * 20}"', '"[secret] [secret]"'),
+        (f'"sk_live_{"1a" * 12} pk_live_{"1a" * 12} npm_{"a" * 36}"', f'"[secret] pk_live_{"1a" * 12} [secret]"'),
+        (f'"SG.{"a1" * 11}.{"b2" * 20} xoxe-{"1" * 12} ASIA{"A1" * 8}"', '"[secret] [secret] [secret]"'),
+        (
+            '"-----BEGIN RSA PRIVATE KEY-----\\nMIIEpAIBAAKCAQEAx/Y=\\n-----END RSA PRIVATE KEY-----"',
+            '"-----BEGIN RSA PRIVATE KEY-----[secret]-----END RSA PRIVATE KEY-----"',
+        ),
         ('"the word planted-in-env came"', '"the word [secret] came"'),
         ('"a risk-averse task at 10:30 in http://host:80/x@y"', '"a risk-averse task at 10:30 in http://host:80/x@y"'),
         ('"short"', '"short"'),

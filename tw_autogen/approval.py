@@ -16,7 +16,7 @@ from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
 
-When = Literal["always", "never", "findings"]
+CellApproval = Literal["always", "never", "findings"]
 """When a cell waits for a person: each one, none, or those that break the policy."""
 
 _YES = ("y", "yes")

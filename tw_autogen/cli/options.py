@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
+from tw_autogen.approval import CellApproval
 from tw_autogen.cli.user_path import UserPath
 from tw_autogen.setting_values import Setting
 
@@ -112,7 +113,7 @@ class Options:
     resume: str | None = None
     rerun: bool = False
     attach: str | None = None
-    attach_approval: Literal["always", "findings", "never"] = "always"
+    attach_approval: CellApproval = "always"
     more: Mapping[str, Setting] = field(default_factory=dict)
     """Settings that a command chooses itself; options and `--set` come before them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tw_autogen.approval import Approve, Proposal, When, decide
+from tw_autogen.approval import Approve, CellApproval, Proposal, decide
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.errors import ApprovalNeeded
@@ -14,7 +14,7 @@ from tw_autogen.role import Turn
 _REMEDY = "Write it as the User wants it, or say in words what can't be done."
 
 
-def asks_for(when: When, findings: Sequence[Finding]) -> bool:
+def asks_for(when: CellApproval, findings: Sequence[Finding]) -> bool:
     """Return whether a person is asked about a cell with these findings; one that is no Python never is.
 
     Args:

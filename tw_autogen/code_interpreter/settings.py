@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tw_autogen.approval import When
+from tw_autogen.approval import CellApproval
 from tw_autogen.settings_trust import LONGER, LOWER, NAMED, NARROWER, ON
 
 
@@ -49,7 +49,7 @@ class CodeInterpreterSettings:
     allowed_modules: tuple[str, ...] | None = field(default=None, metadata=NARROWER)
     blocked_functions: tuple[str, ...] = field(default=(), metadata=LONGER)
     plugin_only: bool = field(default=False, metadata=ON)
-    approval: When = "never"
+    approval: CellApproval = "never"
     model: str = field(default="", metadata=NAMED)
     tries: int = field(default=3, metadata=LOWER)
     max_tries: int = field(default=3, metadata=LOWER)

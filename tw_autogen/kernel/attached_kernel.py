@@ -13,8 +13,9 @@ import uuid
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from tw_autogen.approval import CellApproval
 from tw_autogen.errors import ConfigError, KernelBusyError, KernelError, KernelStartError, PluginLoadError
 from tw_autogen.kernel.attached_connection import AttachedProcess, Target
 from tw_autogen.kernel.client import KernelClient, KernelHandle
@@ -88,7 +89,7 @@ class AttachedKernel(LiveKernel):
         target: str | Path,
         *,
         token: str | None = None,
-        approval: Literal["always", "never", "findings"] = "always",
+        approval: CellApproval = "always",
         folder: Path | str | None = None,
         settings: KernelSettings | None = None,
         busy_seconds: float = 60.0,
