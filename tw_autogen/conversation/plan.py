@@ -33,22 +33,22 @@ _MAKES = re.compile(
 """Of a step that begins so: work, and a file."""
 _WORD = r"(?:step|schritt|étape|etapa|pass?o|шаг|步骤|ステップ|第(?=\d{1,9}步))\s*"
 _UNIT = r"(?:步|단계)?\s*"
-_SIGN = r"(?:[、．：）]\*{0,2}\s*|[.):]\*{0,2}(?:\s+|(?=[^\W\d_])))"
-_BEGIN = r"\s*(?:#{1,6}\s+)?\*{0,2}[(（]?"
+_SIGN = r"(?:[、．：）]\*{0,2}\s*|[.):\]]\*{0,2}(?:\s+|(?=[^\W\d_]))|\s?[–—-]\s+(?=[^\W\d_]))"
+_BEGIN = r"\s*(?:#{1,6}\s+)?\*{0,2}[(（\[]?"
 _NUMBERED = re.compile(
     rf"{_BEGIN}(?:(?P<number>\d{{1,9}}){_UNIT}{_SIGN}|{_WORD}(?P<step>\d{{1,9}}){_UNIT}(?:{_SIGN}|[–—-]\*{{0,2}}\s+))"
     r"(?P<text>\S.*)$",
     re.IGNORECASE,
 )
 """A line that begins a numbered step."""
-_NUMBER = re.compile(rf"{_BEGIN}(?:{_WORD})?(\d{{1,9}})(?!\d){_UNIT}(?:[.):、．：）–—-]\*{{0,2}})?", re.IGNORECASE)
+_NUMBER = re.compile(rf"{_BEGIN}(?:{_WORD})?(\d{{1,9}})(?!\d){_UNIT}(?:[.):\]、．：）–—-]\*{{0,2}})?", re.IGNORECASE)
 _LINE_BREAK = re.compile(r"\\n(?=\s*(?:\d|[-*•(]|step\b))|<br ?/?>", re.I)
 _NEXT_STEP = re.compile(
     r"(?<!\bby)(?<!\bof)(?<!\bto)(?<!\bis)(?<!\bat)(?<!\bthan)(?<!\btop)(?<!\bfirst)(?<!\blast)(?<![=<>*+])"
     r"\s(\d{1,2})[.)]\s(?=[^\W\d_])"
 )
 """Where a step begins in the line of the one before."""
-_BULLET = re.compile(r"^\s*(?:[-*•]\s+|第[一二三四五六七八九十]{1,3}步[：:、，]\s*)(\S.*)$")
+_BULLET = re.compile(r"^\s*(?:[-*•]\s+(?:\[[ xX]\]\s+)?|[a-zA-Z][.)]\s+|第[一二三四五六七八九十]{1,3}步[：:、，]\s*)(\S.*)$")
 _MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
 
