@@ -25,7 +25,7 @@ SECRET_FORMS = (
         r"|AIza[\w-]{30,}|hf_[A-Za-z0-9]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}"
         r"|SG\.[\w-]{16,}\.[\w-]{16,}|xox[a-z]-[\w-]{10,}|xapp-[\w-]{10,}|eyJ[\w-]{8,}\.eyJ[\w-]{4,}\.[\w-]{4,})"
     ),
-    re.compile(r"(?P<before>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)(?:[A-Za-z0-9+/=\s]|\\[nr]){20,}"),
+    re.compile(r"(?P<before>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)[A-Za-z0-9+/=\s\\]{20,}"),
     re.compile(r"(?P<before>\blogin[ \t]+\S{1,100}[ \t]+password[ \t]+)\S+"),
     re.compile(r"(?P<before>://[^/\s:@\"\\]*:)[^@/\s\"\\]+(?P<after>@)"),
 )

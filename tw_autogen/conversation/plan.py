@@ -48,7 +48,9 @@ _NEXT_STEP = re.compile(
     r"\s(\d{1,2})[.)]\s(?=[^\W\d_])"
 )
 """Where a step begins in the line of the one before."""
-_BULLET = re.compile(r"^\s*(?:[-*•]\s+(?:\[[ xX]\]\s+)?|[a-zA-Z][.)]\s+|第[一二三四五六七八九十]{1,3}步[：:、，]\s*)(\S.*)$")
+_BULLET = re.compile(
+    r"^\s*(?:[-*•]\s+(?:\[[ xX]\]\s+)?|[a-zA-Z][.)]\s+|第[一二三四五六七八九十]{1,3}步[：:、，]\s*)(\S.*)$"
+)
 _MARK = re.compile(r"<\s*(sequential|interactive)(?:ly)?\s+depends?\s+on\s([^<>]*)>", re.IGNORECASE)
 
 
