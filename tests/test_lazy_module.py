@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tw_autogen.lazy_module import finish_imports, import_soon, without_collector
+from tw_autogen.lazy_module import import_soon, wait_for_imports, without_collector
 
 
 def test_many_threads_may_wait_for_what_is_being_imported():
@@ -17,7 +17,7 @@ def test_many_threads_may_wait_for_what_is_being_imported():
 
     def finish():
         try:
-            finish_imports()
+            wait_for_imports()
         except Exception as error:  # noqa: BLE001 - a thread's errors are nobody's
             errors.append(error)
 
@@ -38,7 +38,7 @@ def test_several_modules_are_imported_one_after_the_other_and_one_that_is_missin
         (tmp_path / f"{name}.py").touch()
 
     import_soon(*names)
-    finish_imports()
+    wait_for_imports()
 
     assert sys.modules.pop(names[0]) is not sys.modules.pop(names[2])
 

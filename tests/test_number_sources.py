@@ -8,7 +8,7 @@ from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
 from tw_autogen.model import Usage
 from tw_autogen.number_sources import number_sources, unfounded_numbers
 from tw_autogen.session import Answer
-from tw_autogen.written_numbers import ParsedNumbers
+from tw_autogen.written_numbers import ParsedNumbersCache
 
 PRINTED = """The mean is 25.4219, of 1234567 rows
 share 0.4237, p = 3.2e-05, loss -17.25
@@ -280,7 +280,7 @@ def test_an_answer_without_numbers_is_compared_with_nothing():
 
 def test_what_was_read_for_one_answer_is_not_read_again_for_the_next_one():
     rounds = [ran(f"question {at}", "\n".join(f"{at}.{number} 1,{number}" for number in range(400))) for at in range(9)]
-    parsed = ParsedNumbers()
+    parsed = ParsedNumbersCache()
     spent = []
     for kept in (parsed, parsed, None):
         began = time.process_time()

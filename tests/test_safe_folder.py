@@ -39,7 +39,7 @@ from tw_autogen.safe_folder import (
     read_unlinked,
     remove_folder,
 )
-from tw_autogen.safe_folder.safe_folder import open_unlinked
+from tw_autogen.safe_folder.safe_folder import open_nofollow
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import PictureReader, _picture
 from tw_autogen.session.notebook_export import notebook
@@ -157,14 +157,14 @@ def copy_out_safely(folder, name):
 
 
 def read_unlinked_path(folder, name):
-    with open_unlinked(folder / name) as file:
+    with open_nofollow(folder / name) as file:
         return file.read()
 
 
 READS = {
     "SafeFolder.read_file": (read_safely, "secret.txt"),
     "SafeFolder.copy_out": (copy_out_safely, "secret.txt"),
-    "open_unlinked": (read_unlinked_path, "secret.txt"),
+    "open_nofollow": (read_unlinked_path, "secret.txt"),
     "notebook": (read_notebook, "secret.png"),
     "report": (lambda folder, name: _picture(folder / name, PictureReader()).encode(), "secret.png"),
     "agent's link": (read_link_of_agent, "secret.txt"),
@@ -428,10 +428,10 @@ def test_the_hosts_files_of_an_exchange_have_names_that_code_can_not_know(inside
 @root_only
 def test_a_deep_folder_is_handed_over_and_given_back(deep):
     tenants = FolderOwnership()
-    tenants.enter(deep, USERS[1])
+    tenants.acquire(deep, USERS[1])
     with SafeFolder(deep) as folder:
         assert {one.info.st_uid for one in folder.walk()} == {USERS[1]}
-    tenants.leave(deep, USERS[1])
+    tenants.release(deep, USERS[1])
     with SafeFolder(deep) as folder:
         assert {one.info.st_uid for one in folder.walk()} == {0}
 
@@ -476,12 +476,12 @@ def test_sessions_of_the_command_line_in_a_kernels_own_folder_stay_theirs(inside
     (inside / "own").touch()
 
     ownership = FolderOwnership()
-    ownership.enter(inside, USERS[2])
+    ownership.acquire(inside, USERS[2])
 
     owners = {one.name: one.lstat().st_uid for one in inside.rglob("*")}
     kept = {".tw": 0, "sessions": 0, "session-x": 0, "files": USERS[5], "events.jsonl": 0}
     assert owners == {**kept, "own": USERS[2]}
-    ownership.leave(inside, USERS[2])
+    ownership.release(inside, USERS[2])
     assert {one.name: one.lstat().st_uid for one in inside.rglob("*")} == {**kept, "own": 0}
 
 
@@ -696,7 +696,7 @@ def test_closed_files_in_a_folder_that_code_may_write_stay_closed_on_every_way_i
         (shared / name).chmod(0o644 if name == "open" else 0o600)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tw_autogen.safe_folder.open_without_links.KERNEL_FOLDERS", set())
-    monkeypatch.setattr("tw_autogen.safe_folder.kept_folder.KERNEL_FOLDERS", {shared})
+    monkeypatch.setattr("tw_autogen.safe_folder.held_folder.KERNEL_FOLDERS", {shared})
 
     for name in ("theirs", "other_kernels"):
         with pytest.raises(PermissionError, match="closed file"):

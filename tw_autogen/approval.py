@@ -14,7 +14,7 @@ from typing import Literal
 from tw_autogen.deadline import unless_given_up
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.escaped_text import visible
-from tw_autogen.events import ApprovalAsked, ApprovalGiven, Event
+from tw_autogen.events import ApprovalAsked, ApprovalDecided, Event
 
 CellApproval = Literal["always", "never", "findings"]
 """When a cell waits for a person: each one, none, or those that break the policy."""
@@ -183,7 +183,7 @@ def decide(approve: Approve, proposal: Proposal, emit: Callable[[Event], None] |
     def answered(decision: Decision) -> None:
         if emit:
             seconds = time.monotonic() - started
-            emit(ApprovalGiven(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
+            emit(ApprovalDecided(proposal.kind, decision.approved, decision.text, decision.reason, seconds))
 
     try:
         said: object = unless_given_up(lambda: approve(proposal), otherwise=_GIVEN_UP, name="approval")

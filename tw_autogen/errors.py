@@ -24,7 +24,7 @@
     │   │       └── SandboxUnavailable  one level of the sandbox could not be set up; the next is tried
     │   └── KernelBusyError         it is already running a cell
     ├── HostCallError               a function called from the kernel failed            .name
-    │   ├── CallBudgetError         code has made too many calls for one request        .name
+    │   ├── HostCallBudgetError     code has made too many calls for one request        .name
     │   └── CallCycleError          an agent was called from its own work, or too deep  .name
     ├── McpServerError              an MCP server is not there; a ConnectionError
     │   └── McpCallLostError        it ended during a call, whose effect is not known
@@ -58,6 +58,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tw_autogen.deprecated import old_names
 from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.notebook_traceback import render_traceback
 
@@ -250,7 +251,7 @@ class HostCallError(TwAutogenError):
         self.name = name
 
 
-class CallBudgetError(HostCallError):
+class HostCallBudgetError(HostCallError):
     """Code has called the host too often, or for too long, for one request; the message names the setting."""
 
 
@@ -429,3 +430,6 @@ def url_problem(name: str) -> str:
         ('a URL; download it, and name the file', '')
     """
     return "a URL; download it, and name the file" if _URL.match(name) else ""
+
+
+__getattr__ = old_names(__name__, {}, renamed={"CallBudgetError": "HostCallBudgetError"})

@@ -213,7 +213,7 @@ class CompactionFailed(Event):
 
 
 @dataclass(frozen=True)
-class PromptCut(Event):
+class PromptTruncatedByServer(Event):
     """The server seems to cut a role's prompt at about so many tokens; from now on the prompt is kept shorter."""
 
     role: str
@@ -291,7 +291,7 @@ class ApprovalAsked(Event):
 
 
 @dataclass(frozen=True)
-class ApprovalGiven(Event):
+class ApprovalDecided(Event):
     """The person has decided; `text` is what is to happen instead, empty if nothing was changed."""
 
     kind: str
@@ -470,7 +470,12 @@ def _with_text_keys(value: Any) -> Any:
     return [_with_text_keys(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-_RENAMED = {"TalkShortened": "HistoryCompacted", "TalkNotShortened": "CompactionFailed"}
+_RENAMED = {
+    "TalkShortened": "HistoryCompacted",
+    "TalkNotShortened": "CompactionFailed",
+    "PromptCut": "PromptTruncatedByServer",
+    "ApprovalGiven": "ApprovalDecided",
+}
 """By their name in earlier journals."""
 
 

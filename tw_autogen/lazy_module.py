@@ -89,7 +89,7 @@ def import_soon(*names: str) -> None:
         thread.start()
 
 
-def finish_imports() -> None:
+def wait_for_imports() -> None:
     """Wait until what `import_soon` began is imported: before code runs that may write where modules are looked for."""
     for thread in list(_RUNNING):  # it stays there: it has ended, and there are few
         thread.join()
@@ -113,7 +113,7 @@ def without_collector() -> Iterator[None]:
 
 def import_all() -> None:
     """Import now what would be imported later, where code may write to a folder that modules are looked for in."""
-    finish_imports()
+    wait_for_imports()
     done: set[str] = set()
     while left := _LAZY - done:  # what is imported now may import more later
         for name in sorted(left):

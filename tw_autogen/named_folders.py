@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tw_autogen.errors import ConfigError
-from tw_autogen.safe_folder import KERNEL_FOLDERS, innermost_kept_folder, walk_links
+from tw_autogen.safe_folder import KERNEL_FOLDERS, innermost_held_folder, walk_links
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session_layout import is_working_folder
 
@@ -57,7 +57,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
             or one of `UNTRUSTED_FOLDERS` leads elsewhere since the folder was moved; names the link, where it leads,
             and what to do; or a link to what is hidden or named like a secret (`private_reason`).
     """
-    if innermost_kept_folder(path):
+    if innermost_held_folder(path):
         return Path(os.path.abspath(path))
     return _resolved(path, "folder", writable, distrusted)
 
@@ -142,7 +142,7 @@ def private_reason(path: Path | str, target: str, links: Sequence[str], brought:
         brought: What of the target a link says.
         what: `file` or `folder`.
     """
-    if not links or innermost_kept_folder(path):
+    if not links or innermost_held_folder(path):
         return ""
     system = any(_is_in(target, one) for one in _OF_SYSTEM) and not _is_in(target, "/dev/shm")
     if system and not any(_is_in(os.path.abspath(path), one) for one in _OF_SYSTEM):

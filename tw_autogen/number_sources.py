@@ -18,7 +18,7 @@ from typing import Literal
 from tw_autogen.conversation import AttachmentType, Round
 from tw_autogen.written_numbers import (
     UNITS,
-    ParsedNumbers,
+    ParsedNumbersCache,
     WrittenNumber,
     dotted_numbers,
     normalize_east_asian,
@@ -118,7 +118,7 @@ class NumberSource:
 
 
 def number_sources(
-    text: str, rounds: Sequence[Round], *, parsed: ParsedNumbers | None = None
+    text: str, rounds: Sequence[Round], *, parsed: ParsedNumbersCache | None = None
 ) -> tuple[NumberSource, ...]:
     """Look up the numbers of an answer in what code has printed; no model is asked, and the time it takes is linear.
 
@@ -142,7 +142,7 @@ def number_sources(
         9: not found
     """
     text = text[:_MOST_ANSWER_CHARS]
-    parsed = parsed or ParsedNumbers()
+    parsed = parsed or ParsedNumbersCache()
     printed = _Index(_texts(rounds, printed=True), parsed)
     given = _Index(_texts(rounds, printed=False), parsed, words=True)
     parsed.forget_unused()
@@ -178,7 +178,7 @@ def unfounded_numbers(answer: str, shown: Sequence[str]) -> list[str]:
     told = _without(_NO_NUMBER, normalize_east_asian(answer))
     if next(numbers_in(told), None) is None:
         return []
-    index = _Index((("", text) for text in reversed(shown)), ParsedNumbers(), words=True)
+    index = _Index((("", text) for text in reversed(shown)), ParsedNumbersCache(), words=True)
     numbers = [*_grouped(told, index.exact)]
     found = {one.start: NumberSource(one.text, one.start, "given") for one in numbers if index.exact(one)}
     _add_stated(answer, numbers, found, index.shares())
@@ -328,7 +328,7 @@ class _Index:
         words: Whether number words count, too.
     """
 
-    def __init__(self, texts: Iterable[tuple[str, str]], parsed: ParsedNumbers, *, words: bool = False) -> None:
+    def __init__(self, texts: Iterable[tuple[str, str]], parsed: ParsedNumbersCache, *, words: bool = False) -> None:
         room, found = _MOST_SOURCE_CHARS, []
         self._texts: list[str] = []
         for where, text in texts:

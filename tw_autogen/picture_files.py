@@ -65,7 +65,7 @@ class PictureReader:
         self._left -= counts
         return mime, safe_svg(content).encode() if mime == _SVG else content
 
-    def read_data(self, path: Path) -> tuple[str, str]:
+    def read_mime_data(self, path: Path) -> tuple[str, str]:
         """Read a picture as a notebook holds it: MIME type, and an SVG's text or base64. Errors as of `read`."""
         mime, content = self.read(path)
         return mime, content.decode() if mime == _SVG else base64.b64encode(content).decode("ascii")

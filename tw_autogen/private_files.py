@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from tw_autogen.safe_folder import KeptFolder, SafeFolder, innermost_kept_folder, real_path
+from tw_autogen.safe_folder import HeldFolder, SafeFolder, innermost_held_folder, real_path
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -58,7 +58,7 @@ def open_private_folder(folder: Path) -> SafeFolder:
         return opened.open_folder("/".join(names))
 
 
-def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> KeptFolder:
+def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> HeldFolder:
     """Make the folder of a session or kernel, and those above it that are missing, and keep it open.
 
     So nobody can exchange it. Where the host is root, and a kernel works below, others can pass through the new folders
@@ -81,7 +81,7 @@ def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> KeptFolde
         found = opened.info("/".join(names) or ".")
     if names and hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, "another user has put a folder of theirs there", str(folder))
-    kept = KeptFolder(folder)
+    kept = HeldFolder(folder)
     if kept.identity not in (None, (found.st_dev, found.st_ino)):
         kept.close()
         raise PermissionError(errno.EPERM, "it was exchanged while it was made", str(folder))
@@ -90,7 +90,7 @@ def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> KeptFolde
 
 def _nearest_existing(folder: Path) -> Path:
     """Return the kept folder that a folder is or lies in, else the nearest one that exists."""
-    return Path(innermost_kept_folder(folder) or next(one for one in (folder, *folder.parents) if one.exists()))
+    return Path(innermost_held_folder(folder) or next(one for one in (folder, *folder.parents) if one.exists()))
 
 
 def _make_missing(opened: SafeFolder, names: Sequence[str], last_mode: int) -> None:

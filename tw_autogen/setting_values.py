@@ -49,7 +49,7 @@ class Setting:
     trusted: bool = True
 
 
-def given_setting(key: str, value: Any) -> Setting:
+def setting_of_keyword(key: str, value: Any) -> Setting:
     """Return a keyword as a setting, with the origin that it brings.
 
     Args:

@@ -48,9 +48,9 @@ from tw_autogen.setting_values import (
     climbed_path,
     expanded_path,
     fit_setting,
-    given_setting,
     naming_folder,
     real_path_of,
+    setting_of_keyword,
 )
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust, may_set, whole_path
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, ConfigTranslation, meaning_of
@@ -170,7 +170,7 @@ class Settings:
         folder = list(dict(self._project(project) if project else ()).items())
         said = [
             *self._environment(environ or {}),
-            *((key, given_setting(key, value)) for key, value in (keywords or {}).items()),
+            *((key, setting_of_keyword(key, value)) for key, value in (keywords or {}).items()),
         ]
         said = [(key, self._placed(key, setting)) for key, setting in said]
         self.overridden = frozenset(key for key, _ in said)

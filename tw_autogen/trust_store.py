@@ -354,7 +354,7 @@ def _too_large(limit_bytes: int) -> OSError:
     return OSError(errno.EFBIG, f"it has more than {most}")
 
 
-class Caches(enum.Enum):
+class BytecodeCaches(enum.Enum):
     """Which of the files that Python has compiled by itself count as code: those of packages are very many."""
 
     none = "none"
@@ -366,7 +366,7 @@ def code_files(
     folders: Iterable[Path],
     *,
     suffixes: tuple[str, ...] = CODE_SUFFIXES,
-    caches: Caches = Caches.none,
+    caches: BytecodeCaches = BytecodeCaches.none,
     enter: Callable[[str], bool] = lambda path: True,
     most: int = 100_000,
 ) -> Iterator[Path]:
@@ -400,7 +400,11 @@ def code_files(
             if programs and place == os.path.join(folder, ".tw"):
                 inner[:] = [one for one in inner if one != "sessions"]
             inner[:] = [one for one in inner if enter(os.path.join(place, one))]
-            every = caches is Caches.every or caches is Caches.own and f"-packages{os.sep}" not in place[len(folder) :]
+            every = (
+                caches is BytecodeCaches.every
+                or caches is BytecodeCaches.own
+                and f"-packages{os.sep}" not in place[len(folder) :]
+            )
             count += len(inner) + len(names)
             if count > most:
                 raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")

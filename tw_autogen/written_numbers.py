@@ -76,7 +76,7 @@ class WrittenNumber:
         return self.start + len(self.text)
 
 
-class ParsedNumbers:
+class ParsedNumbersCache:
     """The numbers of the texts that the newest look-up has read, for the next one of the same session."""
 
     def __init__(self) -> None:

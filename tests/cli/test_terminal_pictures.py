@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 
-from tw_autogen.cli.terminal_pictures import read_picture
+from tw_autogen.cli.terminal_pictures import load_png
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -78,13 +78,13 @@ def test_a_picture_that_is_none_or_too_large_is_an_error_that_is_passed_over(tmp
     (tmp_path / "a.png").write_bytes(content)
 
     with pytest.raises((OSError, ValueError), match=r"\w"):
-        read_picture(tmp_path / "a.png", tmp_path)
+        load_png(tmp_path / "a.png", tmp_path)
 
 
 def test_a_chart_is_read(tmp_path):
     (tmp_path / "a.png").write_bytes(chart(7, 5))
 
-    assert read_picture(tmp_path / "a.png", tmp_path).size == (7, 5)
+    assert load_png(tmp_path / "a.png", tmp_path).size == (7, 5)
 
 
 SHOW_AND_READ = """

@@ -7,7 +7,7 @@ import pytest
 
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import Round
-from tw_autogen.errors import CallBudgetError, KernelStartError, ModelError, PluginLoadError
+from tw_autogen.errors import HostCallBudgetError, KernelStartError, ModelError, PluginLoadError
 from tw_autogen.events import HostCalled
 from tw_autogen.kernel import LocalKernel, Log
 from tw_autogen.plugin import PluginSpec, callable_plugin
@@ -70,27 +70,27 @@ def test_a_plugins_own_limit_holds_for_one_request_and_begins_anew_with_the_next
     host = Host(tmp_path, [plugin(lambda: 1, "one", calls=2), plugin(lambda: 2, "two")])
 
     host.run(lambda call: count(call["one"], 2))
-    with pytest.raises(CallBudgetError, match="one may be called 2 times for one request") as caught:
+    with pytest.raises(HostCallBudgetError, match="one may be called 2 times for one request") as caught:
         host.run(lambda call: call["one"]())
     host.run(lambda call: call["two"]())
     host.run(lambda call: call["one"](), round="r2")
 
     assert caught.value.name == "one"
-    assert [error.partition(":")[0] for _, error in host.called] == ["", "", "CallBudgetError", "", ""]
+    assert [error.partition(":")[0] for _, error in host.called] == ["", "", "HostCallBudgetError", "", ""]
 
 
 def test_all_plugins_together_may_be_called_so_often_for_one_request(tmp_path):
     host = Host(tmp_path, [plugin(lambda: 1, "one"), plugin(lambda: 2, "two")], host_calls=3)
 
     host.run(lambda call: (count(call["one"], 2), call["two"]()))
-    with pytest.raises(CallBudgetError, match=r"^two: the 3 calls .*`code_interpreter.host_calls`\) are used up"):
+    with pytest.raises(HostCallBudgetError, match=r"^two: the 3 calls .*`code_interpreter.host_calls`\) are used up"):
         host.run(lambda call: call["two"]())
 
 
 def test_calls_side_by_side_count_too(tmp_path):
     host = Host(tmp_path, [plugin(lambda: 1, "one")], host_calls=3)
 
-    with pytest.raises(CallBudgetError, match="3 calls to the host"):
+    with pytest.raises(HostCallBudgetError, match="3 calls to the host"):
         host.run(lambda call: [ticket.result() for ticket in [call["one"].submit() for _ in range(4)]])
 
 
@@ -98,7 +98,9 @@ def test_all_calls_together_may_take_so_long_for_one_request(tmp_path):
     host = Host(tmp_path, [plugin(lambda: threading.Event().wait(0.03), "wait")], host_seconds=0.02)
 
     host.run(lambda call: call["wait"]())
-    with pytest.raises(CallBudgetError, match=r"^wait: the 0.02 seconds .*`code_interpreter.host_seconds`\) are used"):
+    with pytest.raises(
+        HostCallBudgetError, match=r"^wait: the 0.02 seconds .*`code_interpreter.host_seconds`\) are used"
+    ):
         host.run(lambda call: call["wait"]())
     host.run(lambda call: call["wait"](), round="r2")
 
@@ -319,7 +321,7 @@ def test_a_call_that_begins_after_its_cell_runs_nothing_and_is_counted_to_no_req
     host.run(lambda call: call["one"](), round="r2")
     with pytest.raises(InterruptedError, match="the cell that made this call is over"):
         late[0][0].run(late[0][1])
-    with pytest.raises(CallBudgetError, match="1 times"):
+    with pytest.raises(HostCallBudgetError, match="1 times"):
         host.run(lambda call: call["one"](), round="r2")
 
     assert began == [1]

@@ -5,7 +5,7 @@ import pytest
 from tw_autogen.code_interpreter import CodeInterpreterSettings, Policy, find_policy, verify
 from tw_autogen.code_interpreter.policy import POLICIES, read_policy
 from tw_autogen.code_interpreter.prompts import introduction, static_prompt
-from tw_autogen.conversation import CONVENTIONS
+from tw_autogen.conversation import INTERPRETATION_RULES
 from tw_autogen.errors import ConfigError, PolicyError
 from tw_autogen.planner import Planner
 from tw_autogen.testing import ScriptedModel
@@ -120,7 +120,7 @@ def test_both_roles_read_what_a_request_leaves_open_by_one_text():
     planner = Planner(ScriptedModel([])).prompt
 
     assert (
-        planner.count(CONVENTIONS)
-        == static_prompt(POLICIES["default"], "", CodeInterpreterSettings()).count(CONVENTIONS)
+        planner.count(INTERPRETATION_RULES)
+        == static_prompt(POLICIES["default"], "", CodeInterpreterSettings()).count(INTERPRETATION_RULES)
         == 1
     )

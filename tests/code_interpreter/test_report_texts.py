@@ -11,7 +11,7 @@ from tw_autogen.code_interpreter.report_texts import (
     execution_report,
     findings_report,
     output_text,
-    warnings_of,
+    review_reasons,
 )
 from tw_autogen.code_interpreter.task_progress import TaskProgress
 from tw_autogen.code_interpreter.verify import Finding
@@ -96,11 +96,11 @@ def test_words_in_brackets_are_not_json(tmp_path):
 
 
 def test_warnings_speak_against_passing_a_result_on():
-    assert warnings_of(Execution(True)) == []
-    assert warnings_of(Execution(True, stderr="FutureWarning")) == ["standard error is not empty"]
-    assert warnings_of(Execution(True, state_lost=True)) == ["the kernel was lost"]
+    assert review_reasons(Execution(True)) == []
+    assert review_reasons(Execution(True, stderr="FutureWarning")) == ["standard error is not empty"]
+    assert review_reasons(Execution(True, state_lost=True)) == ["the kernel was lost"]
     logs = (Log("warning", "display", "nothing is drawn"), Log("info", "plugin", "done"))
-    assert warnings_of(Execution(True, logs=logs)) == ["nothing is drawn"]
+    assert review_reasons(Execution(True, logs=logs)) == ["nothing is drawn"]
 
 
 def test_new_and_changed_files_are_found_but_not_known_hidden_or_linked_ones(tmp_path):

@@ -213,7 +213,7 @@ def test_more_calls_than_allowed_are_refused_in_the_cell(agent, run):
     lawyer = agent("lawyer", "Legal.", description="Knows the law.")
     report, _ = run(_TRY.format("[lawyer(x) for x in 'abc']"), [agent_plugin(lawyer, calls=2)])
 
-    assert "CallBudgetError: lawyer may be called 2 times for one request" in report
+    assert "HostCallBudgetError: lawyer may be called 2 times for one request" in report
 
 
 def test_an_agent_that_fails_is_an_exception_in_the_cell(agent, run):

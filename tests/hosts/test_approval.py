@@ -67,7 +67,7 @@ def test_the_agent_s_person_lets_code_run_changes_it_or_says_why_not(served, age
     assert "Let this code run? (y, n, the changed one between ``` lines, or why not)" in tw.asked[0]
     told = [message["content"] for request in served.requests for message in request["messages"]]
     assert any(words in text for text in told)
-    assert '"ApprovalGiven"' in journal
+    assert '"ApprovalDecided"' in journal
 
 
 def test_without_a_person_an_agent_says_that_one_is_needed(served, agent, tmp_path):

@@ -544,7 +544,7 @@ def test_a_ring_over_a_tool_is_refused_at_once(weaver, agent, chat):
     told = agent().initiate_chat(ring[0], message="x", **ONE).summary
 
     assert "tw → other → tw: an agent can't be called from its own work" in told
-    assert (len(calls), ring[0].open_sessions) == (1, 1)
+    assert (len(calls), ring[0].open_session_count) == (1, 1)
 
 
 def test_threads_that_outlive_an_agents_work_and_pools_of_others_are_no_ring(weaver, agent):
@@ -707,7 +707,7 @@ def test_chats_that_were_at_work_together_are_not_all_kept(agent, tmp_path):
         chats = [pool.submit(one.initiate_chat, worker, message="x", **ONE) for one in people]
         for _ in chats:
             begun.acquire(timeout=60)
-        assert worker.open_sessions == 4  # what works is not closed
+        assert worker.open_session_count == 4  # what works is not closed
         gate.set()
         assert [one.result(60).summary for one in chats] == ["Here."] * 4
-        assert worker.open_sessions == 2
+        assert worker.open_session_count == 2

@@ -168,7 +168,7 @@ def test_the_same_agent_serves_a_pattern_again_with_a_fresh_session(served, agen
             said.append(result.chat_history[1]["content"])
 
         assert said == ["One.", "Two."]
-        assert worker.open_sessions == 2
+        assert worker.open_session_count == 2
 
 
 @needs_patterns

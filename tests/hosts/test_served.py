@@ -203,7 +203,7 @@ def test_a_client_that_comes_back_after_many_others_is_known_and_its_model_told_
 
         said = [asyncio.run(say(stream, one, f"I am {one}.")) for one in ("ann", "bob", "cid", "dan", "ann")]
 
-        assert agent.open_sessions == 2
+        assert agent.open_session_count == 2
         assert "[I am dan.]" in said[3]
         assert "[I am ann.; I am ann." in said[4]
         assert "variables of earlier requests are gone" in said[4]

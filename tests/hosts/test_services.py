@@ -44,7 +44,7 @@ def test_the_hosts_remote_service_gets_one_answer_and_the_kernel_remembers(serve
 
         assert answers[-1].message["content"] == "It is 7."
         assert "Result:\n7" in served.requests[-1]["messages"][-1]["content"]
-        assert worker.open_sessions == 1
+        assert worker.open_session_count == 1
 
 
 def test_the_hosts_test_agent_answers_in_the_models_place(served, agent, tmp_path):  # C41 C23

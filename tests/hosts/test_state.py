@@ -29,7 +29,7 @@ def test_two_partners_have_kernels_of_their_own(served, agent, tmp_path):  # C13
         bob.initiate_chat(worker, message="is it there?", **QUIET)
 
         assert looked(worker.session(bob)) == "False"
-        assert worker.open_sessions == 2
+        assert worker.open_session_count == 2
 
 
 def test_the_kernel_remembers_where_the_history_is_kept(served, agent, tmp_path):  # C15
@@ -123,7 +123,7 @@ def test_a_service_without_partner_is_known_by_its_transcript(served, tmp_path):
 
         assert "Result:\nTrue" in there
         assert "Result:\nFalse" in elsewhere
-        assert worker.open_sessions == 2
+        assert worker.open_session_count == 2
 
 
 def test_no_more_sessions_than_the_setting_says_stay_open(served, agent, tmp_path):  # C17
@@ -132,7 +132,7 @@ def test_no_more_sessions_than_the_setting_says_stay_open(served, agent, tmp_pat
         people = [agent(name) for name in ("ann", "bob", "cid")]
         for person in people:
             person.initiate_chat(worker, message=f"I am {person.name}", **QUIET)
-        assert worker.open_sessions == 2
+        assert worker.open_session_count == 2
 
         people[0].initiate_chat(worker, message="who am I?", clear_history=False, **QUIET)
 

@@ -20,7 +20,7 @@ import pytest
 from tw_autogen.errors import SandboxError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.package_installer import Installer
-from tw_autogen.safe_folder import KeptFolder
+from tw_autogen.safe_folder import HeldFolder
 
 WAYS = {
     "magic": "%pip install {}",
@@ -344,7 +344,7 @@ def test_packages_lie_where_code_of_no_kernel_may_write(tmp_path):
 def test_packages_of_a_folder_that_is_kept_open_stay_beside_the_kernels_over_no_link(tmp_path):
     (tmp_path / "session").mkdir()
     (tmp_path / "private" / "work.packages").mkdir(parents=True)
-    with KeptFolder(tmp_path / "session"):
+    with HeldFolder(tmp_path / "session"):
         installer = Installer(KernelSettings(install="allow"), tmp_path / "session" / "work")
         assert installer(["tw-lemon"]) == {"ok": True, "text": "Installed tw-lemon."}
         (tmp_path / "session").rename(tmp_path / "moved")

@@ -16,7 +16,7 @@ from tw_autogen.errors import KernelError
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.kernel.guest import table_codec
 from tw_autogen.kernel.guest.arrow_columns import ArrowReader, check_message
-from tw_autogen.kernel.guest.bounds import Budget
+from tw_autogen.kernel.guest.bounds import MemoryBudget
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.guest.exchange_folder import FOLDER, InsideExchange
 from tw_autogen.kernel.guest.object_snapshot import copies_on_write
@@ -339,7 +339,7 @@ def stream(array, *, compression=None):
     schema = pa.schema([("0", array.type)])
     with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(pa.record_batch([array], schema=schema))
-    return sink.getvalue().to_pybytes(), Budget(8 << 20)
+    return sink.getvalue().to_pybytes(), MemoryBudget(8 << 20)
 
 
 def nested_nulls(count):
@@ -399,7 +399,7 @@ def test_a_column_without_any_piece_says_no_such_zone_either(tmp_path):
     pa.ipc.new_stream(sink, pa.schema([("0", pa.timestamp("ns", tz=f"dateutil/{tmp_path}"))])).close()
 
     with pytest.raises(ValueError, match="no time zone that crosses"):
-        ArrowReader(sink.getvalue().to_pybytes(), Budget(8 << 20))
+        ArrowReader(sink.getvalue().to_pybytes(), MemoryBudget(8 << 20))
 
 
 @needs_arrow
@@ -413,7 +413,7 @@ def test_an_arrow_stream_that_may_be_compressed_in_the_older_way_is_refused(vers
         writer.write_batch(batch, custom_metadata=metadata)
 
     with pytest.raises(ValueError, match="version V5 without metadata of its own"):
-        ArrowReader(sink.getvalue().to_pybytes(), Budget(8 << 20))
+        ArrowReader(sink.getvalue().to_pybytes(), MemoryBudget(8 << 20))
 
 
 @needs_arrow
@@ -428,7 +428,7 @@ def test_arrow_columns_that_are_plain_come_through(values):
 
 @needs_arrow
 def test_a_column_that_a_header_names_again_counts_again():
-    read = ArrowReader(stream(pa.array(["x" * 3_000_000]))[0], Budget(8 << 20))
+    read = ArrowReader(stream(pa.array(["x" * 3_000_000]))[0], MemoryBudget(8 << 20))
 
     for _ in range(3):
         read.column(0)
@@ -449,7 +449,7 @@ def test_a_dictionary_crosses_once(deltas):
             writer.write_batch(pa.record_batch([column(texts)], names=["0"]))
 
     with pytest.raises(ValueError, match="each dictionary of a table's columns crosses once"):
-        ArrowReader(sink.getvalue().to_pybytes(), Budget(8 << 20))
+        ArrowReader(sink.getvalue().to_pybytes(), MemoryBudget(8 << 20))
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\x04\0\0\0", b"\xff" * 64, bytes(200)], ids=repr)

@@ -6,7 +6,14 @@ import pytest
 
 from tw_autogen.conversation import Plan, RequestedFormat
 from tw_autogen.errors import Unreadable
-from tw_autogen.planner.planner_reply import ReplyReader, Stop, fallback_reply, match_name, read_reply, reply_schema
+from tw_autogen.planner.planner_reply import (
+    RetryReplyParser,
+    Stop,
+    fallback_reply,
+    match_name,
+    read_reply,
+    reply_schema,
+)
 
 WORKERS = ["CodeInterpreter", "Echo"]
 GOOD = {
@@ -218,7 +225,7 @@ def test_then_is_read_as_loosely():
 
 
 def reader(request="How many?", **options):
-    return ReplyReader(WORKERS, has_plan=False, form=RequestedFormat.read(request), **options)
+    return RetryReplyParser(WORKERS, has_plan=False, form=RequestedFormat.read(request), **options)
 
 
 def unread(read_, text):
@@ -495,7 +502,7 @@ def test_code_with_an_answer_that_nothing_has_run_for_is_a_step_and_what_it_prin
 
 
 def test_the_form_of_a_correction_is_accepted_when_code_is_filled_in():
-    reader = ReplyReader(WORKERS, has_plan=False, coder="CodeInterpreter")
+    reader = RetryReplyParser(WORKERS, has_plan=False, coder="CodeInterpreter")
     with pytest.raises(Unreadable) as caught:
         reader("nothing of the kind")
     form = json.loads(str(caught.value)[str(caught.value).index("{") :])
@@ -532,7 +539,7 @@ def test_a_word_for_null_is_null_in_fields_that_may_be_empty_and_a_message_elsew
 
 def coding(request="How many rows has a.csv?", workers=("CodeInterpreter",), **options):
     form = RequestedFormat.read(request)
-    return ReplyReader(workers, **{"has_plan": False, "form": form, "coder": "CodeInterpreter", **options})
+    return RetryReplyParser(workers, **{"has_plan": False, "form": form, "coder": "CodeInterpreter", **options})
 
 
 @pytest.mark.parametrize("name", CODE_ALONE)

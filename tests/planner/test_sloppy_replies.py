@@ -6,7 +6,7 @@ import pytest
 
 from tw_autogen.conversation import RequestedFormat
 from tw_autogen.errors import Unreadable
-from tw_autogen.planner.planner_reply import ReplyReader
+from tw_autogen.planner.planner_reply import RetryReplyParser
 
 TO = '"send_to": "CodeInterpreter", "stop": "InProcess"'
 HEAD = f'{{"message": "mean", {TO}'
@@ -80,7 +80,7 @@ ASKED_AGAIN = {
 
 def reader(request="What is the mean of x in a.csv?", *, worked=False):
     form = RequestedFormat.read(request)
-    return ReplyReader(["CodeInterpreter"], has_plan=worked, form=form, coder="CodeInterpreter", worked=worked)
+    return RetryReplyParser(["CodeInterpreter"], has_plan=worked, form=form, coder="CodeInterpreter", worked=worked)
 
 
 @pytest.mark.parametrize("name", UNDERSTOOD)

@@ -10,7 +10,7 @@ from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.plugin import HostPlugin
 from tw_autogen.plugin.spec import read_spec
-from tw_autogen.safe_folder import KeptFolder, SafeFolder
+from tw_autogen.safe_folder import HeldFolder, SafeFolder
 
 ADDS = "return ctx.add_artifact('n', name, 'txt', 'mine')"
 PROMISES = """\
@@ -38,7 +38,7 @@ def host(tmp_path):
     (tmp_path / "w/a/files").mkdir(parents=True)
     (tmp_path / "victim/files").mkdir(parents=True)
     (tmp_path / "f.yaml").write_text("name: f\ndescription: d\nparameters: [{name: name}]\nruns_in: host\n")
-    kept, made = KeptFolder(tmp_path / "w/a/files"), []
+    kept, made = HeldFolder(tmp_path / "w/a/files"), []
 
     def make(body, **more):
         (tmp_path / "f.py").write_text(PYTHON.format(body))

@@ -93,7 +93,7 @@ def test_what_is_refused_is_withdrawn_and_examples_and_a_summary_stay():
         history.append_user(f"question {number}", images=(PICTURE,))
         if number == 2:
             history.replace_oldest(len(history.older_messages(0)), "summary")
-        assert history.withdraw(refused)
+        assert history.withdraw_if_refused(refused)
         told.append(history.messages[-1]["content"])
         history.append_assistant("answer")
 
@@ -112,8 +112,8 @@ def test_notes_come_again_after_a_refusal_unless_they_may_be_what_is_refused(ref
     asked = Round("sums", posts=[Post("User", "Planner", f"sums\n\n{note}")])
     history = ChatHistory("static")
     for _ in range(refusals):
-        history.append_user(history.notes.shortened(asked.posts[0], [asked]))
-        history.withdraw(ModelError("the request was refused (400): policy"))
+        history.append_user(history.notes.without_repeats(asked.posts[0], [asked]))
+        history.withdraw_if_refused(ModelError("the request was refused (400): policy"))
         history.repeat_notes()
         if answers_between:
             history.append_assistant("answer")
@@ -144,7 +144,7 @@ def test_what_failed_for_another_reason_stays(words):
     history = ChatHistory("static")
     history.append_user("question")
 
-    assert not history.withdraw(ModelError(words))
+    assert not history.withdraw_if_refused(ModelError(words))
     assert history.messages[-1]["content"] == "question"
 
 

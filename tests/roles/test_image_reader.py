@@ -7,7 +7,7 @@ import pytest
 
 from tw_autogen import open_session
 from tw_autogen.events import ModelCalled
-from tw_autogen.safe_folder import KeptFolder
+from tw_autogen.safe_folder import HeldFolder
 from tw_autogen.testing import ScriptedModel, check_role, plans
 
 
@@ -164,7 +164,7 @@ def test_names_that_no_request_holds_cost_nothing(stage):
 def test_a_session_whose_folder_code_of_another_process_exchanges_stays_the_same(pictures, tmp_path):
     (tmp_path / "private").mkdir()
     (tmp_path / "private" / "secret.png").write_bytes(png())
-    with ScriptedModel(["It is red."]) as model, KeptFolder(pictures.folder):
+    with ScriptedModel(["It is red."]) as model, HeldFolder(pictures.folder):
         role = pictures.make("image_reader", model)
         pictures.folder.rename(tmp_path / "gone")
         pictures.folder.symlink_to(tmp_path / "private")

@@ -8,7 +8,7 @@ import pytest
 
 from tw_autogen.approval import Decision, Proposal, decide, read_decision
 from tw_autogen.errors import ApprovalNeeded, ConfigError, RoundError, RoundInterrupted, SettingsError
-from tw_autogen.events import ApprovalAsked, ApprovalGiven, event_from_dict
+from tw_autogen.events import ApprovalAsked, ApprovalDecided, event_from_dict
 from tw_autogen.session import open_session
 from tw_autogen.testing import FakeKernel, ScriptedModel, codes, plans
 
@@ -57,7 +57,7 @@ def test_an_approved_cell_runs_and_question_and_answer_are_events(tmp_path):
 
     assert talk.ran == ["21 * 2"]
     assert talk.asked == [Proposal("cell", "21 * 2")]
-    kept = [one for one in talk.events if isinstance(one, ApprovalAsked | ApprovalGiven)]
+    kept = [one for one in talk.events if isinstance(one, ApprovalAsked | ApprovalDecided)]
     assert [(one.kind, one.text) for one in kept] == [("cell", "21 * 2"), ("cell", "")]
     assert [event_from_dict(one.to_dict()) for one in kept] == kept
 
@@ -278,7 +278,7 @@ def test_what_is_neither_a_bool_nor_a_decision_decides_nothing_and_nothing_runs(
 
     assert isinstance(caught.value.__cause__, ConfigError)
     assert ran == []
-    assert [one.approved for one in events if isinstance(one, ApprovalGiven)] == [False]
+    assert [one.approved for one in events if isinstance(one, ApprovalDecided)] == [False]
 
 
 def test_what_approve_raises_ends_the_round_with_its_name_and_line_and_nothing_runs(tmp_path):
@@ -306,7 +306,7 @@ def test_what_approve_raises_ends_the_round_with_its_name_and_line_and_nothing_r
 
     assert isinstance(caught.value.__cause__.__cause__, LookupError)
     assert ran == []
-    assert [one.approved for one in events if isinstance(one, ApprovalGiven)] == [False]
+    assert [one.approved for one in events if isinstance(one, ApprovalDecided)] == [False]
 
 
 @pytest.mark.parametrize(("approve", "found"), [(True, "bool"), ("yes", "str")])
@@ -339,6 +339,6 @@ def test_an_interrupt_ends_the_question_of_a_session_that_works_on_another_threa
 
         assert ended.wait(5)
         assert session.ask("and?").text == "42."
-    given = [line for line in session.journal.read_text(encoding="utf-8").splitlines() if '"ApprovalGiven"' in line]
+    given = [line for line in session.journal.read_text(encoding="utf-8").splitlines() if '"ApprovalDecided"' in line]
     assert len(given) == 1
     assert "the question was given up" in given[0]

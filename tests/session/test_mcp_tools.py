@@ -11,7 +11,7 @@ import pytest
 from tw_autogen import callable_plugin, open_session
 from tw_autogen.approval import Decision
 from tw_autogen.errors import ConfigError
-from tw_autogen.events import ApprovalAsked, ApprovalGiven
+from tw_autogen.events import ApprovalAsked, ApprovalDecided
 from tw_autogen.session import read_settings, review_folder
 from tw_autogen.testing import ScriptedModel, codes, plans
 from tw_autogen.trust_store import TrustStore
@@ -299,5 +299,5 @@ for one in ("a", "b"):
     assert "note: the User does not allow this call: enough" in answer.text
     assert path.read_text() == "a\n"
     asked = [one.kind for one in events if isinstance(one, ApprovalAsked)]
-    given = [one.approved for one in events if isinstance(one, ApprovalGiven)]
+    given = [one.approved for one in events if isinstance(one, ApprovalDecided)]
     assert (asked, given) == (["tool"] * 3, [True, True, False])

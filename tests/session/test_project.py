@@ -286,11 +286,11 @@ def test_what_of_a_project_runs_in_this_process_is_said(folder, crier):
     )
     project = read(folder)
 
-    assert project.outside(["planner", "Crier", "echo"]) == (
+    assert project.unsandboxed_notices(["planner", "Crier", "echo"]) == (
         f"roles of {folder} run here, outside the sandbox: town_crier",
         f"plugins of {folder} run here, outside the sandbox: ask_db",
     )
-    assert project.outside([folder / "custom" / "crier"])[0].endswith("outside the sandbox: crier")
+    assert project.unsandboxed_notices([folder / "custom" / "crier"])[0].endswith("outside the sandbox: crier")
     (folder / "plugins" / "mine.py").unlink()
     assert read(folder).outside(["planner", "code_interpreter", "echo"]) == ()
 

@@ -25,7 +25,7 @@ from tw_autogen.cli.file_arguments import find_file, named_files
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.request_input import RequestInput
 from tw_autogen.cli.round_summary import money, short, tokens
-from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, models_of, open_session_for
+from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, model_lines, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.terminal import clean, link, stdout_console
@@ -441,7 +441,7 @@ class Chat:
 
     def _model(self, rest: str) -> None:
         if not rest:
-            for line in models_of(self._session):
+            for line in model_lines(self._session):
                 self._say(line)
             return
         sets = (f"{key}={rest}" for key in ("model.name", "planner.model", "code_interpreter.model"))

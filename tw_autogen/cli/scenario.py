@@ -15,7 +15,7 @@ import click
 from tw_autogen.cli.exit_codes import Exit
 from tw_autogen.cli.options import MODEL_OPTIONS, Options, with_options
 from tw_autogen.cli.scenario_costs import costs_table, put_table
-from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, prompts_dict
+from tw_autogen.cli.scenario_show import print_prompts, print_runs, print_scenario, prompt_dicts
 from tw_autogen.cli.signals import Terminated
 from tw_autogen.cli.terminal import stderr_console, stdout_console
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
@@ -210,7 +210,7 @@ def show(names: tuple[str, ...], prompts: bool, as_json: bool, trust: bool) -> N
         with _workspace(None) as folder:
             outcome = _asked(scenario, folder)
             if as_json:
-                plain[scenario.name] = prompts_dict(outcome, hide=(str(folder), str(folder.resolve())))
+                plain[scenario.name] = prompt_dicts(outcome, hide=(str(folder), str(folder.resolve())))
             else:
                 print_prompts(console, outcome)
     if as_json:

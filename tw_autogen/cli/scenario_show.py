@@ -127,7 +127,7 @@ def print_prompts(console: Console, outcome: Outcome) -> None:
         seen_messages[call.role] = call.messages
 
 
-def prompts_dict(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any]]:
+def prompt_dicts(outcome: Outcome, *, hide: Sequence[str]) -> list[dict[str, Any]]:
     """Return every prompt with its hash, as a recording would keep it.
 
     Args:

@@ -87,7 +87,7 @@ def open_session_for(
     resume = _session_to_resume(options, settings, workspace)
     set_roles = settings.read("session", SessionSettings).roles
     roles = (*set_roles, *(role for role in options.roles if role not in set_roles))
-    for line in project.outside(roles) if project else ():
+    for line in project.unsandboxed_notices(roles) if project else ():
         say(line)  # before it runs
     session = open_session(
         roles=roles,
@@ -106,14 +106,14 @@ def open_session_for(
         undo.callback(session.close)
         if options.workspace or not prune_refusal_reason(settings):
             _prune(workspace or Path(settings.read("session", SessionSettings).workspace), settings, say)
-        for line in (*models_of(session), said, elsewhere, *_words_about(project, session)):
+        for line in (*model_lines(session), said, elsewhere, *_words_about(project, session)):
             if line:
                 say(line)
         undo.pop_all()
     return session
 
 
-def models_of(session: Session) -> Iterable[str]:
+def model_lines(session: Session) -> Iterable[str]:
     """Return a line for each model that the Planner and the CodeInterpreter of a session ask."""
     asked = [role.model for role in session.roles if isinstance(role, Planner | CodeInterpreter)]
     return dict.fromkeys(f"model: {model}" for model in asked if isinstance(model, OpenAIModel))

@@ -60,7 +60,7 @@ class TerminalPictures:
         for path in paths:
             with contextlib.suppress(Exception):  # no picture, or gone: the answer names the file anyway
                 self._console.print(
-                    self._kind(read_picture(path, folder), width=min(_COLUMNS, self._console.width), height="auto")
+                    self._kind(load_png(path, folder), width=min(_COLUMNS, self._console.width), height="auto")
                 )
 
     @functools.cached_property
@@ -113,7 +113,7 @@ def _image_class(protocol: str) -> Any:
     return renderable.TGPImage if protocol == "kitty" else renderable.SixelImage
 
 
-def read_picture(path: Path, folder: Path) -> Any:
+def load_png(path: Path, folder: Path) -> Any:
     """Read a picture that code has made.
 
     Args:

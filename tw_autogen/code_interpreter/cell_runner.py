@@ -20,11 +20,11 @@ from typing import Any
 from tw_autogen.approval import PersonTime, noting_person_time
 from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.errors import CallBudgetError, PluginLoadError
+from tw_autogen.errors import HostCallBudgetError, PluginLoadError
 from tw_autogen.escaped_text import is_unicode
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, HostCalled
 from tw_autogen.kernel import Artifact, Execution, Kernel, Log, size_words
-from tw_autogen.lazy_module import finish_imports
+from tw_autogen.lazy_module import wait_for_imports
 from tw_autogen.model import ChatModel, call_model
 from tw_autogen.plugin import HostPlugin, PluginSpec
 from tw_autogen.role import Turn
@@ -113,22 +113,22 @@ class CallBudget:
             seconds: How long it may take.
 
         Raises:
-            CallBudgetError: it must not be made.
+            HostCallBudgetError: it must not be made.
         """
         with self._lock:
             if round_id != self._round:
                 self._round, self._taken = round_id, []
                 self._calls.clear()
             if most is not None and self._calls[name] >= most:
-                raise CallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
+                raise HostCallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
             if self._calls.total() >= self._most_calls:
-                raise CallBudgetError(
+                raise HostCallBudgetError(
                     f"{name}: the {self._most_calls} calls to the host for one request "
                     "(`code_interpreter.host_calls`) are used up",
                     name=name,
                 )
             if sum(one.spent() for one in self._taken) >= self._most_seconds:
-                raise CallBudgetError(
+                raise HostCallBudgetError(
                     f"{name}: the {self._most_seconds:g} seconds of calls to the host for one request "
                     "(`code_interpreter.host_seconds`) are used up",
                     name=name,
@@ -164,7 +164,7 @@ class RunningCell:
             seconds: How long this one may take.
 
         Raises:
-            CallBudgetError: it must not be made.
+            HostCallBudgetError: it must not be made.
             InterruptedError: the cell has ended meanwhile.
         """
         round_id = self.turn.round.id if self.turn else ""
@@ -324,7 +324,7 @@ class CellRunner:
             What came of it; its artifacts are those of the kernel, of host-run plugins, and every other new file in the
             kernel's folder.
         """
-        finish_imports()
+        wait_for_imports()
         self._count += 1
         cell = self._count
         self._put_given(turn)
@@ -423,7 +423,7 @@ class CellRunner:
             cell, failure = self._cell(), ""
             try:
                 begun = cell.begin(spec, self._budget, seconds=spec.seconds or self._seconds)
-            except CallBudgetError as error:
+            except HostCallBudgetError as error:
                 cell.tell(spec.name, f"{type(error).__name__}: {error}", 0.0)
                 raise
             try:

@@ -34,7 +34,7 @@ from tw_autogen.conversation import (
     is_json,
 )
 from tw_autogen.errors import ModelError, RoundInterrupted, RoundTimedOut
-from tw_autogen.events import ArtifactSaved, CodeChecked, PromptCut
+from tw_autogen.events import ArtifactSaved, CodeChecked, PromptTruncatedByServer
 from tw_autogen.kernel import Artifact, AttachedKernel, Execution, Kernel, Variable
 from tw_autogen.model import ChatModel, CodeReply, CodeStream, Completion, ModelRequest, Ranker, ask
 from tw_autogen.plugin import PluginSpec
@@ -380,7 +380,7 @@ class CodeInterpreter(Role):
             work.made = [name for name in made if name in there]
             news = mine.variables.news(execution.variables)
             exist = f"\nVariables, new or changed:\n{news}" if news else ""
-            if execution.ok and work.may_look_on(self._settings.max_tries):
+            if execution.ok and work.may_inspect_again(self._settings.max_tries):
                 work.record_look(limit)
                 last = work.looked == self._settings.max_tries
                 mine.history.append_user(f"{told}{exist}\n{_LAST_LOOK if last else _LOOKED}")
@@ -391,7 +391,7 @@ class CodeInterpreter(Role):
             work.failed += 1
             work.printed.append(execution.stdout)
             work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
-            mend = f"{_MEND}{_MEND_LOOK}" if work.may_look_on(self._settings.max_tries) else _MEND
+            mend = f"{_MEND}{_MEND_LOOK}" if work.may_inspect_again(self._settings.max_tries) else _MEND
             mine.history.append_user(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{mend}")
             work.gave_up = work.failed > self._settings.max_tries
             if work.record_failure(execution.error) or work.gave_up or work.own_error:
@@ -473,11 +473,11 @@ class CodeInterpreter(Role):
                 once, mine.history, self._model, self.name, turn.emit, request, shortened=mine.forget_in_task
             )
         except ModelError as error:
-            if mine.history.withdraw(error):
+            if mine.history.withdraw_if_refused(error):
                 mine.forget()
             raise
         if tokens := mine.history.track_prompt_tokens(completion.usage.prompt_tokens):
-            turn.emit(PromptCut(self.name, tokens))
+            turn.emit(PromptTruncatedByServer(self.name, tokens))
         return reply
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 
 from tw_autogen.code_interpreter import rules as table
 from tw_autogen.code_interpreter.rules import Finding
-from tw_autogen.code_interpreter.syntax import ModulePath, calls_in, format_attributes
+from tw_autogen.code_interpreter.syntax import ModulePath, format_attributes, formula_callees
 from tw_autogen.errors import ConfigError, PolicyError, nearest, unknown_key
 from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping
@@ -362,7 +362,7 @@ class RuleSet:
             return self.path((name.lstrip("_"), "?"))
         return self.inside(name) or (self.method(name) if self._strict else None)
 
-    def renamed(self, path: ModulePath, name: str) -> Finding | None:
+    def check_import_alias(self, path: ModulePath, name: str) -> Finding | None:
         """Check the name that a module is imported under: a later cell knows its own and the usual short one.
 
         Args:
@@ -446,12 +446,12 @@ class RuleSet:
         known = any(fnmatchcase(variable, pattern) for pattern in table.LIBRARY_VARIABLES)
         return not self._strict and known and not _LOADS.search(variable)
 
-    def text(self, text: str) -> Finding | None:
+    def check_literal(self, text: str) -> Finding | None:
         """Check a literal: dunder names, attributes that a format reads, calls in formulas (`strict`: any)."""
         read = format_attributes(text)
         checks = [self.attribute(name) for name in [*_DUNDER.findall(text), *read]] + [self.reached(n) for n in read]
         if "(" in text and ("~" in text or self._strict):
-            checks += map(self._called, calls_in(text))
+            checks += map(self._called, formula_callees(text))
         return next(filter(None, checks), None)
 
     def _called(self, func: ast.expr) -> Finding | None:

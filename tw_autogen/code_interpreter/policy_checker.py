@@ -225,7 +225,7 @@ class PolicyChecker(ast.NodeVisitor):
 
     def _imported(self, node: ast.AST, path: ModulePath, *, name: str) -> None:
         finding = self._rules.star(path[:-1]) if path[-1] == "*" else self._rules.path(path, importing=True)
-        finding = finding or self._rules.renamed(path, name)
+        finding = finding or self._rules.check_import_alias(path, name)
         if finding:
             self._refused.update((".".join(path), path[0]))
             self._add(node, finding)
@@ -318,11 +318,11 @@ class PolicyChecker(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
-            self._add(node, self._rules.text(node.value))
+            self._add(node, self._rules.check_literal(node.value))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         text = literal_text(node)
-        self._add(node, self._rules.text(text) if text else None)
+        self._add(node, self._rules.check_literal(text) if text else None)
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
@@ -334,7 +334,7 @@ class PolicyChecker(ast.NodeVisitor):
                 pieces.append(text)
                 continue
             if pieces:
-                self._add(node, self._rules.text("".join(pieces)))
+                self._add(node, self._rules.check_literal("".join(pieces)))
                 pieces.clear()
             self._visit_all([one])
 
@@ -342,7 +342,7 @@ class PolicyChecker(ast.NodeVisitor):
         """Check annotations; where a text in one could be run later (`strict`), it must be written out."""
         for node in filter(None, nodes):
             self.visit(node)
-            if self._strict and any(map(self._values.makes_text, ast.walk(node))):
+            if self._strict and any(map(self._values.may_build_text, ast.walk(node))):
                 self._add(node, _RUN_LATER)
 
     def _run_text(self, node: ast.AST, value: ast.expr) -> None:
@@ -352,7 +352,7 @@ class PolicyChecker(ast.NodeVisitor):
             if texts is None and not self._values.is_number(one):
                 self._add(node, _RUN_LATER)
             for text in texts or ():
-                self._add(node, self._rules.text(f"~{text}") or self._rules.place(text, names=True))
+                self._add(node, self._rules.check_literal(f"~{text}") or self._rules.place(text, names=True))
 
     # Calls
 
@@ -499,7 +499,7 @@ class PolicyChecker(ast.NodeVisitor):
             for name in _DUNDER.findall(text):
                 self._add(node, self._rules.attribute(name) or self._rules.check_dunder_in_expression(name))
             for part in [text, *_AT_NAME.findall(text)]:  # the variables also where the text is no Python
-                self._within(scope, syntax.parse_expression(part, node))
+                self._within(scope, syntax.parse_pandas_expression(part, node))
 
     def _listed_call(self, node: ast.Call) -> None:
         """Check a call under a list of functions that may be called."""

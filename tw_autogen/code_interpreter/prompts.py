@@ -9,7 +9,7 @@ from string import Template
 
 from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
-from tw_autogen.conversation import CONVENTIONS, Plan
+from tw_autogen.conversation import INTERPRETATION_RULES, Plan
 from tw_autogen.escaped_text import without_known_paragraphs
 
 _PROMPT = Template(Path(__file__).with_name("prompt.md").read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def static_prompt(policy: Policy, plugins: str, settings: CodeInterpreterSetting
         rules=policy.summary(),
         plugins=plugins,
         code_rules=code_rules(policy, settings),
-        conventions=CONVENTIONS,
+        interpretation_rules=INTERPRETATION_RULES,
         looks=settings.max_tries,
     ).strip()
 

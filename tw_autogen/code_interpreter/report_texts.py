@@ -179,7 +179,7 @@ def lost_output(execution: Execution) -> str:
     return ""
 
 
-def warnings_of(execution: Execution) -> list[str]:
+def review_reasons(execution: Execution) -> list[str]:
     """Return what speaks against passing a result on unread; empty if nothing does."""
     found = []
     if execution.stderr.strip():

@@ -234,7 +234,7 @@ def parse_at(text: str, place: ast.AST) -> list[ast.stmt]:
     return tree.body
 
 
-def parse_expression(text: str, place: ast.AST) -> list[ast.stmt]:
+def parse_pandas_expression(text: str, place: ast.AST) -> list[ast.stmt]:
     """Return the statements of an expression that pandas runs, line by line, with `COLUMN` for names without `@`.
 
     Args:
@@ -242,7 +242,7 @@ def parse_expression(text: str, place: ast.AST) -> list[ast.stmt]:
         place: The node whose line and column the statements get.
 
     Example:
-        >>> [ast.unparse(one) for one in parse_expression("`unit price` > @limit", ast.Name("x"))]
+        >>> [ast.unparse(one) for one in parse_pandas_expression("`unit price` > @limit", ast.Name("x"))]
         ['<column> > limit']
     """
     plain = _QUOTED.sub(lambda found: "_" if found["end"] else found[0], text)
@@ -342,10 +342,12 @@ class Values:
             return self.is_computed(held) or literal_text(held) is not None or last_name(node.func) == "decode"
         return isinstance(node, ast.JoinedStr)
 
-    def makes_text(self, node: ast.AST) -> bool:
+    def may_build_text(self, node: ast.AST) -> bool:
         """Return whether a part of an annotation, or a variable in it, may put a text together."""
         if isinstance(node, ast.Name):
-            return any(self.makes_text(each) for each in self.known.get(node.id, ()) if not isinstance(each, ast.Name))
+            return any(
+                self.may_build_text(each) for each in self.known.get(node.id, ()) if not isinstance(each, ast.Name)
+            )
         if isinstance(node, ast.Call):
             return last_name(node.func) not in _TYPE_CALLS
         return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.BinOp) and not isinstance(node.op, ast.BitOr))
@@ -408,7 +410,7 @@ def format_attributes(text: str) -> list[str]:
     return [name for some in names for name in some]
 
 
-def calls_in(text: str) -> list[ast.expr]:
+def formula_callees(text: str) -> list[ast.expr]:
     """Return what is called in a text that reads as an expression, such as the right side of a formula."""
     try:
         tree = expression_of(text.rpartition("~")[2].strip().lstrip("=").replace("@", ""))

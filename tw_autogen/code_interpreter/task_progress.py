@@ -88,7 +88,7 @@ class TaskProgress:
         """How many cells only looked."""
         return len(self.looks)
 
-    def may_look_on(self, most: int) -> bool:
+    def may_inspect_again(self, most: int) -> bool:
         """Return whether the newest code only looks, by its first line, and is one of the first so many that do."""
         return self.looked < most and _LOOK.match(self.code) is not None
 
@@ -171,7 +171,7 @@ class TaskProgress:
             return [*said, *self._files()]
         status = "SUCCESS" if self.execution.ok else "FAILURE"
         warnings = [
-            *report_texts.warnings_of(self.execution),
+            *report_texts.review_reasons(self.execution),
             *report_texts.empty_arrays(self.execution, self.made),
             *(["bare results, in no words"] if self.unworded else []),
         ]

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from tw_autogen.conversation.answer_form import RequestedFormat, is_json, unfenced_json
-from tw_autogen.conversation.conventions import CONVENTIONS
 from tw_autogen.conversation.definitions import Definition, Definitions, changes_attachment
 from tw_autogen.conversation.file_mentions import (
     file_names,
@@ -12,6 +11,7 @@ from tw_autogen.conversation.file_mentions import (
     mentioned,
     split_suffix,
 )
+from tw_autogen.conversation.interpretation_rules import INTERPRETATION_RULES
 from tw_autogen.conversation.memory import Memory, wrap_temporal
 from tw_autogen.conversation.plan import Plan, Status, Step
 from tw_autogen.conversation.post import Attachment, AttachmentType, Post, new_id
@@ -22,7 +22,7 @@ __all__ = [
     "Attachment",
     "AttachmentType",
     "RequestedFormat",
-    "CONVENTIONS",
+    "INTERPRETATION_RULES",
     "Definition",
     "Definitions",
     "Memory",

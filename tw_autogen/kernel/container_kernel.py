@@ -21,7 +21,7 @@ from tw_autogen.kernel.environment_variables import variables
 from tw_autogen.kernel.guest_bundle import boot_text
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import CommandProcess, Launch
-from tw_autogen.kernel.kernel_start import start_by
+from tw_autogen.kernel.kernel_start import start_with
 from tw_autogen.kernel.launcher.seccomp import container_filter
 from tw_autogen.kernel.launcher.system_calls import PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
 from tw_autogen.kernel.live_kernel import LiveKernel
@@ -224,7 +224,7 @@ class ContainerKernel(LiveKernel):
         with SafeFolder(self.folder) as folder:  # which stays the same one; the engine mounts what its path means then
             folder.write_file(mark, b"")
             try:
-                handle = start_by(lambda launch: self._process(launch, mark), self._settings, folders, sandbox="")
+                handle = start_with(lambda launch: self._process(launch, mark), self._settings, folders, sandbox="")
             finally:
                 with contextlib.suppress(FileNotFoundError):
                     folder.remove(mark)

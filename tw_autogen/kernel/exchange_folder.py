@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tw_autogen.errors import KernelError
-from tw_autogen.kernel.guest.exchange_folder import FOLDER, write_problem
+from tw_autogen.kernel.guest.exchange_folder import FOLDER, write_error_reason
 from tw_autogen.safe_folder import SafeFolder
 
 _LEFT_SECONDS = 24 * 3600.0
@@ -72,7 +72,7 @@ class HostExchange:
 
     def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""
-        return KernelError(write_problem(self._folder / FOLDER, error), folder=self._folder)
+        return KernelError(write_error_reason(self._folder / FOLDER, error), folder=self._folder)
 
     def close(self) -> None:
         """Remove this kernel's files, and the hidden folder unless another kernel has files there."""

@@ -14,7 +14,7 @@ from typing import Any
 from tw_autogen.kernel.exchange_folder import hidden_folder
 from tw_autogen.kernel.guest.bounds import check_fields, shown
 from tw_autogen.kernel.guest.exchange_folder import FOLDER
-from tw_autogen.kernel.guest.remote_files import MOST_FILES, NOT_COPIED, PIECE, Mirror
+from tw_autogen.kernel.guest.remote_files import MOST_FILES, NOT_COPIED, PIECE, SyncState
 from tw_autogen.kernel.kernel import Log
 from tw_autogen.safe_folder import SafeFolder
 
@@ -61,7 +61,7 @@ class FileTransfer:
         self._most_in_all = most_in_all
         self._written: dict[str, int] = {}
         self._counted = -_COUNTED_SECONDS
-        self._mirror = _HostMirror(folder, most_bytes)
+        self._mirror = _HostSyncState(folder, most_bytes)
         self._parts: dict[str, tuple[str, int]] = {}
 
     def send(self, ask: Ask, *, seconds: float) -> list[Log]:
@@ -211,7 +211,7 @@ class FileTransfer:
             self._written.pop(name, None)
 
 
-class _HostMirror(Mirror):
+class _HostSyncState(SyncState):
     """A mirror of the host's folder, read without following a link."""
 
     def _walk(self) -> dict[str, tuple[int, int]]:

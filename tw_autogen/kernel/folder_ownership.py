@@ -46,7 +46,7 @@ class FolderOwnership:
         with self._lock:
             return self._let[folder].users[-1] if folder in self._let else 0
 
-    def enter(self, folder: Path, uid: int) -> None:
+    def acquire(self, folder: Path, uid: int) -> None:
         """Remember a kernel, and make the folder its own; 0: it is the host's user, and nothing changes.
 
         Args:
@@ -58,7 +58,7 @@ class FolderOwnership:
             let.users.append(uid)
             let.owners = {**hand_over(folder, uid), **let.owners}
 
-    def leave(self, folder: Path, uid: int) -> None:
+    def release(self, folder: Path, uid: int) -> None:
         """Forget a kernel that has ended; the last one's folder is given back.
 
         Args:

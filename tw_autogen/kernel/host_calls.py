@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tw_autogen.kernel.file_transfer import FileTransfer
-from tw_autogen.kernel.guest.bounds import UNBOUNDED, Bounds, Budget, check_fields
+from tw_autogen.kernel.guest.bounds import UNBOUNDED, Bounds, MemoryBudget, check_fields
 from tw_autogen.kernel.guest.codec import TAG, Codec
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, check_call_size, estimate_parsed_bytes
 from tw_autogen.kernel.guest.remote_files import FILES, PIECE
@@ -44,7 +44,7 @@ class HostFunctions:
         self._seconds: dict[str, float] = {}
         self._unnamed: set[str] = set()
         self._fixed: dict[str, Any] = {}
-        self._arguments = Budget(most_bytes, "what host calls at work hold, with an argument")
+        self._arguments = MemoryBudget(most_bytes, "what host calls at work hold, with an argument")
         self._unpacking = threading.Lock()
         self.work = WorkAlive()
 
@@ -167,7 +167,7 @@ class WorkAlive:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._threads = 0
-        self._requests = Budget(MOST_BYTES)
+        self._requests = MemoryBudget(MOST_BYTES)
 
     def accept(self, size: int) -> None:
         """Count a request of so many bytes, once it is parsed.

@@ -77,7 +77,7 @@ class Artifact:
         bundle: dict[str, Any] = {"text/plain": visible("\n".join(filter(None, (str(self.path), self.preview))))}
         if is_picture(self.path):
             try:
-                mime, data = PictureReader().read_data(self.path)
+                mime, data = PictureReader().read_mime_data(self.path)
             except (OSError, UnsafeSvgError) as error:
                 bundle["text/plain"] += visible(f"\n(not shown: {error})")
             else:
@@ -228,7 +228,7 @@ class Kernel(Protocol):
         """Make `name(...)` in the kernel call a function of this process, and `name.submit(...)` calls side by side.
 
         JSON values and DataFrames cross in both directions. An exception becomes a `HostCallError` in the cell, whose
-        text begins with the function's name and the exception's type, such as `TimeoutError` or `CallBudgetError`.
+        text begins with the function's name and the exception's type, such as `TimeoutError` or `HostCallBudgetError`.
         Calls run on threads of this process, one at a time and in order; submitted ones beside them. Each has its own
         copy of the context variables of the thread that called `execute`. The time for which the cell waits is not
         counted as the cell's; a call that takes longer than `seconds` is given up, with an exception in the cell.

@@ -150,7 +150,7 @@ class SupervisedKernel(StartedKernel):
             place: The session's folders.
             settings: What is granted besides.
         """
-        OWNERSHIP.enter(place.folder, self.uid)
+        OWNERSHIP.acquire(place.folder, self.uid)
         self.place = place
         self.environment = environment_of(place, settings, self.level, self.connection.own)
         self.assignment = assignment_of(place, settings)
@@ -164,7 +164,7 @@ class SupervisedKernel(StartedKernel):
     def give_folder_back(self) -> None:
         """Return its folder to its owner."""
         if self.place is not None:
-            OWNERSHIP.leave(self.place.folder, self.uid)
+            OWNERSHIP.release(self.place.folder, self.uid)
             self.place = None
 
 
@@ -265,8 +265,8 @@ def _started(
                 connection.runtime.chmod(0o711)  # its user must pass it; in other sandboxes it is not seen
             hand_over(new.folder, uid)
             if place is not None:
-                OWNERSHIP.enter(place.folder, uid)
-                undo.callback(OWNERSHIP.leave, place.folder, uid)
+                OWNERSHIP.acquire(place.folder, uid)
+                undo.callback(OWNERSHIP.release, place.folder, uid)
                 request["assignment"] = assignment
                 if lent is not None:  # otherwise our end of the bridge goes there
                     request["cwd"] = str(place.folder)
@@ -304,7 +304,7 @@ def _check_apart(connection: Connection, assignment: Mapping[str, Any], level: s
             )
 
 
-def start_by(
+def start_with(
     start: StartProcess, settings: KernelSettings, place: KernelFolders, *, sandbox: str | None = None
 ) -> KernelHandle:
     """Start a kernel by a function of the user's, or in a container.

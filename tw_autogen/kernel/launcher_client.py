@@ -82,9 +82,9 @@ class SupervisedProcess:
             if not wait_readable(self._channel, max(0.0, deadline - time.monotonic())):
                 raise KernelError(f"the kernel's process was not ready within {seconds:g} s")
         if self._ended:
-            raise self.why_ended()
+            raise self.ended_error()
 
-    def why_ended(self) -> KernelError:
+    def ended_error(self) -> KernelError:
         """Return the reason of the end as an exception."""
         if self._down:
             return SandboxUnavailable(self._down)

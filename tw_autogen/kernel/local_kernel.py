@@ -17,7 +17,7 @@ from tw_autogen.kernel.guest.pip_install import INSTALL
 from tw_autogen.kernel.kernel import Execution, Loadable
 from tw_autogen.kernel.kernel_folders import Kept, KernelFolders
 from tw_autogen.kernel.kernel_process import StartProcess
-from tw_autogen.kernel.kernel_start import start_by
+from tw_autogen.kernel.kernel_start import start_with
 from tw_autogen.kernel.launcher.known_paths import resolve
 from tw_autogen.kernel.launcher.readable_files import LISTED, readable_pieces
 from tw_autogen.kernel.launcher.sandbox import OFF
@@ -31,7 +31,7 @@ from tw_autogen.kernel.path_policy import (
     too_broad_reason,
 )
 from tw_autogen.kernel.pool import KernelPool, default_pool
-from tw_autogen.kernel.python_process import warn_of_importable
+from tw_autogen.kernel.python_process import guard_own_imports
 from tw_autogen.kernel.recovery import Recovery, Rerun
 from tw_autogen.kernel.sandbox_levels import STARTED_OTHERWISE, available_level, describe_sandbox
 from tw_autogen.kernel.settings import KernelSettings
@@ -137,7 +137,7 @@ class LocalKernel(LiveKernel):
         if start is None:
             self._pool.prepare(self._settings)
         if self._settings.sandbox != OFF:
-            warn_of_importable((self.folder, *self._pinned.granted().write))
+            guard_own_imports((self.folder, *self._pinned.granted().write))
 
     def _explained(self, ran: Execution) -> Execution:
         if self._on_refused is None or ran.ok:
@@ -284,7 +284,7 @@ class LocalKernel(LiveKernel):
         read = self._pinned.real((*self._read, *([packages] if packages else [])))
         place = KernelFolders(self.folder, read, known=self._pinned.file_identities(), kept=kept)
         if self._start is not None:
-            handle = start_by(self._start, self._settings, place, sandbox=STARTED_OTHERWISE)
+            handle = start_with(self._start, self._settings, place, sandbox=STARTED_OTHERWISE)
         else:
             granted = self._pinned.granted()
             handle = self._pool.take(granted, place).handle(granted)

@@ -19,7 +19,7 @@ from tw_autogen.kernel.pinned_paths import folder_identity, remove_same
 from tw_autogen.kernel.python_process import isolated
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.safe_folder import SafeFolder, innermost_kept_folder, private_folder, temporary_folder
+from tw_autogen.safe_folder import SafeFolder, innermost_held_folder, private_folder, temporary_folder
 
 if TYPE_CHECKING:
     from packaging import requirements
@@ -86,7 +86,7 @@ class Installer:
         self.folder = folder.with_name(f"{folder.name}.packages")
         self.close: Callable[[], object] = _stays
         """Remove the temporary folder, if there is one."""
-        if settings.install != "never" and not innermost_kept_folder(folder.parent):
+        if settings.install != "never" and not innermost_held_folder(folder.parent):
             self.folder = temporary_folder("tw-packages-")
             self.folder.chmod(0o755)  # root's kernels are another user
             made = folder_identity(self.folder)

@@ -14,7 +14,7 @@ from tw_autogen.kernel.launcher.readable_files import LISTED
 from tw_autogen.kernel.launcher.sandbox import OFF
 from tw_autogen.kernel.settings import KernelSettings
 from tw_autogen.named_folders import granted_path
-from tw_autogen.safe_folder import KeptFolder, SafeFolder, remove_folder
+from tw_autogen.safe_folder import HeldFolder, SafeFolder, remove_folder
 
 _FILE = (0, 0)
 """Stands for any regular file: editors put a new one in its place."""
@@ -42,7 +42,7 @@ class PinnedPaths:
         self._optional: set[str] = set()
         self._left_out: set[str] = set()
         self._refused: dict[str, str] = {}
-        self._kept: KeptFolder | None = None
+        self._kept: HeldFolder | None = None
         _make_missing(str(folder))
         self._keep()
         self.add((str(folder), *settings.read, *settings.write))
@@ -167,7 +167,7 @@ class PinnedPaths:
             return
         self.close()
         try:
-            self._kept = KeptFolder(self.folder)
+            self._kept = HeldFolder(self.folder)
         except FileNotFoundError:
             pass
         except OSError as error:

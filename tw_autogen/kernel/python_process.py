@@ -29,7 +29,7 @@ def isolated(environment: Mapping[str, str], path: str = "") -> dict[str, str]:
     return {**environment, "PYTHONPATH": FIRST, sitecustomize.PATH: path}
 
 
-def warn_of_importable(folders: Iterable[Path | str]) -> None:
+def guard_own_imports(folders: Iterable[Path | str]) -> None:
     """Log, once for each, entries of `sys.path` that code may write: this process itself imports from them.
 
     Then what this package would import later is imported, before any code runs.

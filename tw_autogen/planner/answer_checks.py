@@ -148,7 +148,7 @@ def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round] = ()) -> 
     return bool(hard_because(codes, before, request=here.user_query))
 
 
-def failed_words(failed: Sequence[AnswerCheck]) -> str:
+def failed_checks_report(failed: Sequence[AnswerCheck]) -> str:
     """Return what a worker is told of checks that failed."""
     told = "\n\n".join(inert_output(f"{one.why}\n\n{indent(one.code.strip(), _INDENT)}") for one in failed)
     return (

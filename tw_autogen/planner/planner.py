@@ -24,7 +24,7 @@ from tw_autogen.conversation import (
 )
 from tw_autogen.errors import ApprovalNeeded, ModelError, ModelUnreadable, RoundTooCostly
 from tw_autogen.escaped_text import trimmed, visible
-from tw_autogen.events import ModelDelayed, PromptCut
+from tw_autogen.events import ModelDelayed, PromptTruncatedByServer
 from tw_autogen.model import BaseChatModel, ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.number_sources import unfounded_numbers
 from tw_autogen.picture_files import is_written_out
@@ -32,12 +32,12 @@ from tw_autogen.planner.answer_checks import (
     AnswerChecks,
     check_runner,
     failed_check_messages,
-    failed_words,
+    failed_checks_report,
     wants_checks,
 )
 from tw_autogen.planner.offers import Offers
 from tw_autogen.planner.plan_approval import decide_plan
-from tw_autogen.planner.planner_reply import USER, PlannerReply, ReplyReader, Stop, fallback_reply, reply_schema
+from tw_autogen.planner.planner_reply import USER, PlannerReply, RetryReplyParser, Stop, fallback_reply, reply_schema
 from tw_autogen.planner.plausibility import implausible
 from tw_autogen.planner.settings import PlannerSettings
 from tw_autogen.planner.static_prompt import static_prompt
@@ -113,7 +113,7 @@ class Planner(Role):
     Source: TaskWeaver's Planner (paper, sections 4.4 and 5.1). Differs: plan fields may be absent when unchanged,
     steps are data, an unknown receiver is told to the model, `then` lets a worker's answer go on without a call, an
     answer that is not in the form that the request shows (`RequestedFormat`), or holds numbers about a file which no
-    worker has computed, is sent back once, and what a model says in place of JSON is never lost (`ReplyReader`).
+    worker has computed, is sent back once, and what a model says in place of JSON is never lost (`RetryReplyParser`).
     """
 
     name = NAME
@@ -277,7 +277,7 @@ class Planner(Role):
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 own = new.send_from == USER and turn
-                said = mine.history.notes.shortened(new, memory.rounds) if own else new.message
+                said = mine.history.notes.without_repeats(new, memory.rounds) if own else new.message
                 mine.history.append_user(f"From: {new.send_from}{_unrun_note(new)}\n{said}{offers}{date}{kept}", images)
                 _note_result(mine.history, new)
 
@@ -305,7 +305,7 @@ class Planner(Role):
                     counted,
                     schema=reply_schema(names, code=bool(coder), then=bool(coder), definitions=mine.definitions.wanted),
                 ),
-                ReplyReader(
+                RetryReplyParser(
                     names,
                     has_plan=mine.plan is not None,
                     form=form,
@@ -328,12 +328,12 @@ class Planner(Role):
                 raise
             return fallback_reply(error.reply, error.problems[-1])
         except ModelError as error:
-            if mine.history.withdraw(error):
+            if mine.history.withdraw_if_refused(error):
                 mine.offers = Offers()
                 self._shortened(mine)
             raise
         if tokens := mine.history.track_prompt_tokens(completion.usage.prompt_tokens):
-            turn.emit(PromptCut(self.name, tokens))
+            turn.emit(PromptTruncatedByServer(self.name, tokens))
         return reply
 
     def _ask_again(self, mine: _PlannerState, first: PlannerReply, turn: Turn, form: RequestedFormat) -> PlannerReply:
@@ -390,7 +390,7 @@ class Planner(Role):
             asked = next((one for one in reversed(turn.round.posts) if one.send_to == runner.name), ran)
             said = {AttachmentType.then: asked.content(AttachmentType.then), AttachmentType.stop: Stop.InProcess.value}
             attachments = tuple(Attachment(kind, text) for kind, text in said.items() if text)
-            return post, Post(self.name, runner.name, failed_words(failed), attachments)
+            return post, Post(self.name, runner.name, failed_checks_report(failed), attachments)
         if mine.checks.checks:
             post = _with_problems(post.with_attachments([mine.checks.attachment()]), failed_check_messages(failed))
         return post, None

@@ -158,7 +158,7 @@ def reply_schema(
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
-class ReplyReader:
+class RetryReplyParser:
     """Parses the replies to one request to the Planner's model: the first one, and its corrections.
 
     A reply in words, without JSON, is the answer to the User at once if it has the form that the request asked for, or

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from tw_autogen.conversation import CONVENTIONS
+from tw_autogen.conversation import INTERPRETATION_RULES
 from tw_autogen.planner.planner_reply import USER
 from tw_autogen.role import Worker
 
@@ -33,7 +33,7 @@ def static_prompt(workers: Sequence[Worker], *, coder: str, rules: str, objects_
             workers="\n\n".join(f"## {one.name}\n{one.intro}" for one in workers) or "There are none: answer yourself.",
             worker=coder or next((one.name for one in workers), "CodeInterpreter"),
             receivers=", ".join([*(one.name for one in workers), USER]),
-            conventions=CONVENTIONS,
+            interpretation_rules=INTERPRETATION_RULES,
             code=_CODE.substitute(coder=coder, rules=rules),
             beside=_BESIDE if coder and not objects_only else " and nothing else",
             or_block="" if objects_only else _OR_BLOCK,

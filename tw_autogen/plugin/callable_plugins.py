@@ -91,7 +91,7 @@ def callable_plugin(
     else:
         taken = _given(parameters)
         _check_given(function, name, taken)
-    called = with_json_values(run_through(function), types)
+    called = with_json_values(as_sync(function), types)
     if isinstance(returns, type) and issubclass(returns, pydantic.BaseModel):
         called = _checked(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)
@@ -210,7 +210,7 @@ def _signature(function: Callable[..., Any], name: str) -> inspect.Signature:
         ) from None
 
 
-def run_through(function: Callable[..., Any]) -> Callable[..., Any]:
+def as_sync(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that also awaits what an `async` one, or what hides one, gives."""
 
     @functools.wraps(function, updated=())

@@ -11,9 +11,9 @@ from typing import Any
 from tw_autogen.closing import Closing
 from tw_autogen.errors import PluginLoadError
 from tw_autogen.kernel import Artifact, Log
-from tw_autogen.kernel.guest import Made, PluginContext, PluginProblem, load_plugin, run_plugin_tests
+from tw_autogen.kernel.guest import ExecutionOutputs, PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
-from tw_autogen.plugin.callable_plugins import run_through
+from tw_autogen.plugin.callable_plugins import as_sync
 from tw_autogen.plugin.neighbour_imports import ImportsBeside, load_module
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
@@ -69,7 +69,7 @@ class HostPlugin(Closing):
         except BaseException:
             self._release()
             raise
-        self._call = run_through(self._function)
+        self._call = as_sync(self._function)
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
 
@@ -114,7 +114,7 @@ class HostPlugin(Closing):
         self._beside.close()
         self._files.close()
 
-    def _report_artifacts_and_logs(self, made: Made) -> None:
+    def _report_artifacts_and_logs(self, made: ExecutionOutputs) -> None:
         kept, logs = made.take()
         for one in kept:
             self._on_artifact(Artifact(one.name, one.kind, one.path, one.preview))

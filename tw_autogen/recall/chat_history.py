@@ -43,8 +43,8 @@ class ChatHistory:
         system: The static text; never changed.
 
     Texts that have no answer yet are one message, so that the messages of user and assistant alternate, as some models
-    demand. Only these methods change a message: `append_user` the last one while it has no answer, `withdraw`,
-    `replace`, `replace_oldest`, `prune` and `cut_longest`.
+    demand. Only these methods change a message: `append_user` the last one while it has no answer,
+    `withdraw_if_refused`, `replace`, `replace_oldest`, `prune` and `cut_longest`.
     """
 
     def __init__(self, system: str) -> None:
@@ -124,7 +124,7 @@ class ChatHistory:
             self._begun[round_id] = max(self._static, len(self.messages) - pending)
 
     @property
-    def postponed(self) -> bool:
+    def is_postponed(self) -> bool:
         """True until as many rounds have begun as `postpone` was given."""
         return len(self._begun) < self._postponed_to
 
@@ -230,7 +230,7 @@ class ChatHistory:
         longest["content"] = _joined([_with_text(part, _halved) for part in parts])
         return True
 
-    def withdraw(self, error: ModelError) -> bool:
+    def withdraw_if_refused(self, error: ModelError) -> bool:
         """Replace what has no answer yet by a line, if the model's server has refused the prompt for what it holds.
 
         Otherwise each later prompt would be refused as well. A refusal for another reason, such as an empty account,
@@ -295,7 +295,7 @@ class ChatHistory:
 
         Returns:
             Posts, and after the posts of a round that has failed since, that round. Of one in which a prompt was
-            refused, as in `withdraw`, those after the role's own last one are left out.
+            refused, as in `withdraw_if_refused`, those after the role's own last one are left out.
         """
         for one in memory.rounds:
             answered = [at for at, post in enumerate(one.posts, 1) if post.send_from == memory.role]

@@ -140,7 +140,7 @@ class Recall:
             ModelError: it was cancelled.
             RoundTooCostly: `reserve` allows no call.
         """
-        if history.postponed and not now:
+        if history.is_postponed and not now:
             return False
         before = history.tokens
         limit = min((one for one in (self.settings.compress_tokens, history.most_tokens) if one > 0), default=0)

@@ -19,7 +19,7 @@ class SessionNotes:
 
     told: str = ""
 
-    def shortened(self, post: Post, rounds: Sequence[Round]) -> str:
+    def without_repeats(self, post: Post, rounds: Sequence[Round]) -> str:
         """Return the message of the user's post, with long paragraphs named that stood in the last one as well.
 
         Args:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.deprecated import old_names
 from tw_autogen.safe_folder.directory_calls import KERNEL_USERS
-from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, KeptFolder, innermost_kept_folder, real_path
+from tw_autogen.safe_folder.held_folder import KERNEL_FOLDERS, HeldFolder, innermost_held_folder, real_path
 from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.open_without_links import open_or_make_folder
 from tw_autogen.safe_folder.protected_names import is_protected, protected_below
@@ -19,11 +19,11 @@ from tw_autogen.safe_folder.used_elsewhere import used_elsewhere
 __all__ = [
     "KERNEL_FOLDERS",
     "KERNEL_USERS",
-    "KeptFolder",
+    "HeldFolder",
     "SafeFolder",
     "open_or_make_folder",
     "is_protected",
-    "innermost_kept_folder",
+    "innermost_held_folder",
     "used_elsewhere",
     "private_folder",
     "protected_below",

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from tw_autogen.safe_folder.kept_folder import KERNEL_FOLDERS, innermost_kept_folder, is_of_code
+from tw_autogen.safe_folder.held_folder import KERNEL_FOLDERS, innermost_held_folder, is_of_code
 from tw_autogen.safe_folder.link_walk import walk_links
 from tw_autogen.safe_folder.safe_folder import SafeFolder
 from tw_autogen.session_layout import is_working_folder
@@ -29,7 +29,7 @@ def open_or_make_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -
         OSError: the folder can't be made or opened.
     """
     full = Path(os.path.abspath(path))
-    kept = innermost_kept_folder(full)
+    kept = innermost_held_folder(full)
     if str(full) == kept:
         return SafeFolder(full)
     if not kept and not is_of_code(full):

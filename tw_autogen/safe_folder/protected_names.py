@@ -76,7 +76,7 @@ def is_environment(names: Collection[str]) -> bool:
     return not _OF_ENVIRONMENTS.isdisjoint(names)
 
 
-def holds_packages(name: str) -> bool:
+def is_environment_entry(name: str) -> bool:
     """Return whether an entry of such a folder is the environment's: others are of a project that it was made in.
 
     Args:
@@ -116,7 +116,7 @@ def protected_below(
         at = open_folder(None, folder, listed=True)
     except OSError as error:
         if known is not None and _numbers(folder) != known:
-            raise another_folder(folder) from None
+            raise folder_replaced_error(folder) from None
         check_unlisted(error, folder)
         return
 
@@ -131,7 +131,7 @@ def protected_below(
 
     with Descent(at, closed=refused) as way:
         if known is not None and identity(at) != known:
-            raise another_folder(folder)
+            raise folder_replaced_error(folder)
         chain: list[tuple[str, tuple[int, int]]] = []
         more = True
         while more:
@@ -183,7 +183,7 @@ def _is_closed(one: os.DirEntry[str]) -> bool:
 
 
 def _is_protected_in(one: os.DirEntry[str], *, environment: bool) -> bool:
-    return is_protected(one.name) or environment and holds_packages(one.name) and not one.is_symlink()
+    return is_protected(one.name) or environment and is_environment_entry(one.name) and not one.is_symlink()
 
 
 def _numbers(path: str) -> tuple[int, int] | None:
@@ -194,7 +194,7 @@ def _numbers(path: str) -> tuple[int, int] | None:
     return about.st_dev, about.st_ino
 
 
-def another_folder(folder: str) -> PermissionError:
+def folder_replaced_error(folder: str) -> PermissionError:
     """Return the error of a folder that is not the one that was checked.
 
     Args:

@@ -16,7 +16,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.kept_folder import LONGEST_PATH, as_of_code, innermost_kept_folder, is_of_code, kept_above
+from tw_autogen.safe_folder.held_folder import LONGEST_PATH, as_of_code, innermost_held_folder, is_of_code, kept_above
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
@@ -65,7 +65,7 @@ class SafeFolder(Closing):
     is below such a folder that a name leads into.
 
     Args:
-        path: The folder; must not be a link itself. The directories above it are trusted, unless it is a `KeptFolder`
+        path: The folder; must not be a link itself. The directories above it are trusted, unless it is a `HeldFolder`
             or lies in one: it is then opened below that folder's descriptor, without following links. One that is of
             `KERNEL_FOLDERS`, or lies in one, is opened over no link at all: its path had none when a kernel was made.
 
@@ -114,7 +114,7 @@ class SafeFolder(Closing):
         path = Path(path)
         if not path.is_absolute():
             raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
-        if innermost_kept_folder(path) or path == Path(path.anchor):
+        if innermost_held_folder(path) or path == Path(path.anchor):
             return cls(path)
         with cls(path.anchor) as root:
             return root.open_folder(path.relative_to(path.anchor).as_posix())
@@ -132,7 +132,7 @@ class SafeFolder(Closing):
                 In a kept folder it is the path as it is written: it means this folder, whatever lies there by now.
         """
         full, mine = Path(os.path.abspath(path)), os.path.abspath(self.path)
-        if (innermost_kept_folder(mine) or is_of_code(mine)) and full.is_relative_to(mine):
+        if (innermost_held_folder(mine) or is_of_code(mine)) and full.is_relative_to(mine):
             return "" if str(full) == mine else full.relative_to(mine).as_posix()
         for above in reversed(full.parents):
             with contextlib.suppress(OSError):
@@ -150,7 +150,7 @@ class SafeFolder(Closing):
         """
         name, base = "", Path()
         around = {*map(_identity, Path(path).parents)} - {None}
-        for one in (each for each in folders if _identity(each) in around or innermost_kept_folder(each)):
+        for one in (each for each in folders if _identity(each) in around or innermost_held_folder(each)):
             with contextlib.suppress(OSError), SafeFolder(one) as folder:
                 if len(found := folder.name_of(path)) > len(name):
                     name, base = found, one
@@ -513,7 +513,7 @@ class SafeFolder(Closing):
                 directory_calls.close(at)
 
 
-def open_unlinked(path: Path | str) -> BinaryIO:
+def open_nofollow(path: Path | str) -> BinaryIO:
     """Open a file by its absolute path for reading, if no component of the path is a link.
 
     For a path that was taken down when the file was made, in a folder that untrusted code could change since.
@@ -524,7 +524,7 @@ def open_unlinked(path: Path | str) -> BinaryIO:
     path = Path(path)
     if not path.is_absolute():
         raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
-    if innermost_kept_folder(path.parent):
+    if innermost_held_folder(path.parent):
         with SafeFolder(path.parent) as folder:
             return folder.open_file(path.name)
     with SafeFolder(path.anchor) as root:
@@ -539,9 +539,9 @@ def read_unlinked(path: Path | str, *, limit_bytes: int) -> bytes:
         limit_bytes: Of a longer file nothing is returned.
 
     Raises:
-        OSError: as of `open_unlinked`; with `errno.EFBIG` if the file is longer than the limit.
+        OSError: as of `open_nofollow`; with `errno.EFBIG` if the file is longer than the limit.
     """
-    with open_unlinked(path) as file:
+    with open_nofollow(path) as file:
         return read_limited(file, limit_bytes, os.fspath(path))
 
 

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 
 from tw_autogen.safe_folder.directory_calls import At, identity, open_folder
 from tw_autogen.safe_folder.directory_tree import Descent
-from tw_autogen.safe_folder.protected_names import LONGEST_PATH, another_folder, holds_packages, is_environment
+from tw_autogen.safe_folder.protected_names import (
+    LONGEST_PATH,
+    folder_replaced_error,
+    is_environment,
+    is_environment_entry,
+)
 from tw_autogen.unlisted_folders import check_unlisted
 
 _Identity = tuple[int, int]
@@ -94,7 +99,7 @@ def used_elsewhere(
 
     with Descent(at, closed=closed) as way:
         if known is not None and identity(at) != known:
-            raise another_folder(folder)
+            raise folder_replaced_error(folder)
         chain: list[tuple[str, _Identity]] = []
         left, room = _MOST_ENTRIES, _MOST_NAMED_CHARS
         more = True
@@ -157,7 +162,7 @@ def _entries(
         path = os.path.join(here, one.name) if apart or environment else ""
         if apart and path in apart:
             continue
-        if environment and holds_packages(one.name) and not one.is_symlink():
+        if environment and is_environment_entry(one.name) and not one.is_symlink():
             with contextlib.suppress(FileNotFoundError):  # gone meanwhile
                 about = one.stat(follow_symlinks=False)
                 packages.append((path, (about.st_dev, about.st_ino)))

@@ -19,7 +19,7 @@ from tw_autogen.scenario.evidence import Evidence
 from tw_autogen.scenario.reply_rules import take_rule
 from tw_autogen.scenario.scenario import Scenario
 from tw_autogen.scenario.spy_model import Call, SpyModel
-from tw_autogen.session import Session, keyword_settings, open_session, role_name
+from tw_autogen.session import Session, keyword_settings, model_key, open_session
 
 _READ_ONLY = 0o444
 PATIENCE = 3600.0
@@ -108,7 +108,7 @@ def run_scenario(
     with (
         _environment(scenario.environment),
         open_session(
-            {name: asked_as(name, heard) for name in map(role_name, scenario.roles)},
+            {name: asked_as(name, heard) for name in map(model_key, scenario.roles)},
             roles=scenario.roles,
             plugins=scenario.plugins,
             folder=workspace,

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
         RolesWanted,
         RoleWanted,
         checked_policy,
+        model_key,
         policy_of,
-        role_name,
     )
     from tw_autogen.session.session import Session
     from tw_autogen.session.session_fork import fork_session
@@ -88,6 +88,7 @@ __all__ = [
     "fork_session",
     "is_project",
     "keyword_settings",
+    "model_key",
     "open_kernel",
     "open_session",
     "open_team",
@@ -103,7 +104,6 @@ __all__ = [
     "refuse_link",
     "remove_session",
     "review_folder",
-    "role_name",
     "rounds_of",
     "session_folder",
     "several",
@@ -145,8 +145,8 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "RoleWanted",
                 "RoleConfig",
                 "checked_policy",
+                "model_key",
                 "policy_of",
-                "role_name",
             ),
             "session": ("Session",),
             "session_fork": ("fork_session",),
@@ -183,6 +183,7 @@ if not TYPE_CHECKING:  # a type checker names an unknown attribute
                 "answer_text": "tw_autogen.session.Answer.markdown",
                 "failure_text": "tw_autogen.errors.RoundError.in_words",
                 "files_of": "tw_autogen.session.Answer.files_markdown",
+                "role_name": "model_key",
             },
         ),
     )

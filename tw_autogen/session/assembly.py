@@ -45,8 +45,8 @@ from tw_autogen.session.role_configs import (
     checked_models,
     checked_policy,
     known,
+    model_key,
     policy_of,
-    role_name,
     role_spec,
 )
 from tw_autogen.session.session import Session
@@ -154,7 +154,7 @@ def open_session(
         specs = check_plugins(several(plugins), own=own, project=project.plugins if project else ())
         configs = [
             RoleConfig(
-                one, model=given.get(role_name(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy
+                one, model=given.get(model_key(one)) or given.get(""), plugins=specs, kernel=kernel, policy=policy
             )
             for one in check_roles(roles, read, project)
         ]
@@ -423,7 +423,7 @@ def check_roles(
         with compared_with(settings.files):
             found = tuple(map(project.resolve_role_folder, wanted) if project else wanted)
             for one in found:
-                role_name(one)  # what can't be found is told now
+                model_key(one)  # what can't be found is told now
     except RoleSpecError as error:
         if roles is not None:
             raise

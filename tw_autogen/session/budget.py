@@ -149,7 +149,7 @@ class RoundBudget:
         """Return where the time went, given how long the round has taken."""
         return Seconds(total, self.model_seconds, self.kernel_seconds)
 
-    def found_so_far(self, here: Round) -> str:
+    def partial_result_text(self, here: Round) -> str:
         """Return what the round's last cell gave that ran well and gave something; that there is nothing, if none did.
 
         Args:
@@ -203,7 +203,7 @@ class RoundBudget:
                 self._reserved.append(mine)
         if reached:
             raise RoundTooCostly(
-                f"{here.id}: {reached}. Raise it if the task needs more. {self.found_so_far(here)}", round=here
+                f"{here.id}: {reached}. Raise it if the task needs more. {self.partial_result_text(here)}", round=here
             )
         try:
             yield mine
@@ -290,7 +290,7 @@ class SessionBudget:
         return self._opened_at + self._settings.round_seconds
 
     @property
-    def round_seconds(self) -> float:
+    def round_elapsed_seconds(self) -> float:
         """How long the newest round has taken."""
         return time.monotonic() - self._opened_at
 
@@ -317,7 +317,7 @@ class SessionBudget:
 
     def close_round(self) -> Seconds:
         """End the newest round; give where its time went."""
-        took = self.round.seconds(self.round_seconds)
+        took = self.round.seconds(self.round_elapsed_seconds)
         self.seconds += took
         return took
 
@@ -335,18 +335,18 @@ class SessionBudget:
         settings = self._settings
         if stopped:
             raise RoundInterrupted(f"{here.id}: {stopped}", round=here) from because
-        if self.round_seconds >= settings.round_seconds:
+        if self.round_elapsed_seconds >= settings.round_seconds:
             raise RoundTimedOut(
                 f"{here.id}: no answer for the user in {settings.round_seconds:g} seconds. "
                 "Raise `session.round_seconds` (on the command line --timeout) if the task needs more. "
-                f"{self.round.found_so_far(here)}",
+                f"{self.round.partial_result_text(here)}",
                 round=here,
             ) from because
         if because is None and len(here.posts) >= settings.max_posts:
             raise RoundTooLong(
                 f"{here.id}: {len(here.posts)} posts and no answer for the user; the last came from "
                 f"{here.posts[-1].send_from}. Raise `session.max_posts` (on the command line --max-posts) if the task "
-                f"needs more. {self.round.found_so_far(here)}",
+                f"needs more. {self.round.partial_result_text(here)}",
                 round=here,
             )
 
@@ -368,7 +368,7 @@ class SessionBudget:
         if same and post.send_to != USER and len(set(answers[-2:])) == 1:
             raise RoundLooped(
                 f"{here.id}: {post.send_from} wrote the same to {post.send_to} three times, and the answer had been "
-                f"the same twice: {post.message[:_REPEATED_CHARS]!r}. {self.round.found_so_far(here)}",
+                f"the same twice: {post.message[:_REPEATED_CHARS]!r}. {self.round.partial_result_text(here)}",
                 round=here,
             )
 

@@ -237,7 +237,7 @@ def rounds_of(events: Iterable[Event]) -> list[Round]:
     return rounds
 
 
-def sealed_lines(folder: SafeFolder, lines: Iterable[bytes]) -> bytes:
+def seal_lines(folder: SafeFolder, lines: Iterable[bytes]) -> bytes:
     """Return the text of a journal that this user vouches for in a folder.
 
     Args:

@@ -21,7 +21,7 @@ from tw_autogen.safe_folder import SafeFolder, is_protected
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session.answer import Answer
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.working_copies import Copied, stamp, unwritten_reason, working_names
+from tw_autogen.session.working_copies import Copied, incomplete_copy_reason, stamp, working_names
 
 LARGE_BYTES = 50_000_000
 """A larger file is not copied where code can read it at its own place."""
@@ -48,7 +48,7 @@ class RequestFiles:
     note: str = ""
 
 
-class NamedFiles:
+class MentionedFileCopier:
     """Finds the files that a user's words name in the folder that the user works in, and copies them for code.
 
     Dotfiles, settings and hooks, names of secrets, links and what lies outside the folder are left alone.
@@ -163,7 +163,7 @@ class NamedFiles:
                 if not stat.S_ISREG(info.st_mode):
                     return None
                 with users.open_file(relative) as file:
-                    if unwritten_reason(file, self._users / relative, partial(_beside, users, relative)):
+                    if incomplete_copy_reason(file, self._users / relative, partial(_beside, users, relative)):
                         return None
                 if info.st_size > LARGE_BYTES:
                     real = self._users / relative

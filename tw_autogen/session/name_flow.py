@@ -62,7 +62,7 @@ def free_variables(statements: Iterable[ast.stmt]) -> set[str]:
     return found
 
 
-def variables_of_functions(tree: ast.AST) -> set[str]:
+def free_variables_of_functions(tree: ast.AST) -> set[str]:
     """Return the variables that functions look up when they are called, which may be in a later cell.
 
     Args:

@@ -23,7 +23,7 @@ from tw_autogen.trust_store import (
     MODEL_SUFFIXES,
     MOST_SETTINGS_BYTES,
     PROGRAM_SUFFIXES,
-    Caches,
+    BytecodeCaches,
     code_files,
     read_regular,
 )
@@ -71,7 +71,7 @@ class NamedPlaces:
 
     def __init__(self) -> None:
         self._files: set[Path] = set()
-        self._folders: dict[tuple[tuple[str, ...], Caches, Callable[[str], bool]], set[Path]] = {}
+        self._folders: dict[tuple[tuple[str, ...], BytecodeCaches, Callable[[str], bool]], set[Path]] = {}
 
     def files(self) -> Iterator[Path]:
         """Return all files.
@@ -88,7 +88,7 @@ class NamedPlaces:
         folders: Iterable[Path],
         *,
         suffixes: tuple[str, ...] = CODE_SUFFIXES,
-        caches: Caches = Caches.none,
+        caches: BytecodeCaches = BytecodeCaches.none,
         enter: Callable[[str], bool] = _enter_all,
     ) -> None:
         """Add the code below folders.
@@ -125,9 +125,9 @@ class NamedPlaces:
             for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
                 with contextlib.suppress(ConfigError):
                     for server in read_mcp_servers(value, fill=fill):
-                        self.add_server(server.started_in(folder), folder)
+                        self.add_server_files(server.started_in(folder), folder)
 
-    def add_server(self, server: McpServer, folder: Path) -> None:
+    def add_server_files(self, server: McpServer, folder: Path) -> None:
         """Add the files that a server's command names, and all programs of the project, if it starts there.
 
         Args:
@@ -155,7 +155,7 @@ class NamedPlaces:
         *,
         inner: bool,
         suffixes: tuple[str, ...] = CODE_SUFFIXES,
-        caches: Caches = Caches.none,
+        caches: BytecodeCaches = BytecodeCaches.none,
         enter: Callable[[str], bool] = _enter_all,
     ) -> None:
         """Add the files that words name.
@@ -210,7 +210,7 @@ class NamedPlaces:
     def _add_found(self, path: Path) -> None:
         """Add a file, or all code of a folder, with what Python has compiled of it."""
         if path.is_dir():
-            self.add_code([path], caches=Caches.every)
+            self.add_code([path], caches=BytecodeCaches.every)
         else:
             self._files.add(path)
 
@@ -249,7 +249,7 @@ def server_files(servers: Iterable[McpServer], folder: Path) -> Iterator[Path]:
     """
     places = NamedPlaces()
     for server in servers:
-        places.add_server(server.started_in(folder), folder)
+        places.add_server_files(server.started_in(folder), folder)
     return places.files()
 
 
@@ -309,7 +309,7 @@ def _runs_installed(server: McpServer) -> bool:
     )
 
 
-def _caches_read(server: McpServer, parts: Iterable[str]) -> Caches:
+def _caches_read(server: McpServer, parts: Iterable[str]) -> BytecodeCaches:
     """Return which of Python's caches a server may read.
 
     `PYTHONPYCACHEPREFIX` says otherwise: none, where the command is known to start Python with our variables, and every
@@ -318,13 +318,13 @@ def _caches_read(server: McpServer, parts: Iterable[str]) -> Caches:
     """
     dropped = any(_WITHOUT_ENVIRONMENT.fullmatch(part) or "pycache_prefix" in part.lower() for part in parts)
     if dropped or "PYTHONPYCACHEPREFIX" in server.env or program_name(server.command) == "env":
-        return Caches.every
+        return BytecodeCaches.every
     command, *args = (server.command, *server.args)
     if command == "uv" and "run" in args[:-1]:
         command = args[args.index("run") + 1]
     is_script = command.endswith(".py") and command != server.command
     known = "PATH" not in server.env and (is_script or _PYTHON.fullmatch(program_name(command)))
-    return Caches.none if known else Caches.own
+    return BytecodeCaches.none if known else BytecodeCaches.own
 
 
 def _places_of(server: McpServer) -> Callable[[str], bool]:

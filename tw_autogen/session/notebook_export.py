@@ -33,7 +33,7 @@ from tw_autogen.session.event_journal import read_journal
 from tw_autogen.session.markdown_text import code_span, fence_printed_output, fenced, markdown_cells
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
-from tw_autogen.written_numbers import ParsedNumbers
+from tw_autogen.written_numbers import ParsedNumbersCache
 
 if TYPE_CHECKING:
     import nbformat
@@ -117,7 +117,7 @@ class _Notebook:
         self._rounds: list[Round] = []
         self._plugins: dict[str, None] = {}
         self._looked_up = 0
-        self._parsed = ParsedNumbers()
+        self._parsed = ParsedNumbersCache()
         self._place_of_plugins = 0
 
     def whole(self) -> nbformat.NotebookNode:
@@ -264,7 +264,7 @@ class _Notebook:
         if not is_picture(path) or (self._below and not Path(os.path.abspath(path)).is_relative_to(self._below)):
             return {"text/plain": name}
         try:
-            mime, data = self._pictures.read_data(path)
+            mime, data = self._pictures.read_mime_data(path)
         except FileNotFoundError:
             return {"text/plain": name}
         except (OSError, UnsafeSvgError) as error:

@@ -15,7 +15,7 @@ from tw_autogen.conversation import Plan, Status
 from tw_autogen.escaped_text import NO_FORMULAS, visible
 from tw_autogen.events import (
     ApprovalAsked,
-    ApprovalGiven,
+    ApprovalDecided,
     CellOutput,
     CellRan,
     CellStarted,
@@ -159,8 +159,8 @@ class NotebookProgress:
     def _approval_asked(self, event: ApprovalAsked) -> None:
         self._doing = "waiting for your decision"
 
-    @_take.register(ApprovalGiven)
-    def _approval_given(self, event: ApprovalGiven) -> None:
+    @_take.register(ApprovalDecided)
+    def _approval_decided(self, event: ApprovalDecided) -> None:
         self._doing = "approved" if event.approved else "refused"
 
     @_take.register(RoundClosed)

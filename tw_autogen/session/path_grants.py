@@ -60,7 +60,7 @@ class Grants:
         """
         return self.kernel is not None and self.kernel.show(path)
 
-    def show_granted(self, path: Path) -> bool:
+    def show_if_granted(self, path: Path) -> bool:
         """Do as `show`, but only for a file in a folder that is granted: whoever may exchange it gains nothing.
 
         Args:

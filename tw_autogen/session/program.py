@@ -17,10 +17,10 @@ from tw_autogen.session.earlier_session import EarlierSession
 from tw_autogen.session.name_flow import (
     acts_outside,
     free_variables,
+    free_variables_of_functions,
     names_stored,
     variables_changed,
     variables_made,
-    variables_of_functions,
 )
 from tw_autogen.session.notebook_export import EXIT, loading_code
 from tw_autogen.session.program_parameters import Parameter, ParameterFinder, Place, replaced
@@ -308,7 +308,7 @@ def _with_needed(read: _Reader) -> tuple[list[_Kept], set[str], list[str]]:
     imports = [one for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _IMPORTS)]
     modules = {name for one in imports for name in names_stored(one)}
     functions = {one.name for _, tree, _, _ in read.cells for one in ast.walk(tree) if isinstance(one, _DEFINITIONS)}
-    called = {name for _, tree, _, _ in read.cells for name in variables_of_functions(tree)}
+    called = {name for _, tree, _, _ in read.cells for name in free_variables_of_functions(tree)}
     needed = set(called)
     for code, tree, asked, ran in reversed(read.cells):
         if not ran.ok:

@@ -95,7 +95,7 @@ class Project:
         folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles, built_in=BUILT_IN).path.parent
         return folder if folder in self.roles.values() else wanted
 
-    def outside(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:
+    def unsandboxed_notices(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:
         """Describe in lines what of the project runs in this process, with all that it may do; nothing if nothing does.
 
         Args:

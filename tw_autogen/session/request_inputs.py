@@ -30,16 +30,16 @@ from tw_autogen.picture_files import is_image_url
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, walk_links
 from tw_autogen.session.answer import USER
 from tw_autogen.session.answer_files import AnswerFiles
-from tw_autogen.session.mentioned_files import LARGE_BYTES, NamedFiles, RequestFiles
+from tw_autogen.session.mentioned_files import LARGE_BYTES, MentionedFileCopier, RequestFiles
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_descriptions import RequestDescriptions
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.team import Team
 from tw_autogen.session.working_copies import (
     Copied,
+    incomplete_copy_reason,
     read_copies,
     stamp,
-    unwritten_reason,
     working_names,
     write_copies,
 )
@@ -175,7 +175,7 @@ def place_inputs(
     show: Callable[[Path], bool],
     *,
     distrusted: Sequence[SafeFolder] = (),
-    show_granted: Callable[[Path], bool] = lambda path: False,
+    show_if_granted: Callable[[Path], bool] = lambda path: False,
     limit_mb: int = KernelSettings.disk_mb,
     copies: Mapping[str, Copied] = MappingProxyType({}),
 ) -> list[Path]:
@@ -186,7 +186,7 @@ def place_inputs(
         folder: The session's.
         show: Lets code read a file at its own place, and returns whether it can.
         distrusted: As in `checked_inputs`; whoever made them may change what a name there means, at any time.
-        show_granted: The same as `show` for files in one of `distrusted`, if code can read their folder already.
+        show_if_granted: The same as `show` for files in one of `distrusted`, if code can read their folder already.
         limit_mb: What the copies may have together, counted by length, since holes in a file take room in its copy;
             0: no limit.
         copies: As of `working_names`; what is unchanged is not copied again.
@@ -204,12 +204,12 @@ def place_inputs(
         with opened_as_given(path, folder, distrusted=distrusted) as given:
             info = os.fstat(given.fileno())
             size = info.st_size
-            if reason := unwritten_reason(given, real, partial(_beside, real, folder, distrusted)):
+            if reason := incomplete_copy_reason(given, real, partial(_beside, real, folder, distrusted)):
                 raise ConfigError(reason)
         known = all(_name_below(path, one) is None for one in distrusted)
         here = _name_in(path, folder)
         large = size > LARGE_BYTES and _place_of_code(path)[0] is None and not here
-        shown = large and os.access(real, os.R_OK) and (show if known else show_granted)(real)
+        shown = large and os.access(real, os.R_OK) and (show if known else show_if_granted)(real)
         placed.append(real if shown else folder / name)
         if not shown and not _is_copied(path, info, folder, name, copies.get(name)):
             sizes[name] = 0 if here == name else size
@@ -402,7 +402,7 @@ class SessionInputs(Closing):
         self._descriptions = RequestDescriptions(settings, folder, lambda: team.describer(folder), on_problem, told)
         self._root = root
         self._copies = read_copies(root)
-        self._named = NamedFiles(settings.user_folder, folder, grants.show_granted, self._copies)
+        self._named = MentionedFileCopier(settings.user_folder, folder, grants.show_if_granted, self._copies)
         self._unread: list[str] = []
         self._unread_folder: list[str] = []
         self._folder_holds = ""
@@ -463,7 +463,7 @@ class SessionInputs(Closing):
                 self._folder,
                 self._grants.show,
                 distrusted=self._distrusted,
-                show_granted=self._grants.show_granted,
+                show_if_granted=self._grants.show_if_granted,
                 limit_mb=self._grants.settings.disk_mb,
                 copies=others,
             )

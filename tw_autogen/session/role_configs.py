@@ -179,7 +179,7 @@ def known(wanted: RoleWanted) -> str:
     return plain if plain in ALIASES else ""
 
 
-def role_name(wanted: RoleWanted) -> str:
+def model_key(wanted: RoleWanted) -> str:
     """Return the name under which a role's model is looked up; empty for one that a function makes."""
     if known(wanted):
         return ALIASES[known(wanted)]

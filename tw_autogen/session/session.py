@@ -134,7 +134,7 @@ class Session(NotebookAccess, Closing):
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
         self._kept = create_kept_folder(root)  # code of another session may be allowed to write above it
-        self.folder = self._team.folders[0] if self._team.folders else root / FILES
+        self.folder = self._team.working_folders[0] if self._team.working_folders else root / FILES
         make_private_folder(self.folder)
         self.inputs = SessionInputs(
             *(self.folder, root, self._settings, self.grants, self._team),

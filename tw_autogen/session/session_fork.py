@@ -20,7 +20,7 @@ from tw_autogen.owner_marks import unsealed
 from tw_autogen.private_files import create_kept_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, is_made_by_user, mark_own_session
-from tw_autogen.session.event_journal import LARGEST_BYTES, sealed_lines, whole_lines
+from tw_autogen.session.event_journal import LARGEST_BYTES, seal_lines, whole_lines
 from tw_autogen.session_layout import COPIES, FILES, JOURNAL
 
 _MOST_LEVELS = 100
@@ -60,7 +60,7 @@ def fork_session(
                 own_names.sub(name.encode(), unsealed(line)) for line in io.BytesIO(journal) if _COPIED not in line
             ]
             # a copy is no more this user's own than the first one
-            journal = sealed_lines(target, lines) if own else b"".join(line + b"\n" for line in lines)
+            journal = seal_lines(target, lines) if own else b"".join(line + b"\n" for line in lines)
             target.copy_in(io.BytesIO(journal), JOURNAL, mode=0o600)
             if source.has_file(COPIES):
                 with source.open_file(COPIES) as record:

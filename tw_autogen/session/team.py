@@ -70,7 +70,7 @@ class Team:
         return tuple(self._roles.values())
 
     @property
-    def folders(self) -> tuple[Path, ...]:
+    def working_folders(self) -> tuple[Path, ...]:
         """The folders in which code runs, so far as kernels are there already."""
         return tuple(role.folder for role in self._placed if role.folder)
 

@@ -124,7 +124,7 @@ def _end_of(name: str) -> str:
     return name
 
 
-def unwritten_reason(file: BinaryIO, path: Path, beside: Callable[[str], BinaryIO | None]) -> str:
+def incomplete_copy_reason(file: BinaryIO, path: Path, beside: Callable[[str], BinaryIO | None]) -> str:
     """Return why a copy of a file would lack what was written to it; empty: it would not.
 
     Args:

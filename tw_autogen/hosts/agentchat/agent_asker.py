@@ -18,7 +18,7 @@ from autogen_core import CancellationToken
 from tw_autogen.errors import HostCallError
 from tw_autogen.hosts.agent_role import partner_role_factory
 from tw_autogen.hosts.agentchat.agent import TaskWeaverAgent
-from tw_autogen.hosts.agentchat.event_loops import wait_for
+from tw_autogen.hosts.agentchat.event_loops import run_on_loop
 from tw_autogen.hosts.asked_plugin import asked_plugin
 from tw_autogen.hosts.call_chain import asking
 from tw_autogen.model import Usage
@@ -161,13 +161,13 @@ class _Asker:
 
     def _run(self, words: str, files: Sequence[Path], stopped: threading.Event) -> str:
         if self._fresh or _LAST.get(self._target) is not self._me:
-            wait_for(self._reset(), cancelled=stopped)
+            run_on_loop(self._reset(), cancelled=stopped)
             _LAST[self._target] = self._me
         if files and isinstance(self._target, TaskWeaverAgent):
             self._target.hand_over(files)
         token = CancellationToken()
         work = self._target.run(task=words, cancellation_token=token, output_task_messages=False)
-        said = wait_for(work, cancelled=stopped, token=token).messages
+        said = run_on_loop(work, cancelled=stopped, token=token).messages
         calls = [one.models_usage for one in said if one.models_usage and "round" not in one.metadata]  # ours count
         prompt, completion = sum(one.prompt_tokens for one in calls), sum(one.completion_tokens for one in calls)
         count_asked(Usage(prompt, 0, completion, len(calls)))

@@ -63,7 +63,7 @@ async def _end_all() -> None:
 _OWN = _OwnLoop()
 
 
-def wait_for(
+def run_on_loop(
     work: Coroutine[Any, Any, Given],
     *,
     cancelled: threading.Event | None = None,

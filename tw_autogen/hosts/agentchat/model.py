@@ -22,7 +22,7 @@ from autogen_core.models import (
     UserMessage,
 )
 
-from tw_autogen.hosts.agentchat.event_loops import wait_for
+from tw_autogen.hosts.agentchat.event_loops import run_on_loop
 from tw_autogen.model import (
     BaseChatModel,
     Completion,
@@ -85,7 +85,7 @@ class ClientModel(BaseChatModel):
         def work(give: Callable[[str], None], abandoned: threading.Event) -> Completion:
             streamed = self._stream and request.on_text is not None
             asking = self._streamed(asked, more, give) if streamed else self._client.create(asked, **more)
-            return _completion(wait_for(asking, cancelled=abandoned, token=token))
+            return _completion(run_on_loop(asking, cancelled=abandoned, token=token))
 
         return run_abandonable(
             work,

@@ -156,7 +156,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
             conversation.interrupt()
 
     @property
-    def open_sessions(self) -> int:
+    def open_session_count(self) -> int:
         """How many sessions are open now."""
         return len(self._conversations)
 

@@ -1,4 +1,4 @@
-"""Any agent of the host as a plugin or as a role: `Asker` puts the question and runs the agent's tools."""
+"""Any agent of the host as a plugin or as a role: `AgentConversation` puts the question and runs the agent's tools."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def agent_plugin(
     """
     spending = _Spending(agent)
     return asked_plugin(
-        lambda: Asker(agent, "CodeInterpreter", spending, max_turns=max_turns),
+        lambda: AgentConversation(agent, "CodeInterpreter", spending, max_turns=max_turns),
         name=name or re.sub(r"\W", "_", agent.name),
         description=description or agent.description or "",
         parameters=parameters,
@@ -104,13 +104,13 @@ def agent_role(agent: Any, *, name: str = "", intro: str = "", max_turns: int = 
     """
     spending = _Spending(agent)
     return partner_role_factory(
-        lambda: Asker(agent, "Planner", spending, max_turns=max_turns),
+        lambda: AgentConversation(agent, "Planner", spending, max_turns=max_turns),
         name=name or agent.name,
         intro=intro or agent.description or "",
     )
 
 
-class Asker:
+class AgentConversation:
     """One partner of an agent: what it asks in a row is one conversation.
 
     Args:

@@ -19,10 +19,10 @@ from .plugin import (
     run_plugin_tests,
     test_plugin,
 )
-from .plugin_context import Made, PluginContext
+from .plugin_context import ExecutionOutputs, PluginContext
 
 __all__ = [
-    "Made",
+    "ExecutionOutputs",
     "Plugin",
     "PluginContext",
     "PluginProblem",

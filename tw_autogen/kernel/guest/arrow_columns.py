@@ -10,7 +10,7 @@ from struct import error as StructError  # noqa: N812 - a class
 from struct import unpack_from
 from typing import Any, BinaryIO
 
-from .bounds import Budget, shown
+from .bounds import MemoryBudget, shown
 from .time_zones import check_zone
 
 _BYTES_PER_VALUE = 64
@@ -74,7 +74,7 @@ class ArrowReader:
         ValueError: it is no such stream, or it is compressed, or holds more than the budget.
     """
 
-    def __init__(self, stream: bytes, budget: Budget) -> None:
+    def __init__(self, stream: bytes, budget: MemoryBudget) -> None:
         import pyarrow as pa  # deferred: an extra that both sides were found to have
 
         messages, dictionaries = pa.ipc.MessageReader.open_stream(pa.py_buffer(stream)), set[int]()
@@ -151,7 +151,7 @@ def _text_bytes(chunk: Any) -> int:
     return int(content.size) * (4 if widest >= 0xF0 else 2 if widest >= 0xC4 else 1)
 
 
-def _claim(array: Any, budget: Budget, each: int) -> None:
+def _claim(array: Any, budget: MemoryBudget, each: int) -> None:
     """Count the memory of what is made of an Arrow array and of those in it; a value may take no byte in the stream.
 
     Args:

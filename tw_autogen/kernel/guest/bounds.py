@@ -7,13 +7,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .hash_time import HashTime
+from .hash_time import HashFloodGuard
 
 UNBOUNDED = 1 << 62
 _SHOWN_CHARS = 80
 
 
-class Budget:
+class MemoryBudget:
     """Counts memory before it is taken, and what is free again; from any thread.
 
     Args:
@@ -22,7 +22,7 @@ class Budget:
         within: A budget that counts the same memory together with that of others.
     """
 
-    def __init__(self, most_bytes: int, what: str = "a table", within: Budget | None = None) -> None:
+    def __init__(self, most_bytes: int, what: str = "a table", within: MemoryBudget | None = None) -> None:
         self._most = most_bytes
         self._what = what
         self._within = within
@@ -77,9 +77,9 @@ class Bounds:
         within: Counts the memory of other messages, too.
     """
 
-    def __init__(self, most_bytes: int = UNBOUNDED, within: Budget | None = None) -> None:
-        self.memory = Budget(most_bytes, within=within)
-        self.time = HashTime()
+    def __init__(self, most_bytes: int = UNBOUNDED, within: MemoryBudget | None = None) -> None:
+        self.memory = MemoryBudget(most_bytes, within=within)
+        self.time = HashFloodGuard()
 
 
 def check_fields(plain: Mapping[str, Any], fields: Mapping[str, tuple[type, ...]], what: str) -> None:

@@ -175,15 +175,15 @@ class Bridge:
     def _before(self, info: Any = None) -> None:
         if self._nested:
             return
-        self._guard.restore()
-        self._descriptors.restore()
+        self._guard.repair()
+        self._descriptors.repair()
         for stream in self._streams:
             stream.begin_cell()
         self.session.ctx.begin(self._shell.execution_count)
         self._display.begin((info.raw_cell if info else "") or "")
         self._errors.clear()
         self._was_reset = False
-        self.session.restore()
+        self.session.repair()
         if self.session.checkpoint:
             self.session.checkpoint.begin_cell()
         self.session.begin_cell(info.raw_cell if info else "")
@@ -205,7 +205,7 @@ class Bridge:
         if self._nested:
             self._inner = result
             return
-        self._guard.restore()
+        self._guard.repair()
         if result is not None and _exits_well(result.error_in_exec):
             result.error_in_exec = None  # the reply is made from it
             self._errors.clear()
@@ -224,7 +224,7 @@ class Bridge:
             stream.end_cell()
         self._quiet = not (self.session.remote or any(stream.spoke for stream in self._streams))
         kept, logs = self.session.ctx.take()
-        self.session.restore()
+        self.session.repair()
         self._send(
             {
                 "error": error,
@@ -289,7 +289,7 @@ class Bridge:
     def _reset(self) -> None:
         self._was_reset = True
         drop_history_names(self._shell)
-        self.session.restore()
+        self.session.repair()
 
     def _send(self, content: Mapping[str, Any]) -> None:
         """Send what a cell left; half a surrogate pair in it, which nobody can write to a file, becomes a `?`."""

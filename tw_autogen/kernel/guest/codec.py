@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
 from .table_codec import pack_table, take_table
-from .time_zones import check_zone, find_zone
+from .time_zones import check_zone, parse_zone
 
 TAG = "$"
 _STAMP, _SPAN = re.compile(r"[-+.:T0-9]{4,40}"), re.compile(r"[-+.0-9DHMPST]{2,80}")
@@ -297,7 +297,7 @@ def _in_zone(when: Any, name: object) -> Any:
     Raises:
         ValueError: there is no such zone here.
     """
-    made = when.replace(tzinfo=find_zone(name))
+    made = when.replace(tzinfo=parse_zone(name))
     return made if made.utcoffset() == when.utcoffset() else made.replace(fold=1)
 
 

@@ -18,7 +18,7 @@ def make_folder(path: Path) -> None:
     path.mkdir(exist_ok=True)
 
 
-def write_problem(folder: Path, error: OSError) -> str:
+def write_error_reason(folder: Path, error: OSError) -> str:
     """Return in words why a file of the folder can't be written, and what to do.
 
     Args:
@@ -58,4 +58,4 @@ class InsideExchange:
 
     def as_write_error(self, error: OSError) -> Exception:
         """Return what is raised where a file can't be written: it names the folder."""
-        return OSError(error.errno, write_problem(self._folder, error))
+        return OSError(error.errno, write_error_reason(self._folder, error))

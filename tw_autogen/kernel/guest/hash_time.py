@@ -15,7 +15,7 @@ _SECONDS_PER_ITEM = 2e-6
 """Ten times what an item takes whose hash is its own."""
 
 
-class HashTime:
+class HashFloodGuard:
     """Bounds the processor time of this thread that the hash tables of one message take together."""
 
     def __init__(self) -> None:

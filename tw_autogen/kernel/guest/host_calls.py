@@ -20,7 +20,7 @@ MARK = "\0tw-call\0"
 class HostCallError(RuntimeError):
     """A function on the host failed: `name: TypeOfTheHostsError: message`.
 
-    Of the host calls' own: `TimeoutError`, no answer in time; `CallBudgetError`, too many calls for one request;
+    Of the host calls' own: `TimeoutError`, no answer in time; `HostCallBudgetError`, too many calls for one request;
     `CallCycleError`, an agent called from its own work; `InterruptedError`, the cell was stopped or is over;
     `LookupError`, no such function or ticket.
     """

@@ -102,7 +102,7 @@ class KernelSession:
         """Undo the cell if it failed, or was to be undone anyway; see `Rollback.end`."""
         return self._undoing.end(failed=failed or self.trying) if self._undoing else None
 
-    def restore(self) -> None:
+    def repair(self) -> None:
         """Restore what code may have deleted or overwritten."""
         self._shell.user_ns.update(self._functions)
         self._shell.user_ns.update(__builtins__=builtins, __name__="__main__")  # without them no line runs as it should
@@ -129,11 +129,11 @@ class KernelSession:
         if beside:
             import_from_sources(beside)
         self._functions[name] = load_plugin(name, asked["source"], ctx=self.ctx, settings=asked["settings"], path=path)
-        self.restore()
+        self.repair()
 
     def _do_serve(self, asked: Mapping[str, Any]) -> None:
         self._functions[asked["name"]] = self.calls.function(asked["name"], asked["doc"])
-        self.restore()
+        self.repair()
 
     def _do_put(self, asked: Mapping[str, Any]) -> None:
         value = self.codec.unpack(asked["value"])
@@ -170,7 +170,7 @@ class KernelSession:
     def _do_rollback(self, asked: Mapping[str, Any]) -> list[tuple[str, str]] | None:
         """Undo the last cell, which the host had stopped, if that was not done yet."""
         undone = self._undoing.undo() if self._undoing else None
-        self.restore()
+        self.repair()
         return undone
 
     def _do_checkpoint(self, asked: Mapping[str, Any]) -> None:
@@ -187,5 +187,5 @@ class KernelSession:
 
     def _do_read_checkpoint(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         found = self.checkpoint.read(trust=asked["trust"]) if self.checkpoint else {}
-        self.restore()
+        self.repair()
         return found

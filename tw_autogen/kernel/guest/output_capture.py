@@ -271,7 +271,7 @@ class FdCapture:
         if watched:
             threading.Thread(target=self._read, name="tw-descriptors", daemon=True).start()
 
-    def restore(self) -> None:
+    def repair(self) -> None:
         """Open again what code has closed or led elsewhere."""
         for number, spare in self._spare.items():
             with contextlib.suppress(OSError):  # the code closed the spare one too

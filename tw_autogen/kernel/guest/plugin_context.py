@@ -35,7 +35,7 @@ class Kept:
 
 
 @dataclass(eq=False)
-class Made:
+class ExecutionOutputs:
     """What one execution has made so far."""
 
     folder: ArtifactFolder
@@ -66,7 +66,7 @@ class Made:
         return kept, logs
 
 
-_HERE: ContextVar[Mapping[PluginContext, Made]] = ContextVar("tw_made", default={})  # noqa: B039 - never changed
+_HERE: ContextVar[Mapping[PluginContext, ExecutionOutputs]] = ContextVar("tw_made", default={})  # noqa: B039 - never changed
 """What each context's call in this thread has made; a mapping, because a plugin's call may lead to another's."""
 
 
@@ -125,8 +125,8 @@ class PluginContext:
         self._max_artifacts = max_artifacts
         self._max_bytes = max_artifact_bytes
         self._names = FileNames(self._files.exists)
-        self._made = Made(self._files, max_bytes=max_artifact_bytes)
-        self._apart: list[Made] = []
+        self._made = ExecutionOutputs(self._files, max_bytes=max_artifact_bytes)
+        self._apart: list[ExecutionOutputs] = []
         self._lock = threading.Lock()
 
     @property
@@ -272,20 +272,20 @@ class PluginContext:
 
     def begin(self, number: int) -> None:
         """Start execution `number`; what the one before left and nobody took is dropped."""
-        self._made = Made(self._files, number, self._max_bytes)
+        self._made = ExecutionOutputs(self._files, number, self._max_bytes)
 
     def take(self) -> tuple[list[Kept], list[tuple[str, str, str]]]:
         """Return the files and logs since `begin` and forget them; a file that was promised but not written is none."""
         return self._made.take()
 
     @contextlib.contextmanager
-    def apart(self, number: int) -> Iterator[Made]:
+    def apart(self, number: int) -> Iterator[ExecutionOutputs]:
         """Start execution `number` beside others that run: what this thread makes meanwhile is its own.
 
         What threads make that know nothing of this one, because the plugin has started them, goes to the call that
         began last.
         """
-        made = Made(self._files, number, self._max_bytes)
+        made = ExecutionOutputs(self._files, number, self._max_bytes)
         before = _HERE.set({**_HERE.get(), self: made})
         with self._lock:
             self._apart.append(made)
@@ -296,7 +296,7 @@ class PluginContext:
                 self._apart.remove(made)
             _HERE.reset(before)
 
-    def _now(self) -> Made:
+    def _now(self) -> ExecutionOutputs:
         made = _HERE.get().get(self)
         if made is not None:
             return made

@@ -27,7 +27,7 @@ class ReachableFiles:
         self._home = os.path.expanduser("~")
         self._written = (folder, *sandbox.get("write", ()))
 
-    def is_shown(self, path: str) -> bool:
+    def is_reachable_by_code(self, path: str) -> bool:
         """Return whether code can read a path, or could if it were there.
 
         Args:
@@ -66,17 +66,17 @@ class ReachableFiles:
             at = f"{at}/{name}"
             if os.path.islink(at) and not is_below(at, ("/dev", "/proc")):
                 target = os.path.realpath(at)
-                if not self.is_shown(target):
+                if not self.is_reachable_by_code(target):
                     return at, target
         return None
 
-    def stand_in(self, path: str) -> tuple[str, str] | None:
+    def hidden_user_path(self, path: str) -> tuple[str, str] | None:
         """Return which empty folder of code's own a path lies in, in words, and what settings call the user's path.
 
         Args:
             path: Absolute.
         """
-        if is_below(path, self.granted) or (not self.beside and self.is_shown(path)):
+        if is_below(path, self.granted) or (not self.beside and self.is_reachable_by_code(path)):
             return None
         home, tmp = (self._home, "home folder", "~"), ("/tmp", "/tmp", "/tmp")
         for own, what, theirs in (home,) if self.beside else (home, tmp):

@@ -78,7 +78,7 @@ class HostFiles:
         self._ask(what="remove", file=name)
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Return what is new in the host's folder, see `Mirror.changed`."""
+        """Return what is new in the host's folder, see `SyncState.changed`."""
         found, left = self._ask(what="changed")
         return found, left
 
@@ -131,7 +131,7 @@ class _Outgoing(io.BytesIO):
         super().close()
 
 
-class Mirror:
+class SyncState:
     """Tells which files below a folder the other side has not seen; hidden ones and links stay where they are.
 
     Here it reads the kernel's folder by path; in the host a subclass does so without following a link.
@@ -206,11 +206,11 @@ class RemoteFolder:
     def __init__(self, files: HostFiles, most_bytes: int) -> None:
         self._folder = Path.cwd()
         self._files = files
-        self._mirror = Mirror(self._folder, most_bytes)
+        self._mirror = SyncState(self._folder, most_bytes)
         self._untold: list[str] = []
 
     def changed(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Return what the host has not seen, see `Mirror.changed`."""
+        """Return what the host has not seen, see `SyncState.changed`."""
         found, left = self._mirror.changed()
         told, self._untold = [*self._untold, *left], []
         return found, told

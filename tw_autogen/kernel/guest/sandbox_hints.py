@@ -267,7 +267,7 @@ class Hints:
             while _is_pattern(path, error):
                 path = os.path.dirname(path)
             above = os.path.dirname(path)
-            outside = not self._files.beside and not self._files.is_shown(above)
+            outside = not self._files.beside and not self._files.is_reachable_by_code(above)
             place = path if above == "/" or is_about_folder(error) or (outside and _makes_folder(error)) else above
             if hint := self._of_file(path, place, missing=missing, writing=_is_writing(error, path)):
                 return hint
@@ -275,7 +275,7 @@ class Hints:
 
     def _of_file(self, path: str, place: str, *, missing: bool, writing: bool) -> str:
         files = self._files
-        if missing and (own := files.stand_in(path)):
+        if missing and (own := files.hidden_user_path(path)):
             what, named = own
             if named.startswith("~") and (there := files.granted_home(named[1:])):
                 return f"The sandbox gives code an empty {what} of its own; the user's file is {there!r}."
@@ -289,7 +289,7 @@ class Hints:
             return f"{name} stays read-only, as settings files, hooks and what other programs use do here."
         if files.is_writable(path) or (missing and files.beside and not os.path.exists(path)):
             return ""
-        if not files.is_shown(path):
+        if not files.is_reachable_by_code(path):
             ways = f"kernel.read={[path]!r} would show it"
             if writing:
                 ways = f"kernel.write={[place]!r} would let code write there"

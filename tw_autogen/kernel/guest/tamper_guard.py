@@ -43,7 +43,7 @@ class Guard:
         self._builtins = builtins.__dict__
         self._kept = {name: value for name, value in self._builtins.items() if name not in _CHANGING}
 
-    def restore(self) -> None:
+    def repair(self) -> None:
         """Restore all of it."""
         self._builtins.update(self._kept)  # first: a missing `isinstance` would end any other line
         self._sys.update(self._streams)

@@ -1,4 +1,4 @@
-"""`check_zone` and `find_zone`: which names of time zones cross between a kernel and its host."""
+"""`check_zone` and `parse_zone`: which names of time zones cross between a kernel and its host."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def check_zone(name: object) -> str:
     """
     if isinstance(name, str) and _OFFSET.fullmatch(name):
         return name
-    return find_zone(name).key
+    return parse_zone(name).key
 
 
-def find_zone(name: object) -> zoneinfo.ZoneInfo:
+def parse_zone(name: object) -> zoneinfo.ZoneInfo:
     """Return the time zone of the IANA database that has a name.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Any
 
 from .known_paths import resolve
 from .mounts import refuse_named, sources
-from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost, shown_folders
+from .namespaces import DEVICES, HOME, LINKS, etc_texts, hidden, outermost, writable_by_folder
 
 _SAID_CHARS = 10_000
 
@@ -81,7 +81,7 @@ def _sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
     """Return what mounts of the sandbox may show of this machine."""
     plan, assignment = request["sandbox"], request["assignment"]
     devices = [f"/dev/{name}" for name in DEVICES]
-    asked = shown_folders(read=assignment["read"], write=assignment["write"], kept=())
+    asked = writable_by_folder(read=assignment["read"], write=assignment["write"], kept=())
     paths = {**dict.fromkeys(read, False), **asked, **dict.fromkeys([*devices, *plan["write"]], True)}
     return sources(paths, assignment.get("known", {}), assignment["write"])
 
@@ -89,7 +89,9 @@ def _sources(request: Mapping[str, Any], read: Iterable[str]) -> dict[str, Any]:
 def _folders(request: Mapping[str, Any], kept: Iterable[str]) -> dict[str, bool]:
     """Return the session's folders, as `shown` does."""
     assignment = request["assignment"]
-    return shown_folders(read=assignment["read"], write=assignment["write"], kept=[*kept, *assignment.get("kept", ())])
+    return writable_by_folder(
+        read=assignment["read"], write=assignment["write"], kept=[*kept, *assignment.get("kept", ())]
+    )
 
 
 def _options(

@@ -150,7 +150,7 @@ def admit(
         OSError: the old root can't be taken away.
         FolderRefusedError: one is no longer what the host has checked, or can't be shown.
     """
-    folders = shown_folders(read=read, write=write, kept=kept)
+    folders = writable_by_folder(read=read, write=write, kept=kept)
     ours = {os.stat(one).st_dev for one in _MEMORY}  # before anything is shown in their place
     with ExitStack() as undo:
         sources = {}
@@ -166,7 +166,7 @@ def admit(
     mount("tw", "/", "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
 
 
-def shown_folders(*, read: Iterable[str], write: Iterable[str], kept: Collection[str]) -> dict[str, bool]:
+def writable_by_folder(*, read: Iterable[str], write: Iterable[str], kept: Collection[str]) -> dict[str, bool]:
     """Return the folders to be shown, and whether each may be written.
 
     Folders between one that may be written and one that is kept are shown for themselves: a place where something is

@@ -37,7 +37,7 @@ from .table_extent import is_hash_header, lines_above_header
 from .text_encoding import encoding_words, find_encoding
 from .text_outline import text_lines
 from .text_table import MOST_CELLS, RAW_CHARS, block_lines, blocks_of_text, csv_table, cut_line
-from .typed_table import rows_of, typed_table, value_text
+from .typed_table import describe_typed_table, rows_of, value_text
 from .workbook_sheets import read_sheets
 from .xml_records import read_records
 
@@ -297,7 +297,7 @@ def _describe_columnar(path: str, name: str, terms: Collection[str]) -> Descript
     index = _index_names(schema)
     kept = [at for at, one in enumerate(schema.names) if str(one) not in index]
     names, kinds = [str(schema.names[at]) for at in kept], [str(schema.types[at]) for at in kept]
-    described = typed_table(name, names, rows_of(columns, kept), kinds, str(count))
+    described = describe_typed_table(name, names, rows_of(columns, kept), kinds, str(count))
     if index:
         rows = rows_of(columns, [schema.names.index(one) for one in index])
         shown = profile_columns(index, [[*map(value_text, row)] for row in rows], missing=NULLS)
@@ -315,7 +315,9 @@ def _most_rows(columns: Collection[str]) -> int:
 def _describe_statistics(path: str, name: str, terms: Collection[str]) -> Description:
     table = read_statistics(path, name, most_cells=MOST_CELLS)
     count = f"{'more than ' * table.more}{len(table.rows)}"
-    headline, lines, tables = typed_table(name, list(table.kinds), table.rows, list(table.kinds.values()), count)
+    headline, lines, tables = describe_typed_table(
+        name, list(table.kinds), table.rows, list(table.kinds.values()), count
+    )
     return Description(f"{table.program}: {headline}", lines + table.notes, tables)
 
 
@@ -366,7 +368,7 @@ def _describe_table(database: sqlite3.Connection, table: str) -> tuple[str, list
     if not whole or len(rows) == most:
         _, counted, _ = _first_rows(database, f"SELECT count(*) FROM {quoted}", several=False)
         count = str(counted[0][0]) if counted else f"more than {count}"
-    headline, lines, tables = typed_table(table, names, rows, [kinds.get(one, "") for one in names], count)
+    headline, lines, tables = describe_typed_table(table, names, rows, [kinds.get(one, "") for one in names], count)
     if keys:
         lines.append(f"primary key: {', '.join(map(repr, keys))}")
     for row in database.execute(f"PRAGMA foreign_key_list({quoted})"):
@@ -422,7 +424,7 @@ def _describe_xml(path: str, name: str, terms: Collection[str]) -> Description:
         return described
     most = max(100, MOST_CELLS // len(records.names))
     count = len(records.rows)
-    headline, lines, tables = typed_table(
+    headline, lines, tables = describe_typed_table(
         name, records.names, records.rows[:most], [""] * len(records.names), str(count)
     )
     lines.append(f"to be read with {records.call(name)}")

@@ -13,7 +13,7 @@ from typing import Any
 from .csv_dialect import as_lines
 from .number_signs import code_columns, find_signs
 from .table_extent import has_names
-from .text_table import TextTable, cut_line, filled_rows
+from .text_table import TextTable, cut_line, drop_blank_rows
 from .total_rows import total_notes
 
 _MOST_CELLS = 1_000_000
@@ -237,7 +237,7 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
     if first:
         names, rows = rows[0], rows[1:]
         notes.append("no header cells: without header=0 its first row is data, and the columns are 0, 1, …")
-    rows, empty = filled_rows(rows)
+    rows, empty = drop_blank_rows(rows)
     decimal, thousands = _signs(names, rows)
     rows = [[_clean(one, decimal, thousands) for one in row] for row in rows]
     codes = () if levels > 1 else code_columns(names, rows, "")

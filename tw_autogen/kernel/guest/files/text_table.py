@@ -153,7 +153,7 @@ def csv_table(
     units = second in ("units", "grouped")
     data = data[units:]
     read = len(data) if below else 0
-    data, empty = filled_rows(data) if len(header) > 1 else (data, [])
+    data, empty = drop_blank_rows(data) if len(header) > 1 else (data, [])
     notes += empty
     if named and (labels := _row_names(header, data)):
         notes.append(f"{labels} begin its rows without a name in the header: pandas takes them for the index")
@@ -335,7 +335,7 @@ def _records(lines: Sequence[str]) -> int:
     return count
 
 
-def filled_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
+def drop_blank_rows(rows: Sequence[list[str]]) -> tuple[list[list[str]], list[str]]:
     """Return the rows that have a value, and a note on the others."""
     filled = [row for row in rows if any(cell.strip() for cell in row)]
     count = len(rows) - len(filled)

@@ -1,4 +1,4 @@
-"""`KeptFolder`: a folder that stays open, so that its path means this folder to every `SafeFolder` of the process."""
+"""`HeldFolder`: a folder that stays open, so that its path means this folder to every `SafeFolder` of the process."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _USERS: list[None] = []
 """As many as there are uses of `_using` around one another."""
 
 
-class KeptFolder(Closing):
+class HeldFolder(Closing):
     """A folder that is kept open while untrusted code works in it.
 
     Code that may write above the folder can rename it, or a folder above, and put something else in its place. Until
-    `close`, whoever opens this path, or one below it, with `SafeFolder` or `open_unlinked` gets what lies in the folder
+    `close`, whoever opens this path, or one below it, with `SafeFolder` or `open_nofollow` gets what lies in the folder
     that was here first. On Windows, which has no descriptors of folders, nothing is kept.
 
     Args:
@@ -81,7 +81,7 @@ class KeptFolder(Closing):
             self._close()
 
 
-def innermost_kept_folder(path: Path | str) -> str:
+def innermost_held_folder(path: Path | str) -> str:
     """Return the path of the innermost kept folder that a path lies in, or is; empty if there is none."""
     full = os.path.abspath(path)
     ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _KEPT else []
@@ -108,7 +108,7 @@ def as_of_code(at: At, path: str) -> At:
 
 def real_path(path: Path | str) -> Path:
     """Return a path as an absolute one without links; in a kept folder, where links are never followed, as it is."""
-    return Path(os.path.abspath(path)) if innermost_kept_folder(path) else Path(path).resolve()
+    return Path(os.path.abspath(path)) if innermost_held_folder(path) else Path(path).resolve()
 
 
 def kept_above(path: Path | str) -> tuple[int, str] | None:
@@ -119,7 +119,7 @@ def kept_above(path: Path | str) -> tuple[int, str] | None:
     """
     full = os.path.abspath(path)
     with _using():
-        found = innermost_kept_folder(full)
+        found = innermost_held_folder(full)
         here = _KEPT.get(found, ())
         if not here:
             return None

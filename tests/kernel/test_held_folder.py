@@ -17,9 +17,9 @@ from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.launcher.known_paths import FolderRefusedError, open_known
 from tw_autogen.kernel.pool import default_pool
 from tw_autogen.kernel.sandbox_levels import available_level
-from tw_autogen.safe_folder import KeptFolder, SafeFolder
-from tw_autogen.safe_folder.kept_folder import innermost_kept_folder
-from tw_autogen.safe_folder.safe_folder import open_unlinked
+from tw_autogen.safe_folder import HeldFolder, SafeFolder
+from tw_autogen.safe_folder.held_folder import innermost_held_folder
+from tw_autogen.safe_folder.safe_folder import open_nofollow
 from tw_autogen.session.answer_files import save_files
 from tw_autogen.session.request_inputs import copy_in
 
@@ -93,16 +93,16 @@ def test_nothing_of_a_live_kernel_goes_to_what_took_the_place_of_its_folder(worl
 
 
 @pytest.mark.parametrize("swap", SWAPS.values(), ids=SWAPS)
-def test_a_path_of_a_kept_folder_means_that_folder_until_it_is_closed(world, swap):
+def test_a_path_of_a_held_folder_means_that_folder_until_it_is_closed(world, swap):
     folder = world / "w/a/files"
     (folder / "sub").mkdir()
-    kept = KeptFolder(folder)
+    kept = HeldFolder(folder)
     victim = swap(world)
     before = state(victim)
     for place, name in ((folder, "sub/x"), (folder / "sub", "y")):
         with SafeFolder(place) as opened:
             opened.copy_in(io.BytesIO(b"ours"), name)
-    with open_unlinked(folder / "sub/y") as file:
+    with open_nofollow(folder / "sub/y") as file:
         assert file.read() == b"ours"
     assert state(victim) == before
     assert sorted(os.listdir(world / "w/old/files/sub")) == ["x", "y"]
@@ -113,15 +113,15 @@ def test_a_path_of_a_kept_folder_means_that_folder_until_it_is_closed(world, swa
 
 def test_a_second_folder_of_the_same_path_is_refused_while_the_first_is_there(world):
     folder = world / "w/a/files"
-    kept, again = KeptFolder(folder), KeptFolder(folder)
+    kept, again = HeldFolder(folder), HeldFolder(folder)
     again.close()
     by_folder(world)
     with pytest.raises(PermissionError, match="another folder than the one that is in use here"):
-        KeptFolder(folder)
+        HeldFolder(folder)
     with pytest.raises(ConfigError, match="another folder than the one that is in use here"):
         LocalKernel(folder, settings=KernelSettings(warm=0))
     (world / "w/old/files").rmdir()
-    KeptFolder(folder).close()  # the first one has been removed
+    HeldFolder(folder).close()  # the first one has been removed
     kept.close()
 
 
@@ -180,14 +180,14 @@ def _missing():
     return found
 
 
-def test_kept_folders_that_are_collected_while_a_folder_is_opened_block_nobody(tmp_path):
+def test_held_folders_that_are_collected_while_a_folder_is_opened_block_nobody(tmp_path):
     folders = [tmp_path / str(number) for number in range(5)]
     for folder in folders:
         folder.mkdir()
 
     def work():
         for number in range(2000):
-            cycle = [KeptFolder(folders[number % 5])]
+            cycle = [HeldFolder(folders[number % 5])]
             cycle.append(cycle)
             del cycle
             with SafeFolder(folders[number % 3]) as opened:
@@ -206,15 +206,15 @@ def test_kept_folders_that_are_collected_while_a_folder_is_opened_block_nobody(t
     assert not any(thread.is_alive() for thread in threads)
     gc.collect()
     with SafeFolder(tmp_path):
-        assert all(innermost_kept_folder(folder) == "" for folder in folders)
+        assert all(innermost_held_folder(folder) == "" for folder in folders)
 
 
-def test_a_path_in_a_kept_folder_keeps_its_name_when_a_link_comes_above(tmp_path):
+def test_a_path_in_a_held_folder_keeps_its_name_when_a_link_comes_above(tmp_path):
     inner = tmp_path / "above" / "inner"
     (inner / "deep").mkdir(parents=True)
     (inner / "deep" / "a.txt").write_text("ok")
     (tmp_path / "secret" / "inner" / "deep").mkdir(parents=True)
-    with KeptFolder(inner), SafeFolder(inner) as folder:
+    with HeldFolder(inner), SafeFolder(inner) as folder:
         (tmp_path / "above").rename(tmp_path / "moved")
         (tmp_path / "above").symlink_to(tmp_path / "secret")
 
@@ -223,7 +223,7 @@ def test_a_path_in_a_kept_folder_keeps_its_name_when_a_link_comes_above(tmp_path
         assert folder.name_of(tmp_path / "secret" / "inner" / "deep") == ""
 
 
-def test_what_is_saved_in_a_kept_folder_goes_there_when_a_link_comes_above(tmp_path):
+def test_what_is_saved_in_a_held_folder_goes_there_when_a_link_comes_above(tmp_path):
     inner, secret = tmp_path / "above" / "inner", tmp_path / "secret"
     inner.mkdir(parents=True)
     (secret / "inner").mkdir(parents=True)
