@@ -3,10 +3,11 @@
 import os
 import stat
 import sys
+import tempfile
 
 import pytest
 
-from tw_autogen import open_session
+from tw_autogen import open_session, private_files
 from tw_autogen.errors import ConfigError
 from tw_autogen.events import SessionClosed
 from tw_autogen.kernel import LocalKernel
@@ -112,6 +113,26 @@ def test_a_cache_folder_that_others_may_have_filled_is_passed_over(tmp_path, mon
     assert cache_folder(known) == home / ".cache" / "tw-autogen"
     monkeypatch.chdir(tmp_path)  # it holds the home folder
     assert (cache_folder(known) == given / "tw-autogen") == (odd == "in the current folder")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no owners in the mode")
+@pytest.mark.parametrize("below", [".", "tmp"])
+def test_a_temporary_folder_in_the_current_folder_holds_no_cache_that_came_with_it(tmp_path, monkeypatch, below):
+    place = tmp_path / "here" / below
+    own = place / f"tw-autogen-{os.getuid()}" / "matplotlib"
+    own.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    monkeypatch.setenv("HOME", "/proc/none")
+    monkeypatch.chdir(tmp_path / "here")
+
+    folder = cache_folder({})
+
+    assert folder != own.parent
+    assert not list((folder / "matplotlib").iterdir())
+    assert cache_folder({}) == folder
+    private_files._new_cache.cache_clear()
+    monkeypatch.chdir("/")
+    assert cache_folder({}) == own.parent
 
 
 IN_THE_WAY = {

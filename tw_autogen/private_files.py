@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import io
 import os
 import stat
@@ -130,15 +131,13 @@ def open_private(path: Path) -> TextIO:
 def cache_folder(host: Mapping[str, str]) -> Path:
     """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there.
 
-    `XDG_CACHE_HOME` counts unless it leads into the current folder, or to what others have made or may write to:
-    matplotlib takes settings from its cache.
+    `XDG_CACHE_HOME` and the temporary folder count unless they lead into the current folder, or to what others have
+    made or may write to: matplotlib takes settings from its cache.
     """
     given, home = host.get("XDG_CACHE_HOME", ""), ""
     with contextlib.suppress(RuntimeError):  # this user has no home
         home = str(Path.home())
-    here = os.path.realpath(os.curdir) if os.path.isabs(given) else ""
-    near = lies_in(os.path.realpath(given), here) and not (home and lies_in(os.path.realpath(home), here))
-    wanted = [Path(given, "tw-autogen")] if here and not near else []
+    wanted = [Path(given, "tw-autogen")] if os.path.isabs(given) and not _in_project(given, home) else []
     wanted += [Path(home, ".cache", "tw-autogen")] if home else []
     for folder in wanted:
         with contextlib.suppress(OSError):  # a home that can't be written to: the next one
@@ -148,12 +147,29 @@ def cache_folder(host: Mapping[str, str]) -> Path:
                 return folder
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir(), f"tw-autogen-{user}")
+    if _in_project(tempfile.gettempdir(), home):
+        folder = _new_cache()
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=FOLDER_MODE)
     if not _is_own(folder):
-        folder = Path(tempfile.mkdtemp(prefix="tw-autogen-"))  # somebody else has put that there
+        folder = _new_cache()  # somebody else has put that there
     (folder / "matplotlib").mkdir(mode=FOLDER_MODE, exist_ok=True)
     return folder
+
+
+def _in_project(path: str, home: str) -> bool:
+    """Return whether a folder lies in the current one, and that holds no more of the user's than a project."""
+    try:
+        here = os.path.realpath(os.curdir)
+    except OSError:  # it is gone
+        return False
+    whole = here == os.path.dirname(here) or (home and lies_in(os.path.realpath(home), here))
+    return not whole and lies_in(os.path.realpath(path), here)
+
+
+@functools.cache
+def _new_cache() -> Path:
+    return Path(tempfile.mkdtemp(prefix="tw-autogen-"))
 
 
 def lies_in(path: str, folder: str) -> bool:

@@ -202,6 +202,8 @@ def open_team(
     Raises:
         ConfigError: as in `open_session`.
     """
+    if not isinstance(handlers, Iterable):
+        raise ConfigError(f"handlers: expected a list of functions that take an event, got {handlers!r}")
     for handler in handlers:
         if not callable(handler):
             raise ConfigError(f"handlers: expected functions that take an event, got {handler!r}")
