@@ -57,6 +57,10 @@ def test_the_hosts_test_agent_answers_in_the_models_place(served, agent, tmp_pat
         assert served.requests == []
 
 
+GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+"""Of one pixel."""
+
+
 @pytest.mark.parametrize(("own", "said"), [({}, {"seconds": 0.05}), ({"seconds": 0.05}, {})])
 def test_a_client_that_never_answers_is_not_waited_for_without_an_end(own, said):
     model = pytest.importorskip("tw_autogen.hosts.conversable.model")
@@ -78,6 +82,37 @@ def test_an_answer_without_words_is_an_empty_one_and_no_safeguard_is_blamed(cont
     agent = SimpleNamespace(name="worker", client=client, client_cache=None)
 
     assert model.HostModel(agent).complete([{"role": "user", "content": "hello"}]).words == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("data:image/png;base64,iVBORw0K", "data:image/png;base64,iVBORw0K"),
+        ("https://a.example/b.gif", "https://a.example/b.gif"),
+        (f"data:image/gif;base64,{GIF}", "data:image/png;base64,iVBOR"),
+        ("data:image/gif;base64,R0lGODlh", ""),
+        (f"data:image/gif;base64,{GIF}/../../secret.png", ""),
+        ("secret.png", ""),
+        ("file:///secret.png", ""),
+    ],
+)
+def test_a_client_gets_no_image_that_it_may_take_for_a_path(url, seen):
+    model = pytest.importorskip("tw_autogen.hosts.conversable.model")
+    pytest.importorskip("PIL")
+    asked = []
+    answer = SimpleNamespace(usage=None, cost=0, model="m")
+    client = SimpleNamespace(
+        create=lambda **request: asked.extend(request["messages"]) or answer,
+        extract_text_or_completion_object=lambda _: ["a word"],
+    )
+    agent = SimpleNamespace(name="worker", client=client, client_cache=None)
+    parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]
+
+    model.HostModel(agent).complete([{"role": "user", "content": parts}])
+
+    text, image = asked[0]["content"]
+    assert text == parts[0]
+    assert image["image_url"]["url"].startswith(seen) if seen else "can't be shown" in image["text"]
 
 
 def test_a_round_is_one_trace_with_its_calls(served, agent, tmp_path):  # C41 C33

@@ -18,7 +18,9 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
+from tw_autogen.picture_files import written_out_image
 
+_UNSEEN = "(an image, which this model can't be shown)"
 _CHARGING = threading.Lock()
 """Held while what a call cost is added to an agent's sums: several chats of one agent may end a call at once."""
 
@@ -62,7 +64,7 @@ class HostModel(BaseChatModel):
         Raises:
             ModelError: out of time, cancelled, or a safeguard of the agent's blocked the call.
         """
-        copies = [dict(one) for one in request.messages]
+        copies = [_with_written_images(one) for one in request.messages]
         return run_abandonable(
             lambda give, abandoned: self._ask(copies, list(request.tools or ())),
             where=f"the client of {self._agent.name}",
@@ -115,6 +117,21 @@ class HostModel(BaseChatModel):
             for kind in ("total_usage_summary", "actual_usage_summary"):
                 setattr(mine, kind, _sum(getattr(mine, kind, None), getattr(client, kind)))
             client.clear_usage_summary()
+
+
+def _with_written_images(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message whose images are no paths to any client: the host's for Gemini opens what it can't read."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return dict(message)
+    return {**message, "content": [_written_image(part) for part in content]}
+
+
+def _written_image(part: Any) -> Any:
+    if not isinstance(part, Mapping) or part.get("type") != "image_url":
+        return part
+    url = written_out_image(str(_field(part["image_url"], "url") or ""))
+    return {**part, "image_url": {**part["image_url"], "url": url}} if url else {"type": "text", "text": _UNSEEN}
 
 
 def _sum(mine: Mapping[str, Any] | None, more: Mapping[str, Any] | None) -> dict[str, Any] | None:
