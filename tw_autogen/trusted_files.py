@@ -290,13 +290,23 @@ def read_settings_bytes(path: Path, *, distrusted: Path | None = None) -> bytes:
     """
     if link := code_writable_symlink(path):
         raise ConfigError(f"{path} leads over the link {link}, and code could make that link; remove it")
-    if distrusted is not None and path.parent == distrusted and not path.resolve().is_relative_to(distrusted.resolve()):
+    if distrusted is not None and _comes_with(path, distrusted) and _leads_out_of(path, distrusted):
         where = f"{path}: a link out of its folder, which is not trusted, to {path.resolve()}"
         raise ConfigError(f"{where}; put the file itself there, or trust the folder (--trust, trust=True)")
     try:
         return read_content(path, limit_bytes=MOST_SETTINGS_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _comes_with(path: Path, folder: Path) -> bool:
+    """Return whether a file is a folder's own, or one below it that a relative path names."""
+    here, whole = folder.absolute(), path.absolute()
+    return whole.parent == here or (not path.is_absolute() and whole.is_relative_to(here))
+
+
+def _leads_out_of(path: Path, folder: Path) -> bool:
+    return not path.resolve().is_relative_to(folder.resolve())
 
 
 def decode_settings(path: Path, content: bytes) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pandas as pd
 import pytest
 
 from tw_autogen.errors import ConfigError
@@ -40,6 +41,40 @@ def talk(worker, agents, user, variables):
     )
     result, seen, last = group_chat(pattern=pattern, messages="Write.", max_rounds=4)
     return [(one["name"], one["content"]) for one in result.chat_history], seen
+
+
+def note(value, table: "pd.DataFrame", context_variables: ContextVariables) -> str:
+    """Note a value."""
+    context_variables["note"] = value
+    return f"{value!r} {table.shape}"
+
+
+VALUES = """\
+import datetime, decimal, pathlib
+import numpy as np, pandas as pd
+table = pd.DataFrame({'a': [1]})
+day = datetime.date(2026, 1, 2)
+for one in (pathlib.PurePosixPath('/a'), [pathlib.PurePath('b')], {'c': decimal.Decimal('1.5'), 'd': day}, 2, None):
+    print(note(one, table))
+for one in (table, [table['a']], {'a': np.array(['x'])}, b'x'):
+    try:
+        note(value=one, table=table)
+    except Exception as error:
+        print(error)
+"""
+
+
+def test_what_goes_into_a_groups_variables_is_json(served, tmp_path):
+    config = served(plans("note"), codes(VALUES), plans("Noted.", to="User"))
+    with TaskWeaverAgent("writer", llm_config=config, workspace=tmp_path, plugins=[note]) as worker:
+        worker.generate_reply([{"role": "user", "content": "Note."}])
+
+        assert worker.context_variables["note"] is None
+    report = str(served.requests[-1]["messages"][-1]["content"])
+    for line in ("'/a' (1, 1)", "['b'] (1, 1)", "{'c': '1.5', 'd': '2026-01-02'} (1, 1)", "2 (1, 1)", "None (1, 1)"):
+        assert line in report
+    for kind in ("DataFrame", "Series", "ndarray", "bytes"):
+        assert f"value: JSON values go beside context_variables, and this is of type {kind}" in report
 
 
 @pytest.mark.parametrize("how", ["functions", "plugins", "registered"])

@@ -85,23 +85,26 @@ def test_an_answer_without_words_is_an_empty_one_and_no_safeguard_is_blamed(cont
 
 
 @pytest.mark.parametrize(
-    ("url", "seen"),
+    ("url", "seen", "kind"),
     [
-        ("data:image/png;base64,iVBORw0K", "data:image/png;base64,iVBORw0K"),
-        ("https://a.example/b.gif", "https://a.example/b.gif"),
-        (f"data:image/gif;base64,{GIF}", "data:image/png;base64,iVBOR"),
-        ("data:image/gif;base64,R0lGODlh", ""),
-        (f"data:image/gif;base64,{GIF}/../../secret.png", ""),
-        ("secret.png", ""),
-        ("file:///secret.png", ""),
+        ("https://a.example/b.gif", "", "google"),
+        ("data:image/png;base64,iVBORw0K", "data:image/png;base64,iVBORw0K", "bedrock"),
+        ("data:image/png;base64,iVBORw0K", "data:image/png;base64,iVBORw0K", ""),
+        ("https://a.example/b.gif", "https://a.example/b.gif", ""),
+        (f"data:image/gif;base64,{GIF}", "data:image/png;base64,iVBOR", ""),
+        ("data:image/gif;base64,R0lGODlh", "", ""),
+        (f"data:image/gif;base64,{GIF}/../../secret.png", "", ""),
+        ("secret.png", "", ""),
+        ("file:///secret.png", "", ""),
     ],
 )
-def test_a_client_gets_no_image_that_it_may_take_for_a_path(url, seen):
+def test_a_client_gets_no_image_that_it_may_take_for_a_path(url, seen, kind):
     model = pytest.importorskip("tw_autogen.hosts.conversable.model")
     pytest.importorskip("PIL")
     asked = []
     answer = SimpleNamespace(usage=None, cost=0, model="m")
     client = SimpleNamespace(
+        _config_list=[{"api_type": kind}] if kind else [{}],
         create=lambda **request: asked.extend(request["messages"]) or answer,
         extract_text_or_completion_object=lambda _: ["a word"],
     )

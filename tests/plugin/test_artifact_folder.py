@@ -51,6 +51,25 @@ def host(tmp_path):
         one.close()
 
 
+def test_a_path_that_code_passes_is_a_text_unless_the_plugin_asks_for_paths(host, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    plugin = host('ctx.add_artifact("note", "note.txt", "file", name)\n    return repr(name)')
+
+    assert plugin(secret) == repr(str(secret))
+    assert (tmp_path / "w/a/files/note.txt").read_text() == str(secret)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+def test_what_is_no_plain_file_makes_no_artifact(host, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    plugin = host('import pathlib; ctx.add_artifact("note", "note.txt", "file", pathlib.Path(name))')
+
+    for one in (tmp_path / "fifo", "/dev/zero"):
+        with pytest.raises(OSError, match="no plain file"):
+            plugin(str(one))
+
+
 def exchange(folder, how):
     (folder / "w/a").rename(folder / "w/old")
     if how == "a link":

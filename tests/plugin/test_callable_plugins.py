@@ -1,7 +1,9 @@
 import functools
 import json
+from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 import pytest
 from pydantic import BaseModel
@@ -53,6 +55,19 @@ def test_what_is_given_counts_more_than_the_function():
 def test_it_is_called_in_this_process(tmp_path):
     with HostPlugin(callable_plugin(look_up), folder=tmp_path) as plugin:
         assert plugin("bolt", [2025, 2026])["price"].tolist() == [1.5, 1.5]
+
+
+def test_a_text_is_no_table_and_no_path(tmp_path):
+    def label(text: str, more: list[str] | None = None, path: Path | None = None, *, rate: float = 1.0) -> str:
+        """Label."""
+        return repr((text, more, path, rate))
+
+    with HostPlugin(callable_plugin(label), folder=tmp_path) as plugin:
+        assert plugin(Path("/a"), [Path("/b")], Path("/c"), rate=2) == repr(("/a", ["/b"], Path("/c"), 2))
+        for given in (pd.Series(["a"]), pd.DataFrame({"a": [1]}), np.array(["a"])):
+            for args, named in (([given], {}), ([], {"text": given})):
+                with pytest.raises(TypeError, match=f"text: expected str, got {type(given).__name__}"):
+                    plugin(*args, **named)
 
 
 def test_an_async_function_is_run_to_its_end(tmp_path):

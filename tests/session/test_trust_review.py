@@ -311,6 +311,20 @@ def test_what_a_relative_config_list_names_lies_in_the_folder(here, monkeypatch)
     assert read_settings().read("model", ModelSettings).base_url == "http://127.0.0.1:9/v1"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+@pytest.mark.parametrize("name", ["LIST", "sub/LIST"])
+def test_a_config_list_that_is_a_link_out_of_the_folder_is_an_error(here, tmp_path, monkeypatch, name):
+    (tmp_path / "keys").write_text('[{"model": "m", "api_key": "of another folder"}]')
+    (here / "sub").mkdir()
+    (here / name).symlink_to(tmp_path / "keys")
+    monkeypatch.setenv("OAI_CONFIG_LIST", name)
+
+    with pytest.raises(ConfigError, match=r"a link out of its folder, which is not trusted, to .*/keys"):
+        read_settings()
+
+    assert read_settings(trust=True).read("model", ModelSettings).name == "m"
+
+
 class Listening(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.server.heard.append(str(self.headers))

@@ -3,8 +3,10 @@
 import json
 import os
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -419,6 +421,32 @@ def test_a_command_that_looks_for_programs_starts_elsewhere_where_the_folder_is_
         assert (started == str(here)) is not apart, started
         assert not apart or "/tw-autogen/mcp/" in started
         assert not apart or not os.path.exists(started)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="programs are shell scripts")
+@pytest.mark.parametrize("runtime", [True, False])
+def test_a_command_that_looks_for_programs_starts_below_no_home_that_is_the_current_folder(
+    tmp_path, monkeypatch, runtime
+):
+    home = tmp_path / "home"
+    write(tmp_path, **{"bin/uv": f"#!/bin/sh\npwd > '{tmp_path}/ran'\n"})
+    (tmp_path / "bin/uv").chmod(0o755)
+    for one in (home, tmp_path / "run"):
+        one.mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run") if runtime else "")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(home)
+
+    with pytest.raises(ConfigError, match="MCP server 'm'"):
+        open_session(
+            ScriptedModel([]), mcp_servers={"m": {"command": "uv", "args": ["run", "server"]}}, folder=tmp_path / "w"
+        )
+
+    started = Path((tmp_path / "ran").read_text(encoding="utf-8").strip())
+    assert not started.is_relative_to(home)
+    assert started.parent == (tmp_path / "run" if runtime else Path(tempfile.gettempdir()).resolve())
 
 
 @pytest.mark.parametrize("way", ["a path", "a link"])

@@ -21,7 +21,7 @@ from tw_autogen.approval import PersonTime, noting_person_time
 from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import HostCallBudgetError, PluginLoadError
-from tw_autogen.escaped_text import is_unicode
+from tw_autogen.escaped_text import is_unicode, visible_line
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, HostCalled
 from tw_autogen.kernel import Artifact, Execution, Kernel, Log, size_words
 from tw_autogen.lazy_module import wait_for_imports
@@ -381,7 +381,7 @@ class CellRunner:
             if not spec.optional:
                 raise
             remedy = "take @plugin off it" if spec.declared_in_python else "say `enabled: false`"
-            _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, error, remedy)
+            _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, visible_line(str(error)), remedy)
             return False
         return True
 

@@ -14,6 +14,7 @@ from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.guest import ExecutionOutputs, PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.plugin.callable_plugins import as_sync
+from tw_autogen.plugin.host_arguments import without_paths
 from tw_autogen.plugin.neighbour_imports import ImportsBeside, load_module
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
@@ -77,7 +78,8 @@ class HostPlugin(Closing):
         """Run the plugin once; calls from several threads run side by side, each with files and logs of its own."""
         with self._context.apart(next(self._numbers)) as made:
             try:
-                return self._call(*args, **kwargs)
+                given, named = without_paths(self.spec.parameters, args, kwargs)
+                return self._call(*given, **named)
             finally:
                 self._report_artifacts_and_logs(made)
 

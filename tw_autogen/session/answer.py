@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tw_autogen.conversation import AttachmentType, Round
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import visible, visible_line
 from tw_autogen.events import ArtifactSaved, Event
 from tw_autogen.kernel import Artifact, KernelSettings
 from tw_autogen.model import Usage
@@ -94,7 +94,7 @@ class Answer:
         saved = save_files(self.artifacts, Path(os.path.expanduser(folder)), limit_mb=limit_mb)
         for one in saved:
             if one.problem:
-                _log.warning("not saved in %s: %s", folder, one.problem)
+                _log.warning("not saved in %s: %s", folder, visible_line(one.problem))
         return [one.path for one in saved if one.path is not None]
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,7 +17,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import current_folder, executable_search_path, named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
-from tw_autogen.private_files import make_private_folder
+from tw_autogen.private_files import lies_in, make_private_folder
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.named_places import program_name, server_files
 from tw_autogen.session.role_configs import RoleConfig, runs_code
@@ -151,10 +152,28 @@ def _names_this_folder(word: str) -> bool:
 
 
 def _empty_folder(undo: ExitStack) -> Path:
-    """Return a new folder of this user's, with no project of others above it if there is a home."""
-    folder = temporary_folder("tw-mcp-", place=_of_state("mcp"))
+    """Return a new folder of this user's, below neither the current folder nor, if there is a home, what others made.
+
+    Programs look for projects in the folders above it, too. Where the current folder holds the state folder, it lies
+    in `XDG_RUNTIME_DIR`, else where the system makes temporary files.
+    """
+    places = [_of_state("mcp"), _runtime_folder(), Path(tempfile.gettempdir())]
+    here = os.path.realpath(os.curdir)
+    apart = (one for one in places if one is not None and not lies_in(os.path.realpath(one), here))
+    folder = temporary_folder("tw-mcp-", place=next(apart, places[0]))
     undo.callback(remove_folder, folder)
     return folder
+
+
+def _runtime_folder() -> Path | None:
+    """Return `XDG_RUNTIME_DIR` if it is this user's alone."""
+    given = os.environ.get("XDG_RUNTIME_DIR", "")
+    try:
+        state = os.stat(given)
+    except (OSError, ValueError):
+        return None
+    own = os.path.isabs(given) and state.st_uid == os.geteuid() and not state.st_mode & 0o077
+    return Path(given) if own else None
 
 
 def _of_state(name: str) -> Path | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError
+from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import FileCopied, SessionOpened
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.owner_marks import unsealed
@@ -75,7 +76,8 @@ def fork_session(
     except OSError as error:
         with contextlib.suppress(OSError), SafeFolder.without_links(folder.parent) as workspace:
             workspace.remove_tree(name)
-        raise ConfigError(f"{folder}: not copied: {error.strerror or error}") from error
+        where = f"{visible_line(os.path.basename(str(error.filename)))}: " if error.filename else ""
+        raise ConfigError(f"{folder}: not copied: {where}{error.strerror or error}") from error
     return root
 
 

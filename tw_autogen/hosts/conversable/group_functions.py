@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import inspect
 from collections.abc import Awaitable
 from contextvars import ContextVar
+from decimal import Decimal
+from pathlib import PurePath
 from typing import Any
 
 from tw_autogen.hosts.call_chain import chain
+from tw_autogen.plugin import Parameter, is_table
 
 try:
     from autogen.agentchat.group import ReplyResult
@@ -17,6 +21,7 @@ except ImportError:  # a lineage without groups of this kind
     ReplyResult = TransitionTarget = None
 
 _CONTEXT = "context_variables"  # by this name the host knows the parameter
+_IN_TEXT = (datetime.date, datetime.time, datetime.timedelta, Decimal, PurePath)
 
 VARIABLES: ContextVar[Any] = ContextVar("variables", default=None)
 """The context variables of the client of a service whose request is being answered; None: those of the agent."""
@@ -33,7 +38,8 @@ def with_context(wanted: Any) -> Any:
             groups, everything does.
 
     Returns:
-        A function without the parameter `context_variables`, for which the agent at work passes its own. Of a
+        A function without the parameter `context_variables`, for which the agent at work passes its own; it gets JSON
+        values, as in the host, whose conditions evaluate the text of any other variable as code. Of a
         `ReplyResult` the caller gets the message; its variables are the agent's, and its target speaks next in a group.
 
     Source:
@@ -48,10 +54,14 @@ def with_context(wanted: Any) -> Any:
         return wanted
     names = list(signature.parameters)
     place = names.index(_CONTEXT) if _CONTEXT in names else None
+    taken = [Parameter(one.name, str(one.annotation)) for one in signature.parameters.values() if one.name != _CONTEXT]
+    by_name = {one.name: one for one in taken}
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if place is not None:
+            args = tuple(_in_json(taken[at] if at < len(taken) else None, one) for at, one in enumerate(args))
+            kwargs = {name: _in_json(by_name.get(name), one) for name, one in kwargs.items()}
             variables = _variables()
             if len(args) > place:
                 args = (*args[:place], variables, *args[place:])
@@ -86,6 +96,26 @@ def _variables() -> Any:
     if own is None and not links:  # as where code is run by `session.run_code`
         raise LookupError(f"{_CONTEXT} are those of an agent that answers a message, and none does now")
     return links[-1].agent.context_variables if own is None else own
+
+
+def _in_json(parameter: Parameter | None, value: Any) -> Any:
+    """Return an argument as JSON has it, also in lists and dictionaries; a table where the annotation names one.
+
+    Raises:
+        TypeError: it is, or holds, a table, an array or bytes.
+    """
+    if parameter is not None and is_table(parameter):
+        return value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_in_json(parameter, one) for one in value]
+    if type(value) is dict:
+        return {str(key): _in_json(parameter, one) for key, one in value.items()}
+    if isinstance(value, _IN_TEXT):
+        return str(value)
+    if hasattr(value, "shape") or isinstance(value, (bytes, bytearray)):
+        name = parameter.name if parameter else "an argument"
+        raise TypeError(f"{name}: JSON values go beside {_CONTEXT}, and this is of type {type(value).__name__}")
+    return value
 
 
 def _is_reply_result(annotation: Any) -> bool:

@@ -18,9 +18,11 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
-from tw_autogen.picture_files import written_out_image
+from tw_autogen.picture_files import is_written_out, written_out_image
 
 _UNSEEN = "(an image, which this model can't be shown)"
+_FETCHING = ("google", "bedrock")
+"""Types of clients that fetch addresses of images here: `autogen.oai.gemini`, `autogen.oai.bedrock`."""
 _CHARGING = threading.Lock()
 """Held while what a call cost is added to an agent's sums: several chats of one agent may end a call at once."""
 
@@ -64,7 +66,7 @@ class HostModel(BaseChatModel):
         Raises:
             ModelError: out of time, cancelled, or a safeguard of the agent's blocked the call.
         """
-        copies = [_with_written_images(one) for one in request.messages]
+        copies = [dict(one) for one in request.messages]
         return run_abandonable(
             lambda give, abandoned: self._ask(copies, list(request.tools or ())),
             where=f"the client of {self._agent.name}",
@@ -76,6 +78,8 @@ class HostModel(BaseChatModel):
     def _ask(self, messages: list[dict[str, Any]], tools: list[Mapping[str, Any]]) -> Completion:
         guarded = self._guarded("_process_llm_input", messages)
         client = self._client()
+        fetches = any(one.get("api_type") in _FETCHING for one in getattr(client, "_config_list", ()))
+        guarded = [_with_seen_images(one, addresses=not fetches) for one in guarded]
         more: dict[str, Any] = {"tools": tools} if tools else {}
         response = client.create(messages=guarded, cache=self._agent.client_cache, agent=self._speaker(), **more)
         self._charge(client)  # also when nobody waits any more: it was spent
@@ -119,19 +123,25 @@ class HostModel(BaseChatModel):
             client.clear_usage_summary()
 
 
-def _with_written_images(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message whose images are no paths to any client: the host's for Gemini opens what it can't read."""
+def _with_seen_images(message: Mapping[str, Any], *, addresses: bool) -> dict[str, Any]:
+    """Return a message whose images are no paths to any client: the host's for Gemini opens what it can't read.
+
+    Args:
+        message: Any.
+        addresses: Images may be addresses; for a client that would fetch them itself, from this machine, they may not.
+    """
     content = message.get("content")
     if not isinstance(content, list):
         return dict(message)
-    return {**message, "content": [_written_image(part) for part in content]}
+    return {**message, "content": [_seen_image(part, addresses) for part in content]}
 
 
-def _written_image(part: Any) -> Any:
+def _seen_image(part: Any, addresses: bool) -> Any:
     if not isinstance(part, Mapping) or part.get("type") != "image_url":
         return part
     url = written_out_image(str(_field(part["image_url"], "url") or ""))
-    return {**part, "image_url": {**part["image_url"], "url": url}} if url else {"type": "text", "text": _UNSEEN}
+    shown = is_written_out(url) or (url and addresses)
+    return {**part, "image_url": {**part["image_url"], "url": url}} if shown else {"type": "text", "text": _UNSEEN}
 
 
 def _sum(mine: Mapping[str, Any] | None, more: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import shutil
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -326,5 +328,7 @@ def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
 
 
 def _copy(source: os.PathLike[str], file: BinaryIO) -> None:
-    with open(source, "rb") as original:
+    with open(source, "rb", opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0))) as original:
+        if not stat.S_ISREG(os.fstat(original.fileno()).st_mode):  # to open a FIFO, or to read a device, has no end
+            raise OSError(errno.EINVAL, "no plain file", os.fspath(source))
         shutil.copyfileobj(original, file)
