@@ -9,10 +9,15 @@ from collections.abc import Awaitable
 from contextvars import ContextVar
 from decimal import Decimal
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tw_autogen.hosts.call_chain import chain
-from tw_autogen.plugin import Parameter, is_table
+from tw_autogen.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from tw_autogen import plugin
+else:
+    plugin = LazyModule("tw_autogen.plugin")
 
 try:
     from autogen.agentchat.group import ReplyResult
@@ -54,7 +59,9 @@ def with_context(wanted: Any) -> Any:
         return wanted
     names = list(signature.parameters)
     place = names.index(_CONTEXT) if _CONTEXT in names else None
-    taken = [Parameter(one.name, str(one.annotation)) for one in signature.parameters.values() if one.name != _CONTEXT]
+    taken = [
+        plugin.Parameter(one.name, str(one.annotation)) for one in signature.parameters.values() if one.name != _CONTEXT
+    ]
     by_name = {one.name: one for one in taken}
 
     @functools.wraps(function)
@@ -98,13 +105,13 @@ def _variables() -> Any:
     return links[-1].agent.context_variables if own is None else own
 
 
-def _in_json(parameter: Parameter | None, value: Any) -> Any:
+def _in_json(parameter: plugin.Parameter | None, value: Any) -> Any:
     """Return an argument as JSON has it, also in lists and dictionaries; a table where the annotation names one.
 
     Raises:
         TypeError: it is, or holds, a table, an array or bytes.
     """
-    if parameter is not None and is_table(parameter):
+    if parameter is not None and plugin.is_table(parameter):
         return value
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_in_json(parameter, one) for one in value]
