@@ -14,7 +14,7 @@ from tw_autogen.hosts.conversable.group_functions import with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings
 from tw_autogen.hosts.conversable.messages import lines_of, render_reply, without_end
 from tw_autogen.hosts.conversable.running_reply import on_loop, register_with_running_reply
-from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
+from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, house_rules_of
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
         chat = lines_of(messages, sender, (self.name,))
         goes_on = hasattr(sender, "groupchat")
         reply = conversation.answer(
-            chat, goes_on=goes_on, rules=rules_of(self), stopped=register_with_running_reply(conversation)
+            chat, goes_on=goes_on, rules=house_rules_of(self), stopped=register_with_running_reply(conversation)
         )
         if reply is None or reply.answer is None:
             return without_end(reply.text) if reply else None
@@ -236,7 +236,7 @@ class TaskWeaverAgent(SpeakingAgent, Closing):
                 for name in names
             }
             model[""] = parts.HostModel(me, speaker=functools.partial(inner.speaker, self.name))
-        settings = {"planner.instructions": rules_of(self), **self._settings}
+        settings = {"planner.instructions": house_rules_of(self), **self._settings}
         return self._open(
             model=model,
             plugins=self._plugins,

@@ -15,7 +15,7 @@ from tw_autogen.hosts.conversable.messages import lines_of
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.running_reply import on_loop, register_with_running_reply
 from tw_autogen.hosts.conversable.shared_session import SharedChat, SharedSession
-from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, rules_of
+from tw_autogen.hosts.conversable.speaking_agent import Messages, SpeakingAgent, house_rules_of
 from tw_autogen.hosts.open_conversations import Conversations
 from tw_autogen.model import ChatModel
 from tw_autogen.plugin import PluginSpec
@@ -61,7 +61,7 @@ class GroupMember(SpeakingAgent):
     @property
     def house_rules(self) -> str:
         """The user's own words on how to work, from `system_message`; empty if it is the host's default."""
-        return rules_of(self)
+        return house_rules_of(self)
 
     def write_context_variables(self, board: Mapping[str, str], next_speaker: str) -> None:
         """Write board and next speaker where the host's conditions and templates read them, if it has such a place.

@@ -441,7 +441,7 @@ def _says_something(message: dict[str, Any]) -> bool:
     return bool(calls or images_of(message) or text_of(message).strip())
 
 
-def rules_of(agent: Any) -> str:
+def house_rules_of(agent: Any) -> str:
     """Return an agent's `system_message` as house rules; empty if it is the host's default."""
     rules = agent.system_message
     return rules if isinstance(rules, str) and rules != _HOSTS_DEFAULT else ""
