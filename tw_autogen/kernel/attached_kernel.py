@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import logging
 import os
@@ -289,7 +288,7 @@ class AttachedKernel(LiveKernel):
                     continue
                 try:
                     content = text.encode() if suffix == "svg" else base64.b64decode(text)
-                except (binascii.Error, ValueError):
+                except ValueError:
                     continue
                 path, file = Artifact.new_file(self.folder, f"chart.{suffix}", "chart")
                 with file:
