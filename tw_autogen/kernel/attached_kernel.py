@@ -404,6 +404,7 @@ class AttachedKernel(LiveKernel):
 class AttachedRequest(PendingRequest):
     """One request in a kernel that others use too: takes its own messages only, and interrupts nothing else."""
 
+    _process: AttachedProcess
     _begun = False
     _tries = 1
     _result: str | None = None
@@ -498,6 +499,5 @@ class AttachedRequest(PendingRequest):
         self.outcome.killed = False  # the process runs on
 
     def _left(self, how: str) -> str:
-        if isinstance(self._process, AttachedProcess):
-            self._process.lose(how)
+        self._process.lose(how)
         return self._process.end()

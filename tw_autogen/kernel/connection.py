@@ -316,7 +316,7 @@ class Connection:
             alive: Return whether the process still runs.
             seconds: How long to wait.
         """
-        if self._channels or not self._opens:
+        if self._channels:
             return
         deadline = time.monotonic() + seconds
         while not (there := self._hold_sockets()) and alive() and time.monotonic() < deadline:

@@ -249,7 +249,7 @@ class ForkServer:
                     break
                 if not wait_readable(self._control, max(0.0, deadline - time.monotonic())):
                     return False
-                packet = self._control.recv(1 << 16)
+                packet = self._control.recv(_PACKET)
                 if not packet:
                     raise KernelError("the fork server ended before it was ready")
                 message = json.loads(packet)
