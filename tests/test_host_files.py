@@ -48,7 +48,6 @@ READ = {
     "tw_autogen/cli/mcp_server.py": "files that a client names, before a session takes them",
     "tw_autogen/plugin/listing.py": "the user's plugins",
     "tw_autogen/cli/plugins.py": "the user's plugins",
-    "tw_autogen/kernel/mounted_names.py": "what the system says of mounts",
     "tw_autogen/plugin/neighbour_imports.py": "the user's plugins, and what lies beside them",
     "tw_autogen/cli/scenario.py": "scenarios of the user's or of the package",
     "tw_autogen/cli/scenario_show.py": "scenarios of the user's or of the package",

@@ -48,6 +48,15 @@ def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
     return value
 
 
+def load_object(text: str | bytes) -> dict[str, Any] | None:
+    """Parse a JSON object as `loads` does; return None for anything else, and for what `loads` refuses."""
+    try:
+        value = loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def estimate_bytes(text: str | bytes) -> int:
     """Return about how many bytes the lists, objects and values of a JSON text take in memory, beside its texts.
 

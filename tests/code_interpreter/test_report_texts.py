@@ -13,8 +13,8 @@ from tw_autogen.code_interpreter.report_texts import (
     output_text,
     review_reasons,
 )
+from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.task_progress import TaskProgress
-from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.kernel import Artifact, Execution, Log, Variable
 from tw_autogen.safe_folder import remove_folder
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tw_autogen.approval import Approve, CellApproval, Proposal, decide
+from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.task_progress import TaskProgress
-from tw_autogen.code_interpreter.verify import Finding
 from tw_autogen.errors import ApprovalNeeded
 from tw_autogen.escaped_text import visible
 from tw_autogen.role import Turn

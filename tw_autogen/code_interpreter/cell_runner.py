@@ -10,7 +10,6 @@ import functools
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -99,7 +98,6 @@ class CallBudget:
         self._most_calls = calls
         self._most_seconds = seconds
         self._round = ""
-        self._calls: Counter[str] = Counter()
         self._taken: list[HostCall] = []
         self._lock = threading.Lock()
 
@@ -118,10 +116,9 @@ class CallBudget:
         with self._lock:
             if round_id != self._round:
                 self._round, self._taken = round_id, []
-                self._calls.clear()
-            if most is not None and self._calls[name] >= most:
+            if most is not None and sum(one.name == name for one in self._taken) >= most:
                 raise HostCallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
-            if self._calls.total() >= self._most_calls:
+            if len(self._taken) >= self._most_calls:
                 raise HostCallBudgetError(
                     f"{name}: the {self._most_calls} calls to the host for one request "
                     "(`code_interpreter.host_calls`) are used up",
@@ -133,7 +130,6 @@ class CallBudget:
                     "(`code_interpreter.host_seconds`) are used up",
                     name=name,
                 )
-            self._calls[name] += 1
             call = HostCall(name, seconds)
             self._taken.append(call)
             return call

@@ -18,11 +18,11 @@ from tw_autogen.code_interpreter.policy import Policy
 from tw_autogen.code_interpreter.prompt_state import PromptState
 from tw_autogen.code_interpreter.prompts import code_rules, introduction, static_prompt
 from tw_autogen.code_interpreter.reported_variables import ReportedVariables
-from tw_autogen.code_interpreter.rules import WORDS_FOR_DATA
+from tw_autogen.code_interpreter.rules import WORDS_FOR_DATA, Finding
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.code_interpreter.shown_plugins import ShownPlugins
 from tw_autogen.code_interpreter.task_progress import TaskProgress
-from tw_autogen.code_interpreter.verify import Finding, verify
+from tw_autogen.code_interpreter.verify import verify
 from tw_autogen.conversation import (
     Attachment,
     AttachmentType,

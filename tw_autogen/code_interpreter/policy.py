@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -219,7 +218,7 @@ def read_policy(path: Path | str) -> Policy:
             if not isinstance(value, bool):
                 raise PolicyError(f"{key}: expected true or false, found {value!r}", path=path)
             changes[key] = value
-    return dataclasses.replace(policy, **changes)
+    return replace(policy, **changes)
 
 
 def _names(key: str, value: Any, before: frozenset[str] | None, path: Path) -> frozenset[str] | None:

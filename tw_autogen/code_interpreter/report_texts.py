@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
-from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.conversation import RequestedFormat, is_json, mentioned
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
@@ -60,8 +60,9 @@ def unnamed_files_line(
 
 
 def _path_of(one: Artifact, folder: Path | None) -> str:
-    inside = folder is not None and one.path.is_relative_to(folder)
-    return one.path.relative_to(folder).as_posix() if folder is not None and inside else one.path.name
+    if folder is not None and one.path.is_relative_to(folder):
+        return one.path.relative_to(folder).as_posix()
+    return one.path.name
 
 
 def output_text(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.code_interpreter import report_texts
-from tw_autogen.code_interpreter.verify import Finding
+from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.conversation import Attachment, AttachmentType, RequestedFormat, is_json
 from tw_autogen.escaped_text import shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 else:  # takes 200 ms; most cells need none of it, and most sessions meet none of the others
     inputtransformer2 = LazyModule("IPython.core.inputtransformer2")
 
-__all__ = ["Finding", "verify"]
-
 Code = tuple[str, int]
 """A cell that a magic runs, and the number of lines between its own first line and the magic's."""
 
@@ -339,7 +337,7 @@ def plugin_calls_only(tree: ast.Module, plugins: Collection[str]) -> Iterator[Fi
         tree: Of a cell, after IPython's transformation.
         plugins: The functions that may be called.
     """
-    todo: list[ast.AST | None] = list(tree.body)
+    todo: list[ast.AST] = list(tree.body)
     while todo:  # a list instead of recursion: a cell may be nested deeper than Python's stack
         node = todo.pop(0)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in plugins:
@@ -355,8 +353,7 @@ def plugin_calls_only(tree: ast.Module, plugins: Collection[str]) -> Iterator[Fi
         elif isinstance(node, ast.Expr | ast.Assign | ast.List | ast.Tuple | ast.Set | ast.Starred | ast.Dict):
             todo += [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)]
         elif not (
-            node is None
-            or isinstance(node, ast.Constant | ast.Pass)
+            isinstance(node, ast.Constant | ast.Pass)
             or (isinstance(node, ast.Name) and not (node.id in plugins or _is_taken(node.id) or assumed(node.id)))
             or (
                 isinstance(node, ast.UnaryOp)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import logging
 import os
@@ -289,7 +288,7 @@ class AttachedKernel(LiveKernel):
                     continue
                 try:
                     content = text.encode() if suffix == "svg" else base64.b64decode(text)
-                except (binascii.Error, ValueError):
+                except ValueError:
                     continue
                 path, file = Artifact.new_file(self.folder, f"chart.{suffix}", "chart")
                 with file:
@@ -405,6 +404,7 @@ class AttachedKernel(LiveKernel):
 class AttachedRequest(PendingRequest):
     """One request in a kernel that others use too: takes its own messages only, and interrupts nothing else."""
 
+    _process: AttachedProcess
     _begun = False
     _tries = 1
     _result: str | None = None
@@ -499,6 +499,5 @@ class AttachedRequest(PendingRequest):
         self.outcome.killed = False  # the process runs on
 
     def _left(self, how: str) -> str:
-        if isinstance(self._process, AttachedProcess):
-            self._process.lose(how)
+        self._process.lose(how)
         return self._process.end()

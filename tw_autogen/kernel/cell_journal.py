@@ -90,7 +90,7 @@ class CellJournal:
             needed = estimate_parsed_bytes(line)
             fits = held + needed <= MOST_BYTES
             held += needed if fits else 0
-            entries.append(_entry(line) if fits else {})
+            entries.append((bounded_json.load_object(line) or {}) if fits else {})
         self.position = len(entries)
         if len(whole) < len(data) and self._write(_CUT_OFF):
             entries.append({})
@@ -180,11 +180,3 @@ class CellJournal:
             return True
         self._seals = None
         return False
-
-
-def _entry(line: bytes) -> dict[str, Any]:
-    try:
-        found = bounded_json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

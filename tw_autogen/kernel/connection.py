@@ -135,13 +135,7 @@ def _message(header: bytes, parent: bytes, content: bytes) -> dict[str, Any] | N
 
 
 def _object(part: bytes) -> dict[str, Any] | None:
-    if estimate_parsed_bytes(part) > MOST_BYTES:
-        return None
-    try:
-        read = bounded_json.loads(part.decode("utf-8", "replace"))
-    except ValueError:
-        return None
-    return read if isinstance(read, dict) else None
+    return bounded_json.load_object(part.decode("utf-8", "replace"))
 
 
 _LONGEST_PATH = 94
@@ -322,7 +316,7 @@ class Connection:
             alive: Return whether the process still runs.
             seconds: How long to wait.
         """
-        if self._channels or not self._opens:
+        if self._channels:
             return
         deadline = time.monotonic() + seconds
         while not (there := self._hold_sockets()) and alive() and time.monotonic() < deadline:

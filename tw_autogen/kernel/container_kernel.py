@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import json
 import os
 import platform
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.client import KernelHandle
-from tw_autogen.kernel.environment_variables import variables
+from tw_autogen.kernel.environment_variables import matcher, variables
 from tw_autogen.kernel.guest_bundle import boot_text
 from tw_autogen.kernel.kernel_folders import KernelFolders
 from tw_autogen.kernel.kernel_process import CommandProcess, Launch
@@ -237,8 +236,7 @@ class ContainerKernel(LiveKernel):
             launch: What runs in it.
             mark: Name of a file in the kernel's folder that must be seen in the container before anything runs there.
         """
-        patterns = (*_TAKEN, *self._settings.environment)
-        passed = [name for name in launch.environment if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
+        passed = list(filter(matcher((*_TAKEN, *self._settings.environment)), launch.environment))
         rootless = "podman" in Path(self._engine).name and os.getuid() != 0  # podman has `keep-id` for others than root
         user = [f"--user={os.getuid()}:{os.getgid()}", *(["--userns=keep-id"] if rootless else [])]
         mounts = (launch.folder, launch.connection_file.parent)

@@ -38,8 +38,13 @@ def matcher(patterns: tuple[str, ...]) -> Callable[[str], object]:
     """Return what tells whether a name matches one of several patterns, `*` for any ending.
 
     Its answers are kept: each start of a kernel asks for all of the environment's names several times.
+
+    Example:
+        >>> [bool(matcher(patterns)("LC_ALL")) for patterns in (("LC_*",), ("LC_",), ())]
+        [True, False, False]
     """
-    return functools.lru_cache(maxsize=1024)(re.compile("|".join(fnmatch.translate(one) for one in patterns)).match)
+    found = re.compile("|".join(map(fnmatch.translate, patterns)) or "(?!)")
+    return functools.lru_cache(maxsize=1024)(found.match)
 
 
 def variables(host: Mapping[str, str], passes: Callable[[str], object] = lambda name: True) -> dict[str, str]:

@@ -109,7 +109,7 @@ def begin_fork_server(settings: KernelSettings) -> None:
     """
     if not (SUPERVISED and settings.fork):
         return
-    with _lock, contextlib.suppress(KernelError, OSError, SandboxError):
+    with _lock, contextlib.suppress(KernelError, OSError):
         if not _first:
             at_once = [one for one in _AT_ONCE if one in settings.preload]
             _first[server_key(settings)] = start_server(settings, at_once=at_once)

@@ -569,16 +569,12 @@ class WebsocketWire:
 
 def _message(data: bytes) -> dict[str, Any] | None:
     """Read a message; None if it is nothing that a kernel says."""
-    try:
-        message = bounded_json.loads(data)
-    except ValueError:
+    message = bounded_json.load_object(data)
+    if message is None or not isinstance(message.get("channel"), str):
         return None
-    if not isinstance(message, dict) or not isinstance(message.get("channel"), str):
+    header, parent_header, content = (message.get(one) for one in ("header", "parent_header", "content"))
+    if not (isinstance(header, dict) and isinstance(parent_header, dict) and isinstance(content, dict)):
         return None
-    parts = [message.get(one) for one in ("header", "parent_header", "content")]
-    if not all(isinstance(one, dict) for one in parts):
-        return None
-    header, parent_header, content = message["header"], message["parent_header"], message["content"]
     return {
         "channel": message["channel"],
         "header": plain_header(header),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import os
 import ssl
@@ -13,7 +12,7 @@ from typing import Any
 
 from tw_autogen.errors import KernelError, KernelStartError
 from tw_autogen.kernel.client import KernelClient, KernelHandle
-from tw_autogen.kernel.environment_variables import variables
+from tw_autogen.kernel.environment_variables import matcher, variables
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 from tw_autogen.kernel.kernel import Log
@@ -66,13 +65,14 @@ class GatewayKernel(LiveKernel):
         self._kernel_environment = dict(kernel_environment or {})
         self._file_bytes = file_bytes
         self._folder_name = ""
-        self._files = self._transfer()
+        self._files: FileTransfer
 
     def _place(self, process: str) -> str:
         return f"gateway {self._gateway.url}, kernel {self._kernel_name}, {process}, no sandbox but the gateway's"
 
     def _open(self) -> KernelHandle:
-        self._files = self._transfer()  # a fresh kernel has seen no file
+        # a fresh kernel has seen no file
+        self._files = FileTransfer(self.folder, self._file_bytes, most_in_all=self._settings.disk_mb << 20)
         most_seconds = self._settings.start_seconds
         try:
             wire, process = self._start(min(_FIRST_SECONDS, most_seconds))
@@ -80,12 +80,9 @@ class GatewayKernel(LiveKernel):
             if not isinstance(error.__cause__, TimeoutError):
                 raise
             wire, process = self._start(most_seconds)
-        names = self._settings.environment
-        known = variables(os.environ)
-        sent = {key: value for key, value in known.items() if any(fnmatch.fnmatchcase(key, one) for one in names)}
         leftover, self._folder_name = self._folder_name, f"tw-kernel-{uuid.uuid4().hex}"
         remote = {
-            "environment": sent,
+            "environment": variables(os.environ, matcher(self._settings.environment)),
             "most_bytes": self._file_bytes,
             "folder_name": self._folder_name,
             "leftover": leftover,
@@ -100,9 +97,6 @@ class GatewayKernel(LiveKernel):
         except BaseException:
             process.end()
             raise
-
-    def _transfer(self) -> FileTransfer:
-        return FileTransfer(self.folder, self._file_bytes, most_in_all=self._settings.disk_mb << 20)
 
     def _before_cell(self, live: KernelClient) -> list[Log]:
         with self._reachable():

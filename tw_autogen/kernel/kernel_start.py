@@ -304,16 +304,14 @@ def _check_apart(connection: Connection, assignment: Mapping[str, Any], level: s
             )
 
 
-def start_with(
-    start: StartProcess, settings: KernelSettings, place: KernelFolders, *, sandbox: str | None = None
-) -> KernelHandle:
+def start_with(start: StartProcess, settings: KernelSettings, place: KernelFolders, *, sandbox: str) -> KernelHandle:
     """Start a kernel by a function of the user's, or in a container.
 
     Args:
         start: Starts the process.
         settings: Interpreter and environment.
         place: Where its code runs.
-        sandbox: Describes in one line what separates it from the machine; None: nothing of ours.
+        sandbox: Describes in one line what separates it from the machine; empty where that is said elsewhere.
 
     Raises:
         KernelStartError: it does not start.
@@ -330,9 +328,7 @@ def start_with(
     except BaseException:
         connection.close()
         raise
-    return KernelHandle(
-        connection, process, connection.said, sandbox=describe_sandbox(OFF, settings) if sandbox is None else sandbox
-    )
+    return KernelHandle(connection, process, connection.said, sandbox=sandbox)
 
 
 def _start_plain(level: str, settings: KernelSettings, place: KernelFolders | None) -> StartedKernel:

@@ -213,7 +213,7 @@ class ForkServer:
         *,
         level: str,
         modules: Sequence[str],
-        at_once: Sequence[str] = (),
+        at_once: Sequence[str],
         log: Path,
     ) -> None:
         self.level = level
@@ -231,7 +231,7 @@ class ForkServer:
         self.loaded = False
         """Whether it has imported the modules; it forks kernels before that too, which then lack them."""
 
-    def ready(self, seconds: float = 0.0, *, loaded: bool = False) -> bool:
+    def ready(self, seconds: float, *, loaded: bool) -> bool:
         """Return whether it forks kernels.
 
         Args:
@@ -249,7 +249,7 @@ class ForkServer:
                     break
                 if not wait_readable(self._control, max(0.0, deadline - time.monotonic())):
                     return False
-                packet = self._control.recv(1 << 16)
+                packet = self._control.recv(_PACKET)
                 if not packet:
                     raise KernelError("the fork server ended before it was ready")
                 message = json.loads(packet)
@@ -262,7 +262,7 @@ class ForkServer:
         return True
 
     def _is_ready(self, loaded: bool) -> bool:
-        return self.loaded if loaded else bool(self._hello)
+        return self.loaded if loaded else self.greeted
 
     @property
     def greeted(self) -> bool:
@@ -307,10 +307,7 @@ class ForkServer:
     def close(self) -> None:
         """End it; kernels that it has forked go on."""
         self._control.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.2 if self.loaded else 0.0)  # while it imports it notices nothing
-        self._process.kill()
-        self._process.wait()
+        _wait(self._process, 0.2 if self.loaded else 0.0)  # while it imports it notices nothing
 
 
 def launch_one(
@@ -343,7 +340,7 @@ def launch_one(
     except BaseException:
         ours.close()
         raise
-    return SupervisedProcess(ours, wait=lambda: _wait(process))
+    return SupervisedProcess(ours, wait=lambda: _wait(process, _END_SECONDS))
 
 
 def _launch(
@@ -369,8 +366,9 @@ def _launch(
     )
 
 
-def _wait(process: subprocess.Popen[bytes]) -> None:
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait until a process has ended, of itself within some seconds or because it is killed then."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(2.0)
+        process.wait(seconds)
     process.kill()
     process.wait()

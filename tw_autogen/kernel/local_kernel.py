@@ -271,7 +271,7 @@ class LocalKernel(LiveKernel):
         if self._start is not None:
             return STARTED_OTHERWISE
         try:
-            return describe_sandbox(available_level(self._settings), self._settings)
+            return self.sandbox_description(self._settings)
         except SandboxError as error:
             return str(error)
 

@@ -164,18 +164,17 @@ def checked_kernel_folder(folder: Path, settings: KernelSettings) -> Path:
             could have made.
     """
     if settings.sandbox == OFF:
-        folder = folder.resolve()
-    else:
-        folder = named_folder(folder, writable=settings.write, distrusted=())
-    names = mounted_names(str(folder)) if settings.sandbox != OFF else []
-    if settings.sandbox != OFF and (why := too_broad_reason(folder, names)):
+        return folder.resolve()
+    folder = named_folder(folder, writable=settings.write, distrusted=())
+    names = mounted_names(str(folder))
+    if why := too_broad_reason(folder, names):
         raise ConfigError(
             f"{folder}: no kernel works here, because it is {why}, and code may read and write all of its kernel's "
             "folder; give it one of its own, and name files and folders to be read in kernel.read"
         )
-    if settings.sandbox != OFF and _holds_temporary_files(folder, names):
+    if _holds_temporary_files(folder, names):
         raise ConfigError(f"{folder}: no kernel works here: {_TEMPORARY}")
-    if settings.sandbox != OFF and (why := _trusted_place_reason(folder, names) or _used_elsewhere_reason(names)):
+    if why := _trusted_place_reason(folder, names) or _used_elsewhere_reason(names):
         raise ConfigError(f"{folder}: no kernel works here: {why}")
     return folder
 
@@ -249,7 +248,6 @@ def check_granted(
     kept: dict[str, Kept] = {}
     known = pinned.file_identities() if pinned is not None else {}
     for key, paths in (("read", settings.read), ("write", settings.write)):
-        held_off = key == "write" and settings.sandbox != OFF
         for one in paths:
             try:
                 if not Path(one).expanduser().exists():
@@ -257,16 +255,18 @@ def check_granted(
                 real = pinned.checked(one) if pinned is not None else resolved_grant(one, settings)
             except (ConfigError, OSError, RuntimeError) as error:  # closed to this user, a circle of links, `~unknown`
                 raise ConfigError(f"kernel.{key}: {error}") from error
-            names = mounted_names(str(real)) if settings.sandbox != OFF else []
-            used = _used_reason(real, names) if held_off else ""
-            if settings.sandbox != OFF and (why := _trusted_place_reason(real, names) or used):
+            if settings.sandbox == OFF:
+                continue
+            names = mounted_names(str(real))
+            used = _used_reason(real, names) if key == "write" else ""
+            if why := _trusted_place_reason(real, names) or used:
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {why}")
             if why := closed_reason(real, settings, "rwx" if key == "write" else "rx"):
                 instead = "; the command line saves files that a request names in the current folder without it"
                 raise ConfigError(f"kernel.{key}: {one} is {why}, or leave it out{instead * (key == 'write')}")
-            if settings.sandbox != OFF and _holds_temporary_files(real, names):
+            if _holds_temporary_files(real, names):
                 raise ConfigError(f"kernel.{key}: {one} can't be granted: {_TEMPORARY}")
-            if held_off:
+            if key == "write":
                 others = sum(map(len, kept.values()))
                 why, kept[str(real)] = _protected(real, settings, folder, known, others)
                 if why:

@@ -110,12 +110,12 @@ class PendingRequest:
         *,
         seconds: float,
         grace_seconds: float,
-        ends_unresponsive: bool = True,
+        ends_unresponsive: bool,
         output_chars: int,
         calls: Callable[[Callable[[], None]], HostCalls],
         waiting: Poller,
-        on_output: OnOutput | None = None,
-        crash_output: Callable[[str, str], str] = lambda stream, request: "",
+        on_output: OnOutput | None,
+        crash_output: Callable[[str, str], str],
     ) -> None:
         self._connection = connection
         self._process = process

@@ -121,18 +121,6 @@ def _state_set_by(entries: Sequence[Entry]) -> list[str]:
     return list(dict.fromkeys(one.group() for code in codes for one in _STATE.finditer(code)))
 
 
-def entry_of(code: str, *, seconds: float, called: bool, variables: Sequence[str]) -> dict[str, Any]:
-    """Return a cell's line for the journal.
-
-    Args:
-        code: The cell's text.
-        seconds: How long it could run.
-        called: Whether it has called the host.
-        variables: Those that it left.
-    """
-    return {"code": code, "seconds": round(seconds, 3), "called": called, "variables": list(variables)}
-
-
 def _outdated(entries: Sequence[Entry], start: int, left: Set[str]) -> set[int]:
     """Return the lines from `start` on that are cells which may have seen another table than the last one of its name.
 
@@ -253,7 +241,8 @@ class Recovery:
         self._journal = None if folder is None else CellJournal(folder, trust=trust)
         self._trust = trust
         self._checkpoints = checkpoints
-        self._due = resumes
+        self.due = resumes
+        """Whether variables are to be brought back into the next kernel."""
         self._rerun: Rerun = rerun if resumes else True
         self._said: list[Log] = []
         self._noted: frozenset[str] = frozenset()
@@ -263,11 +252,6 @@ class Recovery:
     def variables_key(self) -> str:
         """Return the key with which a kernel seals copies of its variables; empty where nothing is kept."""
         return self._journal.variables_key() if self._journal else ""
-
-    @property
-    def due(self) -> bool:
-        """Whether variables are to be brought back into the next kernel."""
-        return self._due
 
     @property
     def kept(self) -> bool:
@@ -288,16 +272,16 @@ class Recovery:
         """
         if self._journal:
             told = self._journal.refusal
-            self._due = bool(self._journal.open(live.uid))
+            self.due = bool(self._journal.open(live.uid))
             if self._journal.refusal and not told:
                 self._said.append(_warning(self._journal.refusal))
-            if not (self._due or self._journal.refusal):
+            if not (self.due or self._journal.refusal):
                 for name, value in packed.items():
                     self.note_put(name, value)
 
     def forget(self) -> None:
         """Remove all that was kept: the next process begins afresh."""
-        self._due = False
+        self.due = False
         if self._journal:
             self._journal.clear()
 
@@ -324,9 +308,9 @@ class Recovery:
         Returns:
             The kernel; another one if this one ended over it.
         """
-        if not self._due or self._journal is None:
+        if not self.due or self._journal is None:
             return live
-        self._due = False
+        self.due = False
         for rerun in (self._rerun, False):
             try:
                 entries = self._journal.open(live.uid)
@@ -336,9 +320,9 @@ class Recovery:
                 self._rerun = True
                 return live
             except KernelError as error:
-                self._said.append(Log("warning", TAG, f"bringing variables back ended the kernel: {error}"))
+                self._said.append(_warning(f"bringing variables back ended the kernel: {error}"))
                 live = renew()
-                self._due = False
+                self.due = False
         self._journal.set_aside()
         return live
 
@@ -366,7 +350,8 @@ class Recovery:
         self._journal.start_over()
         called = outcome.called
         if went_well(outcome):
-            self._journal.append(entry_of(code, seconds=outcome.seconds, called=called, variables=variables))
+            seconds = round(outcome.seconds, 3)
+            self._journal.append({"code": code, "seconds": seconds, "called": called, "variables": list(variables)})
         elif not self._noted.issuperset(variables):  # never run again: a copy of the variables can cover it
             self._journal.append({"failed": True, "variables": list(variables)})
         self._noted = frozenset(variables)
@@ -374,7 +359,7 @@ class Recovery:
 
     def finish(self, live: KernelClient) -> None:
         """Write a last copy of the variables before the kernel ends."""
-        if self._journal and self._checkpoints and self._journal.position and not self._due:
+        if self._journal and self._checkpoints and self._journal.position and not self.due:
             with contextlib.suppress(KernelError):  # it ends in any case, and the copy before stays
                 live.finish_checkpoint(self._journal.position)
 

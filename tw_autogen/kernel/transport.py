@@ -149,12 +149,12 @@ class WakeupSocket:
 
     def wake(self) -> None:
         """Wake whoever waits, now or as soon as it does."""
-        with contextlib.suppress(BlockingIOError, OSError):  # it is awake already, or the kernel is closed
+        with contextlib.suppress(OSError):  # it is awake already, or the kernel is closed
             self._outside.send(b"!")
 
     def drain(self) -> None:
         """Take all wake-ups until now."""
-        with contextlib.suppress(BlockingIOError, OSError):
+        with contextlib.suppress(OSError):
             while self._inside.recv(64):
                 pass
 

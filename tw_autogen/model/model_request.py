@@ -155,7 +155,7 @@ def complete(model: ChatModel, request: ModelRequest) -> Completion:
     )
 
 
-def objects_only(model: ChatModel | None) -> bool:
+def objects_only(model: ChatModel) -> bool:
     """Return whether the reply to a request with a schema can hold nothing beside the object; see `BaseChatModel`."""
     return isinstance(model, BaseChatModel) and model.objects_only
 

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .known_paths import FolderRefusedError, Known, exchanged, is_below, open_granted, open_known
@@ -35,10 +36,10 @@ class Mount(NamedTuple):
     writable: bool
 
 
-def mounts() -> list[Mount]:
+def mounts(path: str = "/proc/self/mountinfo") -> tuple[Mount, ...]:
     """Return the mounts that this process sees, the later ones last."""
-    with open("/proc/self/mountinfo", "rb") as file:
-        return [_parse(line) for line in file.read().splitlines()]
+    with open(path, "rb") as file:
+        return _parsed(file.read())
 
 
 def sources(paths: Mapping[str, bool], known: Known, written: Sequence[str]) -> dict[str, Any]:
@@ -117,6 +118,11 @@ def _shows(mount: Mount, source: tuple[str, str, bool]) -> bool:
 def _mount_number(at: int) -> int:
     with open(f"/proc/self/fdinfo/{at}", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("mnt_id:"))
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: bytes) -> tuple[Mount, ...]:
+    return tuple(map(_parse, filter(None, text.split(b"\n"))))
 
 
 def _parse(line: bytes) -> Mount:
