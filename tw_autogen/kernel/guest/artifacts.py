@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from .variable_summary import summary
 
-KINDS = ("chart", "image", "df", "file", "txt", "svg", "html", "json")
 _SUFFIXES = {
     "chart": ".png", "image": ".png", "df": ".csv", "txt": ".txt", "svg": ".svg", "html": ".html", "json": ".json",
 }  # fmt: skip
@@ -71,7 +70,7 @@ def safe_name(file_name: str, kind: str) -> str:
 
     Args:
         file_name: As the plugin or the code wrote it, such as `../a b.csv`.
-        kind: One of `KINDS`; it gives the suffix to a name that has none.
+        kind: An `ArtifactType`; it gives the suffix to a name that has none.
 
     Example:
         >>> safe_name("../../etc/my chart?.png", "chart")
@@ -213,7 +212,7 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
     Args:
         folder: Where it goes.
         name: A name that nothing there has yet.
-        kind: One of `KINDS`.
+        kind: An `ArtifactType`.
         value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
             (the index is left out, as TaskWeaver does), any JSON value for `json` (NaN and infinities become null), a
             `Path` to copy for `file`.
@@ -221,7 +220,6 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
 
     Raises:
         TypeError: the value is of no type that this kind takes.
-        ValueError: there is no such kind.
         TooLarge: it would be longer than that.
     """
     write = _writer(kind, value, os.path.splitext(name)[1].lstrip(".").lower())
@@ -304,8 +302,6 @@ def preview(kind: str, value: Any) -> str:
 
 
 def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
-    if kind not in KINDS:
-        raise ValueError(f"no artifact is of kind {kind!r}; known: {', '.join(KINDS)}")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return lambda file: file.write(value)
     if isinstance(value, str) and kind != "df":
