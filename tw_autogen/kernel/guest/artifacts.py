@@ -191,18 +191,15 @@ class FileNames:
             file_name: The name that is wanted.
             kind: The artifact's type, which says the suffix.
         """
-        with self._lock:
-            return self._free(safe_name(file_name, kind))
-
-    def _free(self, wanted: str) -> str:
+        name = wanted = safe_name(file_name, kind)
         stem, suffix = os.path.splitext(wanted)
-        name = wanted
-        number = first = self._next.get(wanted, 1)
-        while name in self._promised or self._exists(name):
-            number += 1 if number < first + _MOST_IN_TURN else number  # code may have taken a million names
-            name = f"{stem}-{number}{suffix}"
-        self._next[wanted] = number
-        self._promised.add(name)
+        with self._lock:
+            number = first = self._next.get(wanted, 1)
+            while name in self._promised or self._exists(name):
+                number += 1 if number < first + _MOST_IN_TURN else number  # code may have taken a million names
+                name = f"{stem}-{number}{suffix}"
+            self._next[wanted] = number
+            self._promised.add(name)
         return name
 
 
