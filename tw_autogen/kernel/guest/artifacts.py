@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from .variable_summary import summary
 
-KINDS = ("chart", "image", "df", "file", "txt", "svg", "html", "json")
 _SUFFIXES = {
     "chart": ".png", "image": ".png", "df": ".csv", "txt": ".txt", "svg": ".svg", "html": ".html", "json": ".json",
 }  # fmt: skip
@@ -73,7 +72,7 @@ def safe_name(file_name: str, kind: str) -> str:
 
     Args:
         file_name: As the plugin or the code wrote it, such as `../a b.csv`.
-        kind: One of `KINDS`; it gives the suffix to a name that has none.
+        kind: An `ArtifactType`; it gives the suffix to a name that has none.
 
     Example:
         >>> safe_name("../../etc/my chart?.png", "chart")
@@ -194,18 +193,15 @@ class FileNames:
             file_name: The name that is wanted.
             kind: The artifact's type, which says the suffix.
         """
-        with self._lock:
-            return self._free(safe_name(file_name, kind))
-
-    def _free(self, wanted: str) -> str:
+        name = wanted = safe_name(file_name, kind)
         stem, suffix = os.path.splitext(wanted)
-        name = wanted
-        number = first = self._next.get(wanted, 1)
-        while name in self._promised or self._exists(name):
-            number += 1 if number < first + _MOST_IN_TURN else number  # code may have taken a million names
-            name = f"{stem}-{number}{suffix}"
-        self._next[wanted] = number
-        self._promised.add(name)
+        with self._lock:
+            number = first = self._next.get(wanted, 1)
+            while name in self._promised or self._exists(name):
+                number += 1 if number < first + _MOST_IN_TURN else number  # code may have taken a million names
+                name = f"{stem}-{number}{suffix}"
+            self._next[wanted] = number
+            self._promised.add(name)
         return name
 
 
@@ -215,7 +211,7 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
     Args:
         folder: Where it goes.
         name: A name that nothing there has yet.
-        kind: One of `KINDS`.
+        kind: An `ArtifactType`.
         value: text or bytes for all kinds; also a figure or a picture for `chart` and `image`, a DataFrame for `df`
             (the index is left out, as TaskWeaver does), any JSON value for `json` (NaN and infinities become null), a
             `Path` to copy for `file`.
@@ -223,7 +219,6 @@ def write_value(folder: ArtifactFolder, name: str, kind: str, value: Any, *, max
 
     Raises:
         TypeError: the value is of no type that this kind takes.
-        ValueError: there is no such kind.
         TooLarge: it would be longer than that.
     """
     write = _writer(kind, value, os.path.splitext(name)[1].lstrip(".").lower())
@@ -306,8 +301,6 @@ def preview(kind: str, value: Any) -> str:
 
 
 def _writer(kind: str, value: Any, form: str) -> Callable[[BinaryIO], object]:
-    if kind not in KINDS:
-        raise ValueError(f"no artifact is of kind {kind!r}; known: {', '.join(KINDS)}")
     if isinstance(value, (bytes, bytearray, memoryview)):
         return lambda file: file.write(value)
     if isinstance(value, str) and kind != "df":

@@ -94,7 +94,7 @@ class AttachedSession:
         return str(self._shell.kernel.raw_input(request))
 
     def _do_hello(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        self._restore_functions()
+        self._do_restore(asked)
         arrow = self.codec.arrow
         return {"python": platform.python_version(), "pid": os.getpid(), "arrow": arrow, "folder": os.getcwd()}
 
@@ -112,9 +112,6 @@ class AttachedSession:
         return self.codec.pack(self._shell.user_ns[asked["name"]])
 
     def _do_restore(self, asked: Mapping[str, Any]) -> None:
-        self._restore_functions()
-
-    def _restore_functions(self) -> None:
         """Restore served functions whose names are gone, as after `%reset`; a name with another value stays so."""
         for name, function in self._functions.items():
             if name not in self._shell.user_ns:

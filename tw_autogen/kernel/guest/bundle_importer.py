@@ -26,7 +26,7 @@ class Bundled(InspectLoader):
             path: The package's path.
             target: As `importlib` passes it.
         """
-        return spec_from_loader(name, self, is_package=self.is_package(name)) if name in self._sources else None
+        return spec_from_loader(name, self) if name in self._sources else None
 
     def get_source(self, fullname: str) -> str:
         """Return a module's text; tracebacks quote it."""

@@ -24,9 +24,8 @@ from json import dumps, loads  # held here: code may overwrite them in the modul
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from .object_snapshot import is_a, is_users
+from .object_snapshot import MAIN, is_a, is_users
 
-MAIN = "__main__"
 _PLAIN = {types.ModuleType, types.BuiltinFunctionType, int, float, complex, str, bytes, bool, type(None)}
 _NAMED = (type(functools.lru_cache(len)), typing.TypeVar, typing.ParamSpec, typing.NewType)
 """What pickle refers to by the name that a statement has given it, besides classes and functions."""

@@ -13,7 +13,6 @@ import math
 import pathlib
 import re
 from collections.abc import Iterator
-from json import dumps, loads  # held here: code may overwrite them in the module
 from typing import Any, BinaryIO, Protocol
 
 from .bounds import UNBOUNDED, Bounds, check_fields, shown
@@ -92,18 +91,6 @@ class Codec:
         self.exchange = exchange
         self.arrow = arrow
         self.most_bytes = most_bytes
-
-    def dumps(self, value: Any) -> str:
-        """Return JSON text.
-
-        Raises:
-            TypeError: the value, or one in it, is of a type that doesn't cross.
-        """
-        return dumps(self.pack(value))
-
-    def loads(self, text: str) -> Any:
-        """Return the value of which `dumps` made this text."""
-        return self.unpack(loads(text))
 
     def leave(self, text: str) -> str:
         """Write a text into the exchange, for the other side to fetch; return the file's name."""

@@ -6,10 +6,11 @@ Integers, and what is made of them, may be chosen to have one hash value; each i
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from time import thread_time
-from typing import Any
+from typing import Any, TypeVar
 
+_Item = TypeVar("_Item")
 _SECONDS = 0.25
 _SECONDS_PER_ITEM = 2e-6
 """Ten times what an item takes whose hash is its own."""
@@ -28,13 +29,7 @@ class HashFloodGuard:
         Raises:
             ValueError: it takes too long.
         """
-        made: set[Any] = set()
-        began = thread_time()
-        for number, one in enumerate(items, 1):
-            made.add(one)
-            self._look(began, number)
-        self._count(began, len(items))
-        return made
+        return set(self._watched(items))
 
     def build_dict(self, pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
         """Return a dict of pairs with hashable keys.
@@ -42,13 +37,7 @@ class HashFloodGuard:
         Raises:
             ValueError: it takes too long.
         """
-        made: dict[Any, Any] = {}
-        began = thread_time()
-        for number, (key, value) in enumerate(pairs, 1):
-            made[key] = value
-            self._look(began, number)
-        self._count(began, len(pairs))
-        return made
+        return dict(self._watched(pairs))
 
     def number(self, items: list[Hashable]) -> tuple[list[int], list[int]]:
         """Return each value's number among the different ones, and the place of the first value of each number.
@@ -59,14 +48,11 @@ class HashFloodGuard:
         numbers: dict[Hashable, int] = {}
         codes: list[int] = []
         firsts: list[int] = []
-        began = thread_time()
-        for place, one in enumerate(items):
+        for one in self._watched(items):
             code = numbers.setdefault(one, len(firsts))
             if code == len(firsts):
-                firsts.append(place)
+                firsts.append(len(codes))
             codes.append(code)
-            self._look(began, place + 1)
-        self._count(began, len(items))
         return codes, firsts
 
     @contextlib.contextmanager
@@ -79,6 +65,14 @@ class HashFloodGuard:
         began = thread_time()
         yield
         self._count(began, items)
+
+    def _watched(self, items: Sequence[_Item]) -> Iterator[_Item]:
+        """Yield values, each as soon as the one before was hashed in time."""
+        began, look = thread_time(), self._look
+        for number, one in enumerate(items, 1):
+            yield one
+            look(began, number)
+        self._count(began, len(items))
 
     def _look(self, began: float, items: int) -> None:
         spent = self._spent + thread_time() - began

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
-import functools
 import importlib
 import re
 import signal
@@ -141,11 +140,8 @@ def watch_reset(shell: Any, then: Callable[[], None]) -> None:
 
 def pipe_commands(shell: Any) -> None:
     """Make `!command` write into a pipe; IPython's own way wants a terminal, which the sandbox has not."""
-    shell.system = functools.partial(_system, shell)  # a partial adds no frame: names are looked up in the caller's
-
-
-def _system(shell: Any, command: str) -> None:
-    run_command(shell, shell.var_expand(command, depth=1))
+    # Names are looked up in the frame of the caller.
+    shell.system = lambda command: run_command(shell, shell.var_expand(command, depth=1))
 
 
 def run_command(shell: Any, command: str) -> None:

@@ -8,6 +8,7 @@ import importlib.util
 import re
 import symtable
 import sys
+import traceback
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any
@@ -78,10 +79,7 @@ def missing_column(error: BaseException) -> str:
 
 def _looked_in(error: BaseException, pandas: Any) -> tuple[Any, str]:
     """Return the table whose columns lack a key, and what the code calls it; None: it was looked for elsewhere."""
-    frames, step = [], error.__traceback__
-    while step:
-        frames.append(step.tb_frame)
-        step = step.tb_next
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     held = []
     while frames and str(frames[-1].f_globals.get("__name__")).partition(".")[0] == "pandas":
         inner = frames.pop().f_locals

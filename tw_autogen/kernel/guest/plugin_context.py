@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from .artifacts import KINDS, ArtifactFolder, FileNames, OwnFolder, TooLarge, TooMany, preview, write_value
+from .artifacts import ArtifactFolder, FileNames, OwnFolder, TooLarge, TooMany, preview, write_value
 
 ArtifactType = Literal["chart", "image", "df", "file", "txt", "svg", "html", "json"]
+_KINDS = get_args(ArtifactType)
 LogErrorLevel = Literal["info", "warning", "error"]
 CallModel = Callable[..., Any]
 
@@ -304,7 +305,7 @@ class PluginContext:
             return self._apart[-1] if self._apart else self._made
 
     def _check(self, kind: str) -> None:
-        if kind not in KINDS:
-            raise ValueError(f"no artifact is of type {kind!r}; known: {', '.join(KINDS)}")
+        if kind not in _KINDS:
+            raise ValueError(f"no artifact is of type {kind!r}; known: {', '.join(_KINDS)}")
         if len(self._now().kept) >= self._max_artifacts:
             raise TooMany(f"this execution has made {self._max_artifacts} files already, and no more are allowed")

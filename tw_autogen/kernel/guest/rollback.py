@@ -9,10 +9,10 @@ import signal
 import time
 import types
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
-from .object_snapshot import Undo, contents, is_a, is_fixed
+from .object_snapshot import NOTHING, Contents, Undo, contents, is_a, is_fixed
 
 _WORD = re.compile(r"\w+")
 _ANY_NAME = {
@@ -130,21 +130,20 @@ class Snapshot:
                     self._left.setdefault(late, f"copying took longer than {self._most_seconds:g} s")
                 return
             self._seen[id(value)] = value
-            for inner in self._note(name, value):
-                if is_a(inner, _Named):
-                    more = [one for one in _meant(inner.names, self._users) if one not in known]
-                    todo += [(one, self._users[one]) for one in more]
-                    known.update(more)
-                else:
-                    todo.append((name, inner))
+            found = self._note(name, value)
+            todo += [(name, inner) for inner in found.inner]
+            for code in found.code:
+                more = [one for one in _meant(_words_of(code), self._users) if one not in known]
+                todo += [(one, self._users[one]) for one in more]
+                known.update(more)
 
-    def _note(self, name: str, value: Any) -> Iterator[Any]:
-        """Copy one object's contents; give what it holds."""
+    def _note(self, name: str, value: Any) -> Contents:
+        """Copy one object's contents; give what it holds, nothing where that is not known."""
         try:
             found = contents(value)
             if found is None:
                 self._left.setdefault(name, f"it holds a {type(value).__name__}, which is not copied")
-                return
+                return NOTHING
             if found.copy is not None:
                 if found.size > self._bytes:
                     most = self._most_bytes >> 20
@@ -154,10 +153,8 @@ class Snapshot:
                     self._undo.append((found.hashes, name, found.copy()))
         except Exception as error:  # noqa: BLE001 - a half-made or broken object must not end the cell before it begins
             self._left.setdefault(name, f"{type(error).__name__}: {error}")
-            return
-        yield from found.inner
-        for code in found.code:
-            yield _Named(_words_of(code))
+            return NOTHING
+        return found
 
 
 class Rollback:
@@ -214,13 +211,6 @@ class Rollback:
 
         with contextlib.suppress(ValueError):  # not in the main thread, where no interrupt comes
             signal.signal(signal.SIGINT, note)
-
-
-class _Named:
-    """Stands for the names that a function uses."""
-
-    def __init__(self, names: set[str]) -> None:
-        self.names = names
 
 
 def _is_kept(name: Any) -> bool:

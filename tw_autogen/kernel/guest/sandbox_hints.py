@@ -24,6 +24,7 @@ from .error_files import (
     named_files,
     writes,
 )
+from .files.describe import data_bytes
 from .files.folder_listing import list_files
 from .files.text_encoding import find_encoding
 from .missing_names import nearest
@@ -193,7 +194,7 @@ class Hints:
         sandbox, number, text = self._sandbox, getattr(error, "errno", None), error_text(error)
         short = isinstance(error, MemoryError) or number == errno.ENOMEM
         short = short or (
-            _is_thread(error) and _taken() + (threading.stack_size() or _STACK) > sandbox["memory_mb"] << 20
+            _is_thread(error) and data_bytes() + (threading.stack_size() or _STACK) > sandbox["memory_mb"] << 20
         )
         if sandbox["memory_mb"] and short:
             allowed = f"The sandbox allows {sandbox['memory_mb']} MB of memory; kernel.memory_mb sets how much."
@@ -378,15 +379,6 @@ def _is_fork(error: BaseException) -> bool:
 
 def _is_thread(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "can't start new thread" in error_text(error)
-
-
-def _taken() -> int:
-    """Return how much memory of this process counts against its limit, in bytes; 0 where the system doesn't tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _full(place: str) -> bool:

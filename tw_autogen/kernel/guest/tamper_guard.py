@@ -170,14 +170,7 @@ def pack_tolerantly(session: Any) -> None:
     encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
     decode = json.JSONDecoder().decode
     session.pack = lambda value: encode(value).encode("utf-8", "replace")  # half a surrogate pair can't be sent
-    session.unpack = _tolerant_decoder(decode)
-
-
-def _tolerant_decoder(decode: Callable[[str], Any]) -> Callable[[bytes | str], Any]:
-    def read(packed: bytes | str) -> Any:
-        return decode(packed.decode("utf-8", "replace") if isinstance(packed, bytes) else packed)
-
-    return read
+    session.unpack = lambda text: decode(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
 
 
 def _plain(value: Any) -> Any:

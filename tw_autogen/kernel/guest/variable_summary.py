@@ -21,7 +21,7 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 _MOST_ITEMS, _MOST_TEXT = 20, 60
 """Containers that are longer, or hold longer texts, are told by their number of items alone."""
 _TABLES = ("polars", "pyarrow", "xarray")
-_SIZED = (list, tuple, set, frozenset, dict, bytes, bytearray)
+_SIZED = (*_CONTAINERS, bytes, bytearray)
 
 
 def summary(value: Any) -> str:
@@ -32,7 +32,7 @@ def summary(value: Any) -> str:
         ('3 items: [1, 2, 3]', "'abc'", '4.5', '')
     """
     if type(value) in _SCALARS:
-        return _short(str(value) if abs(_size(value)) < 1e300 else type(value).__name__)
+        return _short(type(value).__name__ if _is_long(value) else str(value))
     if is_a(value, str):
         text = str.__repr__(value[:60])
         return text if str.__len__(value) <= 60 else f"{str.__len__(value)} characters, {text[:-1]}…{text[-1]}"
@@ -100,11 +100,9 @@ def _is_imported(value: Any) -> bool:
     return bool(getter(value, "__module__") not in ("__main__", None))
 
 
-def _size(value: Any) -> float:
-    """Return a magnitude that tells integers of thousands of digits, whose text is slow or refused, from others."""
-    if type(value) is int:
-        return float("inf") if value.bit_length() > 900 else 0.0
-    return 0.0
+def _is_long(value: Any) -> bool:
+    """Return whether it is an integer of hundreds of digits or more: the text of thousands is slow, or refused."""
+    return type(value) is int and value.bit_length() > 900
 
 
 def _type_name(value: Any) -> str:
@@ -134,7 +132,7 @@ def _plain_text(value: Any, depth: int) -> str:
     if is_a(value, str):
         return str.__repr__(value) if str.__len__(value) <= _MOST_TEXT else ""
     if type(value) in _SCALARS:
-        return str(value) if abs(_size(value)) < 1e300 else ""
+        return "" if _is_long(value) else str(value)
     if any((one.__module__, one.__name__) == ("numpy", "generic") for one in type(value).__mro__):
         return str(value)
     kind: Any = next((one for one in _CONTAINERS if is_a(value, one)), None)

@@ -165,8 +165,7 @@ def profile_columns(
     found = []
     for at, name in enumerate(names):
         counts = Counter([row[at] if at < len(row) else "" for row in rows])
-        column = Column(name, counts)
-        column.missing = missing
+        column = Column(name, counts, missing=missing)
         _judge(column, decimal, thousands)
         if kinds and at in kinds and column.kind == "empty":
             column.words.append(f"of type {kinds[at]}")
@@ -231,7 +230,7 @@ def _judge(column: Column, decimal: str, thousands: str) -> None:
     elif not _judge_number_like(column, numbers, there, stripped) and not _judge_dates(column, there, stripped):
         _judge_text(column, there)
     if gone:
-        column.words.append(_missing(gone, sum(there.values())))
+        column.words.append(_missing(gone))
     padded = [text for text in there if text != stripped[text]]
     if padded and not column.plain:  # numbers are read all the same
         column.words.append(f"{sum(there[one] for one in padded)} with blanks around, such as {padded[0][:40]!r}")
@@ -299,7 +298,7 @@ def _judge_number_like(
         return False  # codes such as `8232816EAC`, no quantities
     total = sum(there.values())
     like = total - sum(there[text] for text in odd)
-    if like < _NUMBER_SHARE * total or not (numbers or forms) or (len(odd) > 50 and not forms):
+    if like < _NUMBER_SHARE * total or (len(odd) > 50 and not forms):
         return False
     plain = sum(there[text] for text in numbers)
     column.kind = "number-like text"
@@ -533,11 +532,10 @@ def is_missing(text: str) -> bool:
     return text.strip() in MISSING
 
 
-def _missing(gone: Mapping[str, int], there: int) -> str:
-    count = sum(gone.values())
+def _missing(gone: Mapping[str, int]) -> str:
     named = {text.strip(): n for text, n in gone.items() if text.strip(f" {NO_VALUE}")}
-    words = f"{count} missing" if count < there + count else "all missing"
-    return words + (f" ({', '.join(f'{text!r} {n}' for text, n in named.items())})" if named else "")
+    shown = f" ({', '.join(f'{text!r} {n}' for text, n in named.items())})" if named else ""
+    return f"{sum(gone.values())} missing{shown}"
 
 
 def show(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from pathlib import Path
 
 
 def open_database(path: str) -> sqlite3.Connection:
@@ -12,5 +13,4 @@ def open_database(path: str) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: it can't be opened.
     """
-    name = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return sqlite3.connect(f"file:{name}?mode=ro", uri=True)
+    return sqlite3.connect(f"{Path(os.path.abspath(path)).as_uri()}?mode=ro", uri=True)

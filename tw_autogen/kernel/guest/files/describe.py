@@ -192,7 +192,7 @@ def _in_child(
         seconds: How long each may take.
         ends: When the child is ended, by the monotonic clock.
     """
-    memory = _data_bytes() + _MEMORY_BYTES
+    memory = data_bytes() + _MEMORY_BYTES
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of 3.12: the child must start no thread, and doesn't
@@ -232,12 +232,16 @@ def _heard(reading: int, count: int, seconds: float, ends: float) -> Iterator[De
             yield loads(line)
 
 
-def _data_bytes() -> int:
-    """Return how much data this process has now; behind Landlock a child can't read its own."""
-    if not sys.platform.startswith("linux"):
+def data_bytes() -> int:
+    """Return how much memory of this process counts against its limit, in bytes; 0 where the system doesn't tell.
+
+    Behind Landlock a child can't read its own.
+    """
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
         return 0
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _run_child(produce: Callable[[], Iterator[Described]], writing: int, memory: int) -> NoReturn:

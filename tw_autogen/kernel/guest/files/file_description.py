@@ -27,9 +27,8 @@ from .csv_dialect import (
 )
 from .database_files import open_database
 from .document_files import pdf_lines, word_lines
-from .file_kinds import PICTURES, WORKBOOKS, content_kind, kind_of, other_kind, start_kind
+from .file_kinds import PICTURES, WORKBOOKS, content_kind, kind_of, other_kind, start_kind, why_in_git_lfs
 from .file_size import size_words
-from .git_lfs_pointer import why_in_git_lfs
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
 from .statistics_files import read_statistics

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Mapping
 
 from .csv_dialect import COMPRESSED, compression_of
+from .file_size import size_words
 
 _ALIASES = {"pq": "parquet", "parq": "parquet", "ipc": "arrow", "ldjson": "ndjson", "tgz": "tar"}
 _SIGNS: Mapping[bytes, str] = {
@@ -36,6 +37,8 @@ _SAME = {"xlsm": "xlsx", "feather": "arrow", "db": "sqlite", "sqlite3": "sqlite"
 _TEXTS = ("csv", "tsv", "json", "geojson", "jsonl", "ndjson", "txt", "md", "rst", "log", "html", "htm", "xml")
 _MAY_BE_EMPTY = ("", *_TEXTS[3:], "db", "sqlite", "sqlite3")
 """An empty database of SQLite is one without tables."""
+_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\r?\n(?:[^\n]{1,200}\n){0,9}?size (\d{1,18})\r?\n")
+"""What lies in a clone of Git in the place of a large file that was not fetched."""
 
 
 def kind_of(path: str) -> str:
@@ -112,6 +115,17 @@ def other_kind(path: str, kind: str) -> str:
     if found or kind == "pdf" or not _is_text(start) or start.startswith((b"PK", b"PAR")):
         return found
     return "text"
+
+
+def why_in_git_lfs(path: str) -> str:
+    """Return that a file is not here but a pointer of Git LFS to it, and what fetches it; empty for any other file."""
+    if not 0 < os.path.getsize(path) <= _START:
+        return ""
+    found = _POINTER.match(_start(path))
+    if not found:
+        return ""
+    size = size_words(int(found[1]))
+    return f"not here: Git LFS keeps it ({size}), and this is a pointer to it; `git lfs pull` fetches it"
 
 
 def _refuse_torn(path: str, kind: str) -> None:

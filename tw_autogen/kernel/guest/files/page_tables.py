@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import re
 from collections import Counter
@@ -13,6 +12,7 @@ from typing import Any
 from .csv_dialect import as_lines
 from .number_signs import code_columns, find_signs
 from .table_extent import has_names
+from .text_encoding import can_be_utf8
 from .text_table import TextTable, cut_line, drop_blank_rows
 from .total_rows import total_notes
 
@@ -103,13 +103,8 @@ def read_title_and_tables(content: bytes, *, encoding: str | None = None) -> tup
 
 def is_undeclared_utf8(content: bytes) -> bool:
     """Return whether a page is UTF-8 without saying so; lxml takes it for Latin-1."""
-    if content.isascii() or content.startswith(b"\xef\xbb\xbf") or b"charset" in content[:4096].lower():
-        return False
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(content)
-    except UnicodeDecodeError:
-        return False
-    return True
+    declared = content.startswith(b"\xef\xbb\xbf") or b"charset" in content[:4096].lower()
+    return not content.isascii() and not declared and can_be_utf8(content)
 
 
 def _is_hidden(element: Any) -> bool:
@@ -127,7 +122,6 @@ def _table(element: Any, most_cells: int) -> tuple[PageTable, int]:
     grid = _Grid(most_cells)
     header = grid.rows(head)
     rows = grid.rows(body, flush=not foot) + grid.rows(foot, flush=True)
-    lengths = [len(row) for row in rows]
     width = max(map(len, [*header, *rows]), default=0)
     grid.claim(width * (len(header) + len(rows)) - grid.count)  # short rows are as long as the widest one
     known = [len(row) == width for row in rows]
@@ -144,7 +138,7 @@ def _table(element: Any, most_cells: int) -> tuple[PageTable, int]:
         header,
         rows,
         _text(caption)[:300] if caption is not None else "",
-        any("navbox" in value or value == "navigation" for value in element.values()) or sum(known) * 2 <= len(lengths),
+        any("navbox" in value or value == "navigation" for value in element.values()) or sum(known) * 2 <= len(known),
         sum(heads) * 2 > len(heads),
     )
     return (table if width else PageTable()), grid.count

@@ -73,7 +73,7 @@ def find_encoding(start: bytes) -> str:
         return "utf-16-be"
     if b"\x1b$B" in start and start.isascii():
         return "iso2022_jp"
-    if _decodes(start) or _is_broken_utf8(start):
+    if can_be_utf8(start) or _is_broken_utf8(start):
         return "utf-8"
     if guessed := _guessed_encoding(start):
         return guessed
@@ -162,8 +162,7 @@ def count_invalid_utf8(text: bytes) -> int:
     """Return how many places of a piece of a text are not UTF-8; letters that are cut at its ends are none."""
     if text.isascii():
         return 0
-    cut = next((at for at, byte in enumerate(text[:4]) if not 0x80 <= byte < 0xC0), 0)
-    decoded = codecs.getincrementaldecoder("utf-8")("replace").decode(text[cut:])
+    decoded = codecs.getincrementaldecoder("utf-8")("replace").decode(_from_first_letter(text))
     return decoded.count("\ufffd") - text.count("\ufffd".encode())
 
 
@@ -197,11 +196,15 @@ def _is_foreign(text: str) -> bool:
 
 def late_encoding(text: bytes) -> str:
     """Return the encoding of a later piece of a text of which the beginning is ASCII."""
-    cut = next((at for at, byte in enumerate(text[:4]) if not 0x80 <= byte < 0xC0), 0)  # the end of a letter
-    return "utf-8" if text.isascii() or _decodes(text[cut:]) else find_encoding(text)
+    return "utf-8" if text.isascii() or can_be_utf8(_from_first_letter(text)) else find_encoding(text)
 
 
-def _decodes(piece: bytes) -> bool:
+def _from_first_letter(piece: bytes) -> bytes:
+    """Return a piece of a text without what may be the end of a letter of UTF-8 in front."""
+    return piece[next((at for at, byte in enumerate(piece[:4]) if not 0x80 <= byte < 0xC0), 0) :]
+
+
+def can_be_utf8(piece: bytes) -> bool:
     """Return whether a piece of a text can be UTF-8; its last letter may be cut."""
     try:
         codecs.getincrementaldecoder("utf-8")().decode(piece)
