@@ -145,8 +145,12 @@ def is_made_by_user(opened: SafeFolder, journal: bytes) -> bool:
         opened: The session's.
         journal: What its journal holds.
     """
-    own = not hasattr(os, "geteuid") or opened.info(JOURNAL).st_uid == os.geteuid()
-    return own and has_own_mark(opened) and is_sealed(opened, journal)
+    return belongs_to_user(opened.info(JOURNAL)) and has_own_mark(opened) and is_sealed(opened, journal)
+
+
+def belongs_to_user(info: os.stat_result) -> bool:
+    """Return whether a file or folder is this user's; on Windows each is."""
+    return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
 def _without_files(events: Iterable[Event], files: Path) -> Iterator[Event]:
