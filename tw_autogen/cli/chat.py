@@ -28,7 +28,7 @@ from tw_autogen.cli.round_summary import money, short, tokens
 from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, model_lines, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
-from tw_autogen.cli.terminal import clean, link, stdout_console
+from tw_autogen.cli.terminal import clean, link
 from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
@@ -80,13 +80,13 @@ class Chat:
     Args:
         options: What the shared options said.
         files: Go with the first question.
-        console: Where it is shown; None: standard output.
+        console: Where it is shown.
     """
 
-    def __init__(self, options: Options, files: Sequence[Path] = (), console: Console | None = None) -> None:
+    def __init__(self, options: Options, files: Sequence[Path], console: Console) -> None:
         self._options = options
         self._files = list(files)
-        self._console: Console = console or stdout_console(color=not options.no_color)
+        self._console = console
         self._show = EventPrinter(self._console, hint="/output {}")
         self._pictures = TerminalPictures(self._console)
         self._asker = ApprovalPrompt(self._console, self._show)
