@@ -39,6 +39,7 @@ from tw_autogen.events import (
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
 from tw_autogen.named_folders import named_folder
+from tw_autogen.planner import Planner
 from tw_autogen.private_files import create_kept_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
@@ -54,7 +55,7 @@ from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_inputs import FilesWanted, SessionInputs
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.team import PLANNER, Team, allowed_receivers, next_speaker
+from tw_autogen.session.team import Team, allowed_receivers, next_speaker
 from tw_autogen.session.workspace import CODE_RUN
 from tw_autogen.session_layout import FILES, JOURNAL
 
@@ -243,7 +244,7 @@ class Session(NotebookAccess, Closing):
         runner = self._team.runner
         return runner.variables() if runner else ()
 
-    def save_example(self, path: Path | str, role: str = PLANNER) -> Path:
+    def save_example(self, path: Path | str, role: str = Planner.name) -> Path:
         """Write what a role said and read in this session as an example for later prompts; cleaned, and readable.
 
         Args:
