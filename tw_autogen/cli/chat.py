@@ -312,7 +312,7 @@ class Chat:
 
     def _cost(self, rest: str) -> None:
         usage = self._session.usage
-        spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
+        spent = tokens(usage) if usage.calls else "none yet"
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
         if earlier := self._session.earlier:  # what of it is known, in and out together
