@@ -254,18 +254,14 @@ class AnswerFiles:
         return (self._done[path].path.parent.relative_to(self.folder) / path.name).as_posix()
 
     def _is_fresh(self, path: Path, place: str, stamp: _Stamp) -> bool:
-        done = self._done.get(path)
-        if done is None or self._is_elsewhere(done, place):
-            return True
-        return done.source != stamp and stamp != _GONE
-
-    def _is_elsewhere(self, done: _Copy, place: str) -> bool:
-        """Return whether the user now names another subfolder than that of the copy."""
-        return "/" in place and (self.folder / place).parent != done.path.parent
+        done = self._own_copy(path, place)
+        return done is None or (done.source != stamp and stamp != _GONE)
 
     def _own_copy(self, path: Path, place: str) -> _Copy | None:
+        """Return the copy of a file; None: there is none, or the user now names another subfolder than that of it."""
         done = self._done.get(path)
-        return None if done is None or self._is_elsewhere(done, place) else done
+        elsewhere = done is not None and "/" in place and (self.folder / place).parent != done.path.parent
+        return None if elsewhere else done
 
     def _open(self) -> SafeFolder:
         """Open where the copies go over no link, since a link that leads there now has come since the start."""
