@@ -168,11 +168,10 @@ class AnswerFiles:
         """Whether all files of this answer are copied."""
         self.refused = ""
         """Why the user does not allow all files of this answer to be copied; empty: nobody was asked, or they do."""
-        copied = [one for one in earlier if isinstance(one, FileCopied)]
         self._done: dict[Path, _Copy] = {
             Path(one.source): _Copy(tuple(one.source_stamp), Path(one.path), tuple(one.stamp))
-            for one in copied
-            if Path(one.path).is_relative_to(self._out or self.folder)
+            for one in earlier
+            if isinstance(one, FileCopied) and Path(one.path).is_relative_to(self._out or self.folder)
         }
 
     @property

@@ -124,7 +124,7 @@ class Session(NotebookAccess, Closing):
         self._learner = learner or Learner()
         self._budget = SessionBudget(self._settings)
         self._budget.count_earlier(self.rounds)
-        self._cut_off = self.rounds[-1] if self.rounds and self.rounds[-1].state is RoundState.created else None
+        self._cut_off = self.rounds[-1] if self._is_busy else None
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
         self._cancelled, self._awaited = threading.Event(), None
@@ -135,7 +135,7 @@ class Session(NotebookAccess, Closing):
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
         self._kept = create_kept_folder(root)  # code of another session may be allowed to write above it
-        self.folder = self._team.working_folders[0] if self._team.working_folders else root / FILES
+        self.folder = self._team.folder or root / FILES
         make_private_folder(self.folder)
         self.inputs = SessionInputs(
             *(self.folder, root, self._settings, self.grants, self._team),
@@ -563,7 +563,7 @@ class Session(NotebookAccess, Closing):
 
     def _open_one(self) -> Round:
         self._refuse_closed()
-        if not self.rounds or self.rounds[-1].state is not RoundState.created:
+        if not self._is_busy:
             raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
         return self.rounds[-1]
 
@@ -573,7 +573,7 @@ class Session(NotebookAccess, Closing):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
-        if self._cut_off is None and self.rounds and self.rounds[-1].state is RoundState.created:
+        if self._cut_off is None and self._is_busy:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 
     def _close_cut_off(self) -> None:

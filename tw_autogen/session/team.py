@@ -68,9 +68,9 @@ class Team:
         return tuple(self._roles.values())
 
     @property
-    def working_folders(self) -> tuple[Path, ...]:
-        """The folders in which code runs, so far as kernels are there already."""
-        return tuple(role.folder for role in self._placed if role.folder)
+    def folder(self) -> Path | None:
+        """The folder in which code runs; None if no kernel is there yet."""
+        return next((role.folder for role in self._placed if role.folder), None)
 
     @property
     def where(self) -> str:
