@@ -73,7 +73,7 @@ def command(
     """
     options = Options(**shared)
     say = partial(click.echo, err=True)
-    settings = read_settings_and_warn(options, say)
+    settings = read_settings_and_warn(options)
     workspace = workspace_of(options, settings).absolute()
     folder = session_folder(session_id, workspace)
     distrusted = distrusted_folder(settings)  # trust of a project says nothing of the sessions here

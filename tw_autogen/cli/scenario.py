@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -267,9 +266,7 @@ def _replace(file: Path, text: str) -> None:
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:
-    settings = read_settings_and_warn(
-        replace(options, trust=False), partial(click.echo, err=True), how="a chat there, which asks"
-    )
+    settings = read_settings_and_warn(replace(options, trust=False), how="a chat there, which asks")
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
 
 
