@@ -169,5 +169,9 @@ def is_path(path: Path, what: Callable[[Path], bool]) -> bool:
 
 def _near(places: Sequence[Path]) -> tuple[str, ...]:
     """Return paths of files with nearly the same names in the folders of these paths."""
-    near = [near_files(path.parent, path.name, os.DirEntry.is_file, cutoff=0.8) for path in places]
+    near = [near_files(path.parent, path.name, _is_file, cutoff=0.8) for path in places]
     return tuple(str(path.with_name(one)) for path, some in zip(places, near, strict=True) for one in some)[:_MOST_NEAR]
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file()
