@@ -573,6 +573,7 @@ class Session(NotebookAccess, Closing):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
+        """Refuse what needs that no round is open; one that was cut off can still be gone on with, and is none."""
         if self._cut_off is None and self._is_busy:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 
