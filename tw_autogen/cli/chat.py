@@ -343,7 +343,7 @@ class Chat:
             click.echo_via_pager(f"{text}\n")
 
     def _open_file(self, rest: str) -> None:
-        paths = {path.name: path for path in self._show.tally.artifact_paths}
+        paths = {path.name: path for path in map(Path, self._show.tally.artifacts)}
         if not paths:
             self._say("the last answer has no files")
             return

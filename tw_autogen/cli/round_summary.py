@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import AttachmentType
@@ -101,11 +100,6 @@ class RoundSummary:
                 "path": event.path,
                 "preview": event.preview,
             }
-
-    @property
-    def artifact_paths(self) -> list[Path]:
-        """The artifacts' files, in the order in which they came."""
-        return [Path(path) for path in self.artifacts]
 
     def line(self, dot: str = "·") -> str:
         """Return the footer of a round.
