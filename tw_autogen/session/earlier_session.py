@@ -11,6 +11,7 @@ from tw_autogen.conversation import AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
 from tw_autogen.events import ArtifactSaved, CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
+from tw_autogen.private_files import belongs_to_user
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import (
     LARGEST_BYTES,
@@ -146,11 +147,6 @@ def is_made_by_user(opened: SafeFolder, journal: bytes) -> bool:
         journal: What its journal holds.
     """
     return belongs_to_user(opened.info(JOURNAL)) and has_own_mark(opened) and is_sealed(opened, journal)
-
-
-def belongs_to_user(info: os.stat_result) -> bool:
-    """Return whether a file or folder is this user's; on Windows each is."""
-    return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
 def _without_files(events: Iterable[Event], files: Path) -> Iterator[Event]:

@@ -16,8 +16,9 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import named_folder
+from tw_autogen.private_files import belongs_to_user
 from tw_autogen.safe_folder import SafeFolder, open_or_make_folder, real_path
-from tw_autogen.session.earlier_session import belongs_to_user, has_own_mark
+from tw_autogen.session.earlier_session import has_own_mark
 from tw_autogen.session.event_journal import is_marked_open
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.trust_review import distrusted_folder, refuse_link
