@@ -43,7 +43,7 @@ from tw_autogen.safe_folder.safe_folder import open_nofollow
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import PictureReader, _picture
 from tw_autogen.session.notebook_export import notebook
-from tw_autogen.session.request_inputs import copy_in
+from tw_autogen.session.request_inputs import place_inputs
 from tw_autogen.session_layout import JOURNAL
 from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import load_plugin
@@ -137,7 +137,7 @@ def read_link_of_agent(folder, name):
 def read_given_of_another_session(folder, name):
     other = folder.parent / "other"
     other.mkdir()
-    return copy_in(folder / name, other).read_bytes()
+    return place_inputs([folder / name], other, print)[0].read_bytes()
 
 
 def read_transferred(folder, name):
@@ -219,7 +219,7 @@ def write_transferred(folder):
 def write_given(folder):
     source = folder.parent / "it.txt"
     source.write_bytes(b"written")
-    copy_in(source, folder)
+    place_inputs([source], folder, print)
 
 
 def write_agents(folder):
@@ -572,7 +572,7 @@ def test_a_given_file_that_has_become_a_link_is_refused_by_name(inside, outside)
     (inside / "out.csv").symlink_to(outside / "secret.csv")
 
     with pytest.raises(ConfigError, match=r"out\.csv: can't be read: a link"):
-        copy_in(inside / "out.csv", inside)
+        place_inputs([inside / "out.csv"], inside, print)
 
 
 def test_a_given_file_of_a_folder_that_code_may_also_write_is_no_link(tmp_path, inside, outside):
@@ -583,13 +583,13 @@ def test_a_given_file_of_a_folder_that_code_may_also_write_is_no_link(tmp_path, 
         LocalKernel(tmp_path / "work", settings=KernelSettings(write=(str(granted),), warm=0)),
         pytest.raises(ConfigError, match=r"out\.csv: (can't be read: a link|it leads elsewhere)"),
     ):
-        copy_in(granted / "out.csv", inside)
+        place_inputs([granted / "out.csv"], inside, print)
 
 
 def test_a_users_own_link_to_data_is_still_taken(inside, outside):
     (outside / "latest.csv").symlink_to(outside / "secret.csv")
 
-    copied = copy_in(outside / "latest.csv", inside)
+    (copied,) = place_inputs([outside / "latest.csv"], inside, print)
 
     assert copied.read_bytes() == SECRET
     assert not copied.is_symlink()

@@ -80,7 +80,7 @@ def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> HeldFolde
     with SafeFolder.without_links(present) as opened:
         _make_missing(opened, names, mode)
         found = opened.info("/".join(names) or ".")
-    if names and hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+    if names and not belongs_to_user(found):
         raise PermissionError(errno.EPERM, "another user has put a folder of theirs there", str(folder))
     kept = HeldFolder(folder)
     if kept.identity not in (None, (found.st_dev, found.st_ino)):
@@ -118,7 +118,7 @@ def open_private(path: Path) -> TextIO:
         file = folder.append_file(path.name)
     try:
         found = os.fstat(file.fileno())
-        if found.st_nlink > 1 or (hasattr(os, "geteuid") and found.st_uid != os.geteuid()):
+        if found.st_nlink > 1 or not belongs_to_user(found):
             raise PermissionError(errno.EPERM, "not a file of this user's alone", str(path))
         if hasattr(os, "fchmod") and stat.S_IMODE(found.st_mode) != FILE_MODE:  # the group's and others' permissions
             os.fchmod(file.fileno(), FILE_MODE)
@@ -180,6 +180,11 @@ def lies_in(path: str, folder: str) -> bool:
         folder: Likewise.
     """
     return os.path.join(path, "").startswith(os.path.join(folder, ""))
+
+
+def belongs_to_user(info: os.stat_result) -> bool:
+    """Return whether a file or folder is this user's; on Windows each is."""
+    return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
 def _is_own(folder: Path) -> bool:

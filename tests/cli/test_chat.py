@@ -14,6 +14,7 @@ from tw_autogen.cli.chat import Chat
 from tw_autogen.cli.file_arguments import named_files
 from tw_autogen.cli.options import Options
 from tw_autogen.cli.signals import Terminated
+from tw_autogen.cli.terminal import stdout_console
 from tw_autogen.safe_folder import remove_folder
 from tw_autogen.testing import codes, plans, replay_server
 
@@ -624,7 +625,7 @@ def test_open_hands_on_a_private_copy_and_follows_no_link(tmp_path, monkeypatch)
     (files / "way").symlink_to(outside)
     (files / "secret2.txt").symlink_to(outside / "secret.txt")
     opened, said = [], []
-    talk = Chat(Options())
+    talk = Chat(Options(), (), stdout_console())
     talk._session = SimpleNamespace(folder=files)
     monkeypatch.setattr("tw_autogen.cli.chat.click.launch", lambda path: opened.append(Path(path)) or 0)
     monkeypatch.setattr(talk, "_say", lambda words, *rest, **more: said.append(words))
@@ -688,7 +689,7 @@ def talk(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     with replay_server([plans("Fine.", to="User")] * 3) as server:
-        talk = Chat(Options(base_url=server.base_url, sets=("model.name=a", "planner.model=p")))
+        talk = Chat(Options(base_url=server.base_url, sets=("model.name=a", "planner.model=p")), (), stdout_console())
         talk.said = []
         monkeypatch.setattr(talk, "_say", lambda words, path=None, **more: talk.said.append(f"{words}{path or ''}"))
         talk._session = talk._open(talk._options)

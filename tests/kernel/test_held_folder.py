@@ -21,7 +21,7 @@ from tw_autogen.safe_folder import HeldFolder, SafeFolder
 from tw_autogen.safe_folder.held_folder import innermost_held_folder
 from tw_autogen.safe_folder.safe_folder import open_nofollow
 from tw_autogen.session.answer_files import save_files
-from tw_autogen.session.request_inputs import copy_in
+from tw_autogen.session.request_inputs import place_inputs
 
 SECONDS = 60.0
 LINUX_LEVELS = ("namespaces", "landlock", "bubblewrap")
@@ -80,7 +80,7 @@ def test_nothing_of_a_live_kernel_goes_to_what_took_the_place_of_its_folder(worl
             kernel.put("table", pd.DataFrame({"a": range(3)}))
         ran = kernel.execute("pd.DataFrame({'a': range(3)}).to_csv('made.csv')\nx = 3\nx", seconds=SECONDS)
         (world / "given.csv").write_text("of the host")
-        copied = copy_in(world / "given.csv", kernel.folder)
+        (copied,) = place_inputs([world / "given.csv"], kernel.folder, print)
         saved = save_files([Artifact("made", "file", kernel.folder / "made.csv", "")], world / "out")
 
         assert (ran.ok, kernel.get("x")) == (True, 3)

@@ -14,7 +14,7 @@ from tw_autogen.named_folders import named_file, named_folder
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.session import read_settings
-from tw_autogen.session.request_inputs import copy_in
+from tw_autogen.session.request_inputs import place_inputs
 
 ARTIFACTS = {}
 PLUGIN = "from tw_autogen.plugin import register_plugin\n\n\n@register_plugin\ndef pp():\n    return 1\n"
@@ -132,7 +132,7 @@ def test_a_link_of_the_users_that_leads_over_one_of_codes_is_not_followed(tmp_pa
     with pytest.raises(PermissionError, match="project/team is a link, which code may have made"):
         hold(tmp_path / "short" / "out")
     with pytest.raises(ConfigError, match="it leads elsewhere than where code works"):
-        copy_in(tmp_path / "short" / "pay.csv", tmp_path / "own")
+        place_inputs([tmp_path / "short" / "pay.csv"], tmp_path / "own", print)
 
     assert list((private / "out").iterdir()) == []
     assert (project / "away" / "first" / "new.csv").exists()
@@ -147,7 +147,7 @@ def test_a_given_file_is_read_over_no_link_of_strangers_to_which_one_of_the_user
 
     why = f"a link out of {tmp_path}/dl, which is not trusted, to {tmp_path}/pay.csv"
     with SafeFolder(tmp_path / "dl") as strangers, pytest.raises(ConfigError, match=why):
-        copy_in(tmp_path / "short.csv", tmp_path / "own", distrusted=[strangers])
+        place_inputs([tmp_path / "short.csv"], tmp_path / "own", print, distrusted=[strangers])
 
     assert list((tmp_path / "own").iterdir()) == []
 

@@ -292,7 +292,7 @@ def test_what_of_a_project_runs_in_this_process_is_said(folder, crier):
     )
     assert project.unsandboxed_notices([folder / "custom" / "crier"])[0].endswith("outside the sandbox: crier")
     (folder / "plugins" / "mine.py").unlink()
-    assert read(folder).outside(["planner", "code_interpreter", "echo"]) == ()
+    assert read(folder).unsandboxed_notices(["planner", "code_interpreter", "echo"]) == ()
 
 
 def test_its_plugins_may_lie_elsewhere(folder):

@@ -16,7 +16,7 @@ from tw_autogen.kernel import LocalKernel
 from tw_autogen.plugin import write_plugin
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session import read_project, read_settings, review_folder, trust_lines
-from tw_autogen.session.request_inputs import checked_inputs, copy_in, place_inputs
+from tw_autogen.session.request_inputs import checked_inputs, place_inputs
 from tw_autogen.session.settings_sources import SECTIONS
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
@@ -298,15 +298,12 @@ def test_a_file_of_code_that_is_too_large_is_said_by_name_and_not_read(here, nam
         )
 
 
-READS = {
-    "copied": lambda path, own, distrusted: copy_in(path, own, distrusted=[distrusted]).read_text(),
-    "placed": lambda path, own, distrusted: place_inputs([path], own, print, distrusted=[distrusted])[0].read_text(),
-}
+def read_given(path, own, distrusted):
+    return place_inputs([path], own, print, distrusted=[distrusted])[0].read_text()
 
 
-@pytest.mark.parametrize("way", READS)
 @pytest.mark.parametrize("place", ["", "sub/"])
-def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_not_read(here, way, place):
+def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_not_read(here, place):
     own = here.parent / "own"
     own.mkdir()
     write(here.parent / "secret", {"sales.csv": "SECRET"})
@@ -315,12 +312,12 @@ def test_a_given_file_that_becomes_a_link_out_of_the_folder_after_the_check_is_n
         (here / "sub").symlink_to("real")
     with SafeFolder(here) as opened:
         (path,) = checked_inputs(f"{place}sales.csv", {}, distrusted=[opened])
-        assert READS[way](path, own, opened) == "ok"  # a link that stays in the folder is followed
+        assert read_given(path, own, opened) == "ok"  # a link that stays in the folder is followed
 
         link(here, place.rstrip("/") or "sales.csv", f"../secret/{'' if place else 'sales.csv'}")
 
         with pytest.raises(ConfigError, match="a link out of"):
-            READS[way](path, own, opened)
+            read_given(path, own, opened)
 
 
 def test_a_file_of_the_sessions_own_folder_is_that_one_when_a_link_comes_above(here):
@@ -477,11 +474,11 @@ def test_a_link_of_codes_in_the_folder_where_it_works_is_not_followed_where_that
     own = here.parent / "own"
     own.mkdir()
     with LocalKernel(here), SafeFolder(here) as opened:
-        assert copy_in(Path("sales.csv"), own, distrusted=[opened]).read_text() == "ok"
+        assert read_given(Path("sales.csv"), own, opened) == "ok"
         link(here, "sales.csv", "real.csv")
 
         with pytest.raises(ConfigError, match="a link"):
-            copy_in(Path("sales.csv"), own, distrusted=[opened])
+            read_given(Path("sales.csv"), own, opened)
 
 
 EXAMPLE = "enabled: true\nrounds:\n- id: r\n  user_query: hi\n  state: finished\n  post_list: []\n"

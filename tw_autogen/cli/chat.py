@@ -28,7 +28,7 @@ from tw_autogen.cli.round_summary import money, short, tokens
 from tw_autogen.cli.session_opening import copy_files_of_answers, lines_of_resumed, model_lines, open_session_for
 from tw_autogen.cli.sessions import session_line
 from tw_autogen.cli.signals import StopSignals, Terminated
-from tw_autogen.cli.terminal import clean, link, stdout_console
+from tw_autogen.cli.terminal import clean, link
 from tw_autogen.cli.terminal_pictures import TerminalPictures
 from tw_autogen.cli.trust_prompt import ask_for_trust
 from tw_autogen.cli.unresponsive_cell import UnresponsiveCell
@@ -80,13 +80,13 @@ class Chat:
     Args:
         options: What the shared options said.
         files: Go with the first question.
-        console: Where it is shown; None: standard output.
+        console: Where it is shown.
     """
 
-    def __init__(self, options: Options, files: Sequence[Path] = (), console: Console | None = None) -> None:
+    def __init__(self, options: Options, files: Sequence[Path], console: Console) -> None:
         self._options = options
         self._files = list(files)
-        self._console: Console = console or stdout_console(color=not options.no_color)
+        self._console = console
         self._show = EventPrinter(self._console, hint="/output {}")
         self._pictures = TerminalPictures(self._console)
         self._asker = ApprovalPrompt(self._console, self._show)
@@ -312,7 +312,7 @@ class Chat:
 
     def _cost(self, rest: str) -> None:
         usage = self._session.usage
-        spent = tokens(usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) if usage.calls else "none yet"
+        spent = tokens(usage) if usage.calls else "none yet"
         self._say(f"tokens     {spent.removeprefix('tokens ')}")
         self._say(f"cost       {money(usage.dollars)}{'; `model.prices` says prices' * (usage.dollars is None)}")
         if earlier := self._session.earlier:  # what of it is known, in and out together
@@ -343,7 +343,7 @@ class Chat:
             click.echo_via_pager(f"{text}\n")
 
     def _open_file(self, rest: str) -> None:
-        paths = {path.name: path for path in self._show.tally.artifact_paths}
+        paths = {path.name: path for path in map(Path, self._show.tally.artifacts)}
         if not paths:
             self._say("the last answer has no files")
             return

@@ -40,7 +40,7 @@ from tw_autogen.events import (
     SessionOpened,
 )
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.session import Saved, fence_printed_output
+from tw_autogen.session import USER, Saved, fence_printed_output
 
 if TYPE_CHECKING:
     from rich import live, spinner
@@ -48,7 +48,6 @@ else:
     live = LazyModule("rich.live")  # only a terminal has a foot
     spinner = LazyModule("rich.spinner")
 
-_USER = "User"
 _TERSE = ("send_to", "then", "stop")  # fields of the Planner's reply that are single words, no text that grows
 _OUTPUT_LINES, _RESULT_LINES, _MESSAGE_LINES = (30, 10), (12, 6), (8, 0)
 """How many lines of the head and of the tail are shown."""
@@ -274,13 +273,13 @@ class EventPrinter:
     def _post_closed(self, event: PostClosed) -> None:
         post = event.post
         self._posts.append(post)
-        if post.send_to == _USER:
+        if post.send_to == USER:
             self._words = post.message
-        self._forwarded = post.content(AttachmentType.then) == _USER
+        self._forwarded = post.content(AttachmentType.then) == USER
         if problem := post.content(AttachmentType.invalid_response):
             self.warn(f"the answer may be wrong: {problem}")
         has_code = post.attachment(AttachmentType.reply_content) is not None  # then its cells have been seen
-        if _USER not in (post.send_from, post.send_to) and not has_code:
+        if USER not in (post.send_from, post.send_to) and not has_code:
             self._head(post.send_from)
             words = head_and_tail(post.message, *_MESSAGE_LINES)
             self._print(Text.assemble((f"{self._marks.to} {post.send_to}: ", "dim"), words))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ def command(folder: Path, out: Path | None, globs: tuple[str, ...], chars: int, 
     made now and kept in the cache.
     """
     options = Options(**shared)
-    settings = read_settings_and_warn(options, partial(click.echo, err=True))
+    settings = read_settings_and_warn(options)
     embedding, model = settings.read("embedding", EmbeddingSettings), settings.read("model", ModelSettings)
     ranker = resolve_ranker(embedding, model, distrusted=distrusted_folder(settings))
     index = DocumentIndex.build(folder, globs=globs or DocumentIndex.GLOBS, passage_chars=chars)

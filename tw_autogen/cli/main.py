@@ -58,14 +58,11 @@ class ErrorReportingGroup(click.Group):
             typed = ctx.meta.get(_TYPED, [])
             if typed[:1] != [_CHAT] and error.ctx and error.ctx.info_name == _CHAT:
                 error.ctx = ctx  # the usage of what was typed
-            if _wants_json(typed):
-                _print_failure("UsageError", error.format_message(), typed)
+            _print_failure_as_json("UsageError", error.format_message(), typed)
             raise
         except TwAutogenError as error:
             click.echo(f"tw-autogen: {visible(str(error))}", err=True)  # it may quote a file of anybody's
-            typed = ctx.meta.get(_TYPED, [])
-            if _wants_json(typed):
-                _print_failure(type(error).__name__, str(error), typed)
+            _print_failure_as_json(type(error).__name__, str(error), ctx.meta.get(_TYPED, []))
             ctx.exit(exit_of_error(error))
         except BrokenPipeError:  # who reads the output has left: click ends quietly
             raise
@@ -162,16 +159,13 @@ class Commands(ErrorReportingGroup):
             formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
 
 
-def _wants_json(typed: Sequence[str]) -> bool:
-    """Return True if the arguments are those of one question whose answer is wanted as JSON."""
+def _print_failure_as_json(kind: str, message: str, typed: Sequence[str]) -> None:
+    """Print a failure, if the arguments are those of one question whose answer is wanted as JSON."""
     asks = not typed or typed[0] == _CHAT or typed[0] not in _COMMANDS
     pairs = [*typed, *(f"{one}={two}" for one, two in zip(typed, typed[1:], strict=False))]
-    return asks and any(f"--output-format={one}" in pairs for one in ("json", "stream-json"))
-
-
-def _print_failure(kind: str, message: str, typed: Sequence[str]) -> None:
-    in_line = any(one.endswith("stream-json") for one in typed)
-    importlib.import_module(_ONCE).print_failure(kind, message, in_line=in_line)
+    if asks and any(f"--output-format={one}" in pairs for one in ("json", "stream-json")):
+        in_line = any(one.endswith("stream-json") for one in typed)
+        importlib.import_module(_ONCE).print_failure(kind, message, in_line=in_line)
 
 
 def _show_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:

@@ -22,7 +22,7 @@ from tw_autogen.escaped_text import shortened
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
-from tw_autogen.session import AGENT_DESCRIPTION, Answer, Session
+from tw_autogen.session import AGENT_DESCRIPTION, USER, Answer, Session
 
 T = TypeVar("T")
 
@@ -251,7 +251,7 @@ class AgentServer:
 
 def _progress(event: Event) -> str:
     """Describe in a line what has just happened; empty for what a client need not know."""
-    if isinstance(event, PostClosed) and event.post.send_from != "User":
+    if isinstance(event, PostClosed) and event.post.send_from != USER:
         return f"{event.post.send_from} to {event.post.send_to}: {_line(event.post.message)}"
     if isinstance(event, CodeChecked) and event.findings:
         return f"code was refused: {_line(event.findings[0])}"

@@ -223,7 +223,8 @@ class _Once:
 
         `cost_usd` is null where a price is not known, `saved_as` where a file was not copied.
         """
-        tally = self._tally
+        tally, usage = self._tally, self._tally.usage.to_dict()
+        dollars = usage.pop("dollars")
         unsaved = [f"not saved: {one.problem}" for one in self.saved if one.path is None]
         saved_as = {str(one.source): str(one.path) for one in self.saved if one.path is not None}
         return {
@@ -233,13 +234,8 @@ class _Once:
             "answer": self.answer,
             "artifacts": [{**one, "saved_as": saved_as.get(one["path"])} for one in tally.artifacts.values()],
             "code_cells": tally.cells,
-            "usage": {
-                "calls": tally.calls,
-                "prompt_tokens": tally.prompt_tokens,
-                "cached_tokens": tally.cached_tokens,
-                "completion_tokens": tally.completion_tokens,
-            },
-            "cost_usd": tally.dollars,
+            "usage": usage,
+            "cost_usd": dollars,
             "duration_s": round(time.monotonic() - self._started, 3),
             "model_s": round(tally.model_seconds, 3),
             "kernel_s": round(tally.kernel_seconds, 3),

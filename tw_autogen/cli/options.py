@@ -1,4 +1,4 @@
-"""The options that commands share, and a session opened as they say."""
+"""The options that commands share, and the settings that they give."""
 
 from __future__ import annotations
 

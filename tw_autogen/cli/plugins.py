@@ -71,7 +71,7 @@ def list_plugins(paths: tuple[Path, ...], project: Path | None, as_json: bool) -
 
     A shipped or installed one, or one that is not enabled, is brought along by its name: --plugins NAME.
     """
-    settings = read_settings_and_warn(Options(project=project), _say)
+    settings = read_settings_and_warn(Options(project=project))
     folder = _plugin_folder(project, settings)
     python = settings.read("kernel", KernelSettings).python
     found = listed_plugins(folder, paths, used=project is not None or is_project(Path()), python=python)
@@ -111,7 +111,7 @@ def check(
     settings. Ends with 1 if something is wrong.
     """
     options = Options(sets=sets, project=project, trust=trust)
-    settings = read_settings_and_warn(options, _say)
+    settings = read_settings_and_warn(options)
     trusted = project is not None or settings.trust is Trust.full
     own = _plugin_folder(project, settings)
     files = files_of_plugins(plugins, own if trusted else None) if plugins else plugin_files(own or (project or Path()))
@@ -157,10 +157,6 @@ def new(origin: str, folder: Path, name: str | None, runs_in: str | None) -> Non
     line = Text.assemble(f"It runs in the {spec.runs_in}. Next: tw-autogen plugins check ", named)
     console.print(line, soft_wrap=True)
     console.print(Text.assemble("It is used with: tw-autogen --plugins ", named), soft_wrap=True)
-
-
-def _say(words: str) -> None:
-    click.echo(visible_line(words), err=True)
 
 
 def _plugin_folder(project: Path | None, settings: Settings) -> Path | None:

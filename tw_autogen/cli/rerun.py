@@ -7,7 +7,7 @@ import difflib
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def command(
     """
     options = Options(**shared)
     say = partial(click.echo, err=True)
-    settings = read_settings_and_warn(options, say)
+    settings = read_settings_and_warn(options)
     workspace = workspace_of(options, settings).absolute()
     folder = session_folder(session_id, workspace)
     distrusted = distrusted_folder(settings)  # trust of a project says nothing of the sessions here
@@ -83,7 +83,9 @@ def command(
         raise ConfigError(f"{folder.name}: no cell of this session ran to its end")
     for line in program.left_out:
         say(visible(f"left out: {line}"))
-    brought = ctx.with_resource(_files_of(folder))
+    brought = None  # the folder of its files; None: it has none of its own
+    with contextlib.suppress(OSError):
+        brought = ctx.with_resource(SafeFolder.without_links(folder / "files"))
     chosen = _chosen([*program.parameters, *_unnamed_files(program, brought, say)], brought, files, values)
     said = settings.read("session", SessionSettings).user_folder  # stays as it was said, with its links
     if not said and (readable := readable_folders(options)):
@@ -176,16 +178,6 @@ def _chosen(
             file = one.value if isinstance(one.value, str) and one.brought else ""
             given[one.name] = _earlier_file(brought, file) if file else one.value
     return given
-
-
-@contextlib.contextmanager
-def _files_of(folder: Path) -> Iterator[SafeFolder | None]:
-    """Yield the folder of a session's files, open for as long as they are needed; None: it has none of its own."""
-    with contextlib.ExitStack() as opened:
-        found = None
-        with contextlib.suppress(OSError):
-            found = opened.enter_context(SafeFolder.without_links(folder / "files"))
-        yield found
 
 
 def _earlier_file(brought: SafeFolder | None, name: str) -> Path:

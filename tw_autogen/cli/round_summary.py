@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tw_autogen.conversation import AttachmentType
@@ -31,12 +30,8 @@ class RoundSummary:
     """What a round did and cost; a handler of events that starts afresh with each round.
 
     Args:
-        calls: Answers of models.
+        usage: Answers of models, and what they cost.
         unanswered: Calls of models that failed or were stopped.
-        prompt_tokens: As servers reported them, cached ones included.
-        cached_tokens: Those of them that a server had cached.
-        completion_tokens: As servers reported them.
-        dollars: What it cost; None where a price is not known.
         model_seconds: What calls of models took.
         kernel_seconds: What cells took.
         cells: Plain values, one each: cell, code, ok, result, stdout, stderr, error, seconds.
@@ -48,12 +43,8 @@ class RoundSummary:
         before_loss: The variables that existed before that, as in `variables`.
     """
 
-    calls: int = 0
+    usage: Usage = Usage()
     unanswered: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    dollars: float | None = None
     model_seconds: float = 0.0
     kernel_seconds: float = 0.0
     cells: list[dict[str, Any]] = field(default_factory=list)
@@ -74,13 +65,8 @@ class RoundSummary:
         elif isinstance(event, RoundOpened):
             vars(self).update(vars(RoundSummary(variables=self.variables)))
         elif isinstance(event, ModelCalled):
-            until_now = Usage(calls=self.calls, dollars=self.dollars)
-            self.dollars = (until_now + Usage(calls=1, dollars=event.dollars)).dollars
+            self.usage += Usage(event.prompt_tokens, event.cached_tokens, event.completion_tokens, 1, event.dollars)
             self.model_seconds += event.seconds
-            self.calls += 1
-            self.prompt_tokens += event.prompt_tokens
-            self.cached_tokens += event.cached_tokens
-            self.completion_tokens += event.completion_tokens
         elif isinstance(event, RoundClosed):
             self.unanswered = event.unanswered
         elif isinstance(event, HooksMade):
@@ -115,24 +101,20 @@ class RoundSummary:
                 "preview": event.preview,
             }
 
-    @property
-    def artifact_paths(self) -> list[Path]:
-        """The artifacts' files, in the order in which they came."""
-        return [Path(path) for path in self.artifacts]
-
     def line(self, dot: str = "·") -> str:
         """Return the footer of a round.
 
         Example:
-            >>> RoundSummary(calls=3, prompt_tokens=4100, cached_tokens=2000, completion_tokens=600).line()
+            >>> RoundSummary(Usage(prompt_tokens=4100, cached_tokens=2000, completion_tokens=600, calls=3)).line()
             '3 model calls · 4.1k in (2.0k cached) / 0.6k out'
         """
         unanswered = f", {self.unanswered} without an answer" if self.unanswered else ""
-        parts = [f"{self.calls + self.unanswered} model call{'s' * (self.calls + self.unanswered != 1)}{unanswered}"]
-        if self.calls:
-            parts.append(tokens(self.prompt_tokens, self.cached_tokens, self.completion_tokens))
-        if self.dollars is not None:
-            parts.append(money(self.dollars))
+        calls = self.usage.calls + self.unanswered
+        parts = [f"{calls} model call{'s' * (calls != 1)}{unanswered}"]
+        if self.usage.calls:
+            parts.append(tokens(self.usage))
+        if self.usage.dollars is not None:
+            parts.append(money(self.usage.dollars))
         if self.model_seconds >= _SHOWN_SECONDS:
             parts.append(f"model {self.model_seconds:.1f} s")
         if self.cells:
@@ -154,17 +136,12 @@ def money(dollars: float | None) -> str:
     return f"${dollars:.2f}" if dollars >= 1 else f"${dollars:.4f}"
 
 
-def tokens(prompt: int, cached: int, completion: int) -> str:
-    """Return what was spent, or that no server reported it: never a wrong 0.
-
-    Args:
-        prompt: Tokens of the prompts.
-        cached: Those of them that the server had in its cache.
-        completion: Tokens of the replies.
-    """
-    if not prompt and not completion:
+def tokens(usage: Usage) -> str:
+    """Return what was spent, or that no server reported it: never a wrong 0."""
+    if not usage.prompt_tokens and not usage.completion_tokens:
         return "tokens not reported"
-    return f"{short(prompt)} in{f' ({short(cached)} cached)' if cached else ''} / {short(completion)} out"
+    cached = f" ({short(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
+    return f"{short(usage.prompt_tokens)} in{cached} / {short(usage.completion_tokens)} out"
 
 
 def short(count: int) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -267,9 +266,7 @@ def _replace(file: Path, text: str) -> None:
 
 
 def _model(options: Options, seconds: float) -> OpenAIModel:
-    settings = read_settings_and_warn(
-        replace(options, trust=False), partial(click.echo, err=True), how="a chat there, which asks"
-    )
+    settings = read_settings_and_warn(replace(options, trust=False), how="a chat there, which asks")
     return resolve_model(replace(settings.read("model", ModelSettings), seconds=seconds))
 
 
@@ -279,14 +276,9 @@ def _asked(scenario: Scenario, folder: Path) -> Outcome:
     return run_scenario(scenario, None, workspace=folder)
 
 
-@contextmanager
-def _workspace(wanted: Path | None) -> Iterator[Path]:
-    """Yield the folder for the sessions: the one that was named, or one that is gone afterwards."""
-    if wanted:
-        yield wanted
-        return
-    with private_folder("tw-scenario-") as made:
-        yield made
+def _workspace(wanted: Path | None) -> AbstractContextManager[Path]:
+    """Return the folder for the sessions: the one that was named, or one that is gone afterwards."""
+    return nullcontext(wanted) if wanted else private_folder("tw-scenario-")
 
 
 def _unrecorded(scenario: Scenario, replay: bool, names: Sequence[str]) -> str:

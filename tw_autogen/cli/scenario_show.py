@@ -54,15 +54,11 @@ def print_runs(console: Console, done: Sequence[Runs]) -> None:
             where = f"{name}, run {number}" if len(one.outcomes) > 1 else name
             for problem in outcome.problems:
                 console.print(Text(f"{signs.failed} {where}: {visible(clean(problem))}", style="red"), soft_wrap=True)
-            if outcome.stale:  # the first says enough: what changed there stands in the later prompts too
-                more = f" (and {len(outcome.stale) - 1} more)" if outcome.stale[1:] else ""
-                console.print(
-                    Text(f"! {where}: stale{more}: {visible(clean(outcome.stale[0]))}", style="yellow"), soft_wrap=True
-                )
-            if outcome.moved:
-                more = f" (and {len(outcome.moved) - 1} more)" if outcome.moved[1:] else ""
-                words = f"! {where}: in another order{more}: {visible(clean(outcome.moved[0]))}"
-                console.print(Text(words, style="yellow"), soft_wrap=True)
+            for word, changed in (("stale", outcome.stale), ("in another order", outcome.moved)):
+                if changed:  # the first says enough: what changed there stands in the later prompts too
+                    more = f" (and {len(changed) - 1} more)" if changed[1:] else ""
+                    words = f"! {where}: {word}{more}: {visible(clean(changed[0]))}"
+                    console.print(Text(words, style="yellow"), soft_wrap=True)
         for said in one.judged:
             if not said.holds:
                 words = f"! {name}: the judge says {'no' if said.holds is False else 'nothing'}"

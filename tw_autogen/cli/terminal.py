@@ -156,14 +156,13 @@ def markdown(text: str) -> rich_markdown.Markdown | Text:
     return found
 
 
-def link(path: Path, words: str = "") -> Text:
+def link(path: Path) -> Text:
     """Return a path that a terminal opens on a click; relative to the current folder where it lies below it.
 
     Args:
         path: A file or folder; it need not exist.
-        words: What is shown in the path's place; "" for the path.
     """
     path = path.absolute()
     here = Path.cwd()
-    shown = words or str(path.relative_to(here) if path.is_relative_to(here) else path)
+    shown = str(path.relative_to(here) if path.is_relative_to(here) else path)
     return Text(visible_line(shown), style=Style(link=path.as_uri()))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
+import click
 from rich.console import Console
 from rich.text import Text
 
@@ -17,12 +17,11 @@ from tw_autogen.settings import Settings
 HOW = "--trust"
 
 
-def read_settings_and_warn(options: Options, say: Callable[[str], None], *, how: str = HOW) -> Settings:
-    """Read the settings for what opens no session, and say what of an untrusted folder does not count.
+def read_settings_and_warn(options: Options, *, how: str = HOW) -> Settings:
+    """Read the settings for what opens no session; say on standard error what of an untrusted folder does not count.
 
     Args:
         options: What the shared options said.
-        say: Called with each line.
         how: How the folder is trusted.
 
     Raises:
@@ -30,7 +29,7 @@ def read_settings_and_warn(options: Options, say: Callable[[str], None], *, how:
     """
     settings = read_settings(options.keywords, project=options.project, trust=options.trust)
     for line in trust_lines(settings, how, prompts=False):
-        say(line)
+        click.echo(line, err=True)
     return settings
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import named_folder
-from tw_autogen.private_files import FILE_MODE, open_private_folder
+from tw_autogen.private_files import FILE_MODE, belongs_to_user, open_private_folder
 from tw_autogen.safe_folder import SafeFolder
 
 _log = logging.getLogger(__name__)
@@ -123,12 +123,10 @@ class VectorCache:
 
 def _files(folder: SafeFolder, prefix: str = "") -> dict[str, int]:
     """Return the names of this user's files in a cache with their sizes, those of a model or all."""
-    user = os.geteuid() if hasattr(os, "geteuid") else None
     return {
         one.name: one.info.st_size
         for one in folder.walk(enter=lambda name: False)
-        if one.is_file and one.name.startswith(prefix) and one.name.endswith(_SUFFIX)
-        if user in (None, one.info.st_uid)
+        if one.is_file and one.name.startswith(prefix) and one.name.endswith(_SUFFIX) and belongs_to_user(one.info)
     }
 
 

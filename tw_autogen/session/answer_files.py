@@ -164,14 +164,14 @@ class AnswerFiles:
         if self._out is not None:
             refuse_private(self._out)
         self._place = _place_of(self._out, [Path.cwd(), *own, *KERNEL_FOLDERS]) if self._out else self.folder
-        self._granted = self._for_good = False
+        self.granted = self._for_good = False
+        """Whether all files of this answer are copied."""
         self.refused = ""
         """Why the user does not allow all files of this answer to be copied; empty: nobody was asked, or they do."""
-        copied = [one for one in earlier if isinstance(one, FileCopied)]
         self._done: dict[Path, _Copy] = {
             Path(one.source): _Copy(tuple(one.source_stamp), Path(one.path), tuple(one.stamp))
-            for one in copied
-            if Path(one.path).is_relative_to(self._out or self.folder)
+            for one in earlier
+            if isinstance(one, FileCopied) and Path(one.path).is_relative_to(self._out or self.folder)
         }
 
     @property
@@ -179,7 +179,7 @@ class AnswerFiles:
         """Words for the prompt about what becomes of files that code writes in the working folder."""
         if self._out:
             return f"All files that code makes in the working folder are copied to {self._out} with the answer."
-        if self._granted:
+        if self.granted:
             return (
                 f"The User allows files to be saved in {self.folder}: all files that code makes in the working folder "
                 "are copied there with the answer, so write them there under their plain names."
@@ -195,17 +195,12 @@ class AnswerFiles:
 
     def grant(self, *, always: bool) -> str:
         """Copy all files of this answer, or of this and all later ones; return the sentence for the model."""
-        self._granted, self._for_good = True, self._for_good or always
+        self.granted, self._for_good = True, self._for_good or always
         return self.sentence
-
-    @property
-    def granted(self) -> bool:
-        """Whether all files of this answer are copied."""
-        return self._granted
 
     def begin_request(self) -> None:
         """A request begins: a grant for the one before has ended."""
-        self._granted, self.refused = self._for_good, ""
+        self.granted, self.refused = self._for_good, ""
 
     def land(self, artifacts: Iterable[Artifact], text: str, *, earlier: Iterable[Artifact] = ()) -> list[Saved]:
         """Copy what belongs to an answer; a file that was copied before and has not changed since is left alone.
@@ -222,7 +217,7 @@ class AnswerFiles:
             What came of each file that was to be copied, or that the text names although it is no document.
         """
         artifacts = list(artifacts)
-        everything = self._granted or self._out is not None
+        everything = self.granted or self._out is not None
         places: dict[Path, str] = {}
         for one, always in [*((one, everything) for one in artifacts), *((one, False) for one in earlier)]:
             place = _place_in(text, one.path, self.folder)
@@ -258,18 +253,14 @@ class AnswerFiles:
         return (self._done[path].path.parent.relative_to(self.folder) / path.name).as_posix()
 
     def _is_fresh(self, path: Path, place: str, stamp: _Stamp) -> bool:
-        done = self._done.get(path)
-        if done is None or self._is_elsewhere(done, place):
-            return True
-        return done.source != stamp and stamp != _GONE
-
-    def _is_elsewhere(self, done: _Copy, place: str) -> bool:
-        """Return whether the user now names another subfolder than that of the copy."""
-        return "/" in place and (self.folder / place).parent != done.path.parent
+        done = self._own_copy(path, place)
+        return done is None or (done.source != stamp and stamp != _GONE)
 
     def _own_copy(self, path: Path, place: str) -> _Copy | None:
+        """Return the copy of a file; None: there is none, or the user now names another subfolder than that of it."""
         done = self._done.get(path)
-        return None if done is None or self._is_elsewhere(done, place) else done
+        elsewhere = done is not None and "/" in place and (self.folder / place).parent != done.path.parent
+        return None if elsewhere else done
 
     def _open(self) -> SafeFolder:
         """Open where the copies go over no link, since a link that leads there now has come since the start."""

@@ -122,7 +122,7 @@ def answer_html(
         done = sum(step.status is Status.done for step in plan.steps)
         head = f"Plan: {done} of {len(plan.steps)} steps done"
         parts.append(folded_html(head, plan_html(plan), is_open=done < len(plan.steps)))
-    parts += [*_code(here), sources_html(sources)]
+    parts += [_code(here), sources_html(sources)]
     parts += [note_html(note)] if note else []
     return f"<div {NO_FORMULAS}>{''.join(parts)}</div>"
 
@@ -132,10 +132,10 @@ def code_cells(here: Round) -> list[Post]:
     return [post for post in here.posts if post.content(AttachmentType.execution_status) == "SUCCESS"]
 
 
-def _code(here: Round) -> Iterable[str]:
+def _code(here: Round) -> str:
     posts = [post for post in here.posts if post.attachment(AttachmentType.reply_content) is not None]
     if not posts:
-        return
+        return ""
     body = ""
     for post in posts:
         code = without_middle(post.content(AttachmentType.reply_content), _MOST_CHARS, tail_percent=0)
@@ -144,7 +144,7 @@ def _code(here: Round) -> Iterable[str]:
         result = post.content(AttachmentType.execution_result) or post.content(AttachmentType.code_error)
         head = {"SUCCESS": "Output", "FAILURE": "It failed"}.get(status, "Not run")
         body += note_html(head) + output_html(result) if result.strip() else ""
-    yield folded_html(f"Code: {len(posts)} cell{'s' * (len(posts) != 1)}", body)
+    return folded_html(f"Code: {len(posts)} cell{'s' * (len(posts) != 1)}", body)
 
 
 def _shown(artifacts: Iterable[Artifact]) -> tuple[dict[str, str], list[str]]:

@@ -52,7 +52,7 @@ from tw_autogen.session.role_configs import (
 from tw_autogen.session.session import Session
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.settings_sources import read_logged
-from tw_autogen.session.trust_review import distrusted_folder, still_remembered
+from tw_autogen.session.trust_review import compare_trusted, distrusted_folder
 from tw_autogen.session.workspace import chosen_folder, ignore_in_git, session_folder
 from tw_autogen.session_layout import FILES
 from tw_autogen.setting_values import naming_folder, relative_to_folder
@@ -333,14 +333,9 @@ def _compare_named(read: Settings) -> None:
         ("embedding.folder", read.read("embedding", EmbeddingSettings).folder),
     ):
         folder = read.folder_of(key)
-        if read.files is not None and folder is not None and value:
-            if not still_remembered(read):
-                raise ConfigError(f"{key} of {folder}: the trust of this folder has ended; trust it again")
-            for path in files_of_setting(key, value, folder.resolve()):
-                try:
-                    read.files.compare(path)
-                except OSError as error:
-                    raise ConfigError(f"{key} of {folder}: {path}: {error.strerror or error}") from error
+        if folder is not None and value:
+            find = functools.partial(files_of_setting, key, value, folder.resolve())
+            compare_trusted(read, find, f"{key} of {folder}", "this folder")
 
 
 def checked_opening(opening: functools.partial[Session], settings: Settings) -> functools.partial[Session]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.errors import RoundInterrupted, RoundLooped, RoundTimedOut, RoundTooCostly, RoundTooLong
+from tw_autogen.escaped_text import shortened
 from tw_autogen.events import CellRan, Event, ModelCalled
 from tw_autogen.model import Message, TokenEstimate, Usage
 from tw_autogen.session.answer import USER, Seconds
@@ -157,8 +158,7 @@ class RoundBudget:
         """
         results = (one.content(AttachmentType.execution_result) for one in reversed(code_cells(here)))
         result = self._found or next(filter(str.strip, results), "").strip()
-        more = "…" if len(result) > _FOUND_CHARS else ""
-        return f"Found until then: {result[:_FOUND_CHARS]}{more}" if result else "Nothing was found until then."
+        return f"Found until then: {shortened(result, _FOUND_CHARS)}" if result else "Nothing was found until then."
 
     @contextmanager
     def reserve(self, here: Round, messages: Sequence[Message]) -> Iterator[Callable[[], None]]:

@@ -11,6 +11,7 @@ from tw_autogen.conversation import AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ENDED_BY_SIGNAL, ConfigError, TwAutogenError
 from tw_autogen.events import ArtifactSaved, CellRan, Event, FileCopied, PostClosed, RoundOpened, SessionOpened
 from tw_autogen.owner_marks import has_owner_mark, write_owner_mark
+from tw_autogen.private_files import belongs_to_user
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.event_journal import (
     LARGEST_BYTES,
@@ -145,8 +146,7 @@ def is_made_by_user(opened: SafeFolder, journal: bytes) -> bool:
         opened: The session's.
         journal: What its journal holds.
     """
-    own = not hasattr(os, "geteuid") or opened.info(JOURNAL).st_uid == os.geteuid()
-    return own and has_own_mark(opened) and is_sealed(opened, journal)
+    return belongs_to_user(opened.info(JOURNAL)) and has_own_mark(opened) and is_sealed(opened, journal)
 
 
 def _without_files(events: Iterable[Event], files: Path) -> Iterator[Event]:

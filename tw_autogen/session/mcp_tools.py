@@ -21,7 +21,7 @@ from tw_autogen.private_files import lies_in, make_private_folder
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.named_places import program_name, server_files
 from tw_autogen.session.role_configs import RoleConfig, runs_code
-from tw_autogen.session.trust_review import distrusted_folder, still_remembered
+from tw_autogen.session.trust_review import compare_trusted, distrusted_folder, still_remembered
 from tw_autogen.setting_values import naming_folder
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
@@ -84,7 +84,8 @@ def start_mcp_servers(
     servers = tuple(_started_in(one, start) for one in servers)
     compare = None
     if from_folder:
-        compare = functools.partial(_compare_programs, servers, read, start)
+        files, what = functools.partial(server_files, servers, start), f"{servers[0].origin}: MCP servers"
+        compare = functools.partial(compare_trusted, read, files, what, str(read.project))
         compare()
         caches = _own_caches(logs, start)
         safe = {"PATH": executable_search_path(), "PYTHONPYCACHEPREFIX": str(caches)}
@@ -218,26 +219,6 @@ def _runs_script(args: Sequence[str]) -> bool:
         elif "=" in word or (word.startswith("-") and word != "-u"):
             return False
     return False
-
-
-def _compare_programs(servers: Sequence[McpServer], read: Settings, folder: Path) -> None:
-    """Refuse servers if a file that their commands name is not as it was when the folder was trusted, or trust ended.
-
-    Where nothing was hashed, nothing is compared.
-
-    Raises:
-        ConfigError: names the file.
-    """
-    if read.files is None:
-        return
-    if not still_remembered(read):
-        raise ConfigError(f"{servers[0].origin}: MCP servers: the trust of {read.project} has ended; trust it again")
-    for path in server_files(servers, folder):
-        try:
-            read.files.compare(path)
-        except OSError as error:
-            problem = error.strerror or error
-            raise ConfigError(f"{servers[0].origin}: MCP servers: {path}: {problem}") from error
 
 
 def _approval(read: Settings, *, from_folder: bool) -> McpApproval:

@@ -79,11 +79,6 @@ class NotebookAccess(ABC):
 
     @property
     @abstractmethod
-    def cut_off(self) -> Round | None:
-        """The request that an earlier process left in the middle."""
-
-    @property
-    @abstractmethod
     def where(self) -> str:
         """Describe in one line where code runs."""
 
@@ -192,8 +187,7 @@ class NotebookAccess(ABC):
     def _between_rounds(self) -> Iterator[KeepsVariables]:
         """Yield the role that keeps variables, while no round is open."""
         with self._alone():
-            if self.cut_off is None:  # such a round can still be gone on with
-                self._refuse_second()
+            self._refuse_second()
             runner = self._team.runner
             if not isinstance(runner, KeepsVariables):
                 raise ConfigError(f"{self.id}: no role here keeps variables; it has {', '.join(self._team.names)}")

@@ -392,7 +392,7 @@ def _of_folder(path: str, name: str, text: str, count: int) -> str:
         count: How many files have this layout.
     """
     text = repr(path) + text.removeprefix(_label(name)).replace(repr(name), repr(path))
-    return f"- {_of_layout(text, count)}".replace("\n", "\n  ")
+    return _item(_of_layout(text, count))
 
 
 def _of_layout(text: str, count: int, names: str = "") -> str:

@@ -12,7 +12,7 @@ import stat
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -195,7 +195,7 @@ def place_inputs(
         For each file the path that code opens: the copy, or the file itself, absolute.
 
     Raises:
-        ConfigError: the copies would be larger, and nothing is copied; or as of `copy_in`.
+        ConfigError: the copies would be larger, and nothing is copied; or as of `_copy`.
     """
     placed: list[Path] = []
     sizes: dict[str, int] = {}
@@ -228,7 +228,7 @@ def place_inputs(
     return placed
 
 
-def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Sequence[SafeFolder] = ()) -> Path:
+def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder], limit_bytes: int) -> int:
     """Copy a file read-only into a folder; one that lies there already stays as it is.
 
     What code may have left under that name is replaced; a link of its making is not followed.
@@ -236,23 +236,17 @@ def copy_in(path: Path, folder: Path, name: str = "", *, distrusted: Sequence[Sa
     Args:
         path: The file.
         folder: The session's.
-        name: Of the copy; empty: the file's own.
+        name: Of the copy.
         distrusted: As in `checked_inputs`.
+        limit_bytes: How large it may be.
 
     Returns:
-        The copy.
+        How many bytes were copied.
 
     Raises:
-        ConfigError: a folder of that name is in the way, the file is larger than 1 GB, or it can't be read; see
+        ConfigError: a folder of that name is in the way, the file is larger, or it can't be read; see
             `opened_as_given`.
     """
-    name = name or path.name
-    _copy(path, folder, name, distrusted, _LARGEST_COPY_BYTES)
-    return folder / name
-
-
-def _copy(path: Path, folder: Path, name: str, distrusted: Sequence[SafeFolder], limit_bytes: int) -> int:
-    """Copy as `copy_in`, at most so many bytes; return how many."""
     with _opened(folder) as opened:
         if opened.name_of(path) == name:
             opened_as_given(path, folder, distrusted=distrusted).close()
@@ -393,9 +387,10 @@ class SessionInputs(Closing):
         self._grants = grants
         self._team = team
         self._distrusted: list[SafeFolder] = []
-        self._end = weakref.finalize(self, _close_all, self._distrusted)
+        self._open_folders = ExitStack()
+        self._end = weakref.finalize(self, self._open_folders.close)
         if distrusted is not None:
-            self._distrusted.append(SafeFolder(distrusted.resolve()))
+            self._distrusted.append(self._open_folders.enter_context(SafeFolder(distrusted.resolve())))
         self._here = FolderTrust.of(trust=True)
         posts = [post for one in earlier for post in one.posts]
         told = "\n".join(post.message for post in posts if post.send_from == USER)
@@ -421,7 +416,7 @@ class SessionInputs(Closing):
         here = folder.info(".")
         known = (one for one in self._distrusted if one.path == folder.path)  # a path that it had before counts too
         if self._end.alive and not any(os.path.samestat(here, one.info(".")) for one in known):
-            self._distrusted.append(folder.open_folder("."))
+            self._distrusted.append(self._open_folders.enter_context(folder.open_folder(".")))
 
     def checked_files(
         self, text: str, files: FilesWanted, variables: Mapping[str, Any], images: Sequence[str]
@@ -552,8 +547,3 @@ class SessionInputs(Closing):
         self._unread += filter(None, [profile])
         self._unread_folder += filter(None, [self._folder_holds])
         return ["Earlier requests brought:", *found] if found else []
-
-
-def _close_all(folders: Iterable[SafeFolder]) -> None:
-    for one in folders:
-        one.close()

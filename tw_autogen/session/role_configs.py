@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from tw_autogen.approval import Approve
 from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings, Policy, find_policy
@@ -58,6 +59,7 @@ PolicyWanted = Policy | str | Path
 KernelWanted = Kernel | Callable[[Path], Kernel] | None
 ModelWanted = ChatModel | str | Mapping[str, ChatModel | str] | None
 """A model, its name on the server that the settings name, or these by role name."""
+_Made = TypeVar("_Made", bound=Kernel)
 
 
 @dataclass(frozen=True)
@@ -344,25 +346,23 @@ class Kernels:
                     raise ConfigError(f"session.user_folder: there is no folder {self.user_folder}")
                 options = replace(options, read=(*options.read, self.user_folder))
             LocalKernel.check_settings(options, self._folder)  # what is wrong is said before any model is asked
-            resume = self._resume
-            if resume is not None and self._read.origin("kernel.checkpoint_seconds") == Settings.DEFAULT:
+            if self._resume is not None and self._read.origin("kernel.checkpoint_seconds") == Settings.DEFAULT:
                 options = replace(options, checkpoint_seconds=CHECKPOINT_SECONDS)
-            resumes = resume is not None and resume.goes_on and options.sandbox != "off"
-            self.shared = self._own(
+            resume = self._resume or Resume()
+            kernel = self.shared = self._own(
                 lambda folder: LocalKernel(
                     folder,
                     settings=options,
                     approve=self._approve,
                     on_refused=self._on_refused,
-                    resume=resumes,
-                    rerun=resume.rerun if resume else True,
-                    trust=resume.trust if resume else False,
+                    resume=resume.goes_on and options.sandbox != "off",
+                    rerun=resume.rerun,
+                    trust=resume.trust,
                 )
             )
-            kernel = self.shared if isinstance(self.shared, LocalKernel) else None
-            if kernel is not None and kernel.folder != self._folder:
+            if kernel.folder != self._folder:
                 raise ConfigError(f"{self._folder}: a link to {kernel.folder} came there while it was opened")
-            for one in kernel.granted.difference(options.read, options.write) if kernel else ():
+            for one in kernel.granted.difference(options.read, options.write):
                 raise ConfigError(f"a link to {one} came in place of what is granted while the session was opened")
             self.grants = Grants(options, kernel)
         return self.shared
@@ -414,7 +414,7 @@ class Kernels:
                     "session.workspace), or grant a folder below"
                 )
 
-    def _own(self, make: Callable[[Path], Kernel]) -> Kernel:
+    def _own(self, make: Callable[[Path], _Made]) -> _Made:
         make_private_folder(self._folder)
         kernel = make(self._folder)
         self._undo.callback(kernel.close)

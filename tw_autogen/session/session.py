@@ -39,6 +39,7 @@ from tw_autogen.events import (
 from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
 from tw_autogen.named_folders import named_folder
+from tw_autogen.planner import Planner
 from tw_autogen.private_files import create_kept_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
@@ -54,7 +55,7 @@ from tw_autogen.session.notebook_progress import shown_progress
 from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.request_inputs import FilesWanted, SessionInputs
 from tw_autogen.session.settings import SessionSettings
-from tw_autogen.session.team import PLANNER, Team, allowed_receivers, next_speaker
+from tw_autogen.session.team import Team, allowed_receivers, next_speaker
 from tw_autogen.session.workspace import CODE_RUN
 from tw_autogen.session_layout import FILES, JOURNAL
 
@@ -123,7 +124,7 @@ class Session(NotebookAccess, Closing):
         self._learner = learner or Learner()
         self._budget = SessionBudget(self._settings)
         self._budget.count_earlier(self.rounds)
-        self._cut_off = self.rounds[-1] if self.rounds and self.rounds[-1].state is RoundState.created else None
+        self._cut_off = self.rounds[-1] if self._is_busy else None
         self._idle = IdleTimer(self._close_idle)
         self._lock = threading.RLock()
         self._cancelled, self._awaited = threading.Event(), None
@@ -134,7 +135,7 @@ class Session(NotebookAccess, Closing):
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
         self._kept = create_kept_folder(root)  # code of another session may be allowed to write above it
-        self.folder = self._team.working_folders[0] if self._team.working_folders else root / FILES
+        self.folder = self._team.folder or root / FILES
         make_private_folder(self.folder)
         self.inputs = SessionInputs(
             *(self.folder, root, self._settings, self.grants, self._team),
@@ -243,7 +244,7 @@ class Session(NotebookAccess, Closing):
         runner = self._team.runner
         return runner.variables() if runner else ()
 
-    def save_example(self, path: Path | str, role: str = PLANNER) -> Path:
+    def save_example(self, path: Path | str, role: str = Planner.name) -> Path:
         """Write what a role said and read in this session as an example for later prompts; cleaned, and readable.
 
         Args:
@@ -562,7 +563,7 @@ class Session(NotebookAccess, Closing):
 
     def _open_one(self) -> Round:
         self._refuse_closed()
-        if not self.rounds or self.rounds[-1].state is not RoundState.created:
+        if not self._is_busy:
             raise SessionBusyError(f"{self.id}: no round is open; begin one with open_round")
         return self.rounds[-1]
 
@@ -572,7 +573,8 @@ class Session(NotebookAccess, Closing):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
-        if self._cut_off is None and self.rounds and self.rounds[-1].state is RoundState.created:
+        """Refuse what needs that no round is open; one that was cut off can still be gone on with, and is none."""
+        if self._cut_off is None and self._is_busy:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 
     def _close_cut_off(self) -> None:

@@ -14,8 +14,6 @@ from tw_autogen.planner import Planner
 from tw_autogen.role import Killable, Placed, Role, Turn, as_role
 from tw_autogen.session.answer import USER
 
-PLANNER = "Planner"
-
 
 @runtime_checkable
 class Interruptible(Protocol):
@@ -62,7 +60,7 @@ class Team:
         if not roles or len(set(self.names)) < len(self.names) or USER in self.names:
             raise ConfigError(f"a session needs roles with names of their own, none of them {USER!r}; got {self.names}")
         self._roles = {role.name: role for role in roles}
-        self.entry = entry or (PLANNER if PLANNER in self.names else self.names[0])
+        self.entry = entry or (Planner.name if Planner.name in self.names else self.names[0])
 
     @property
     def roles(self) -> tuple[Role, ...]:
@@ -70,9 +68,9 @@ class Team:
         return tuple(self._roles.values())
 
     @property
-    def working_folders(self) -> tuple[Path, ...]:
-        """The folders in which code runs, so far as kernels are there already."""
-        return tuple(role.folder for role in self._placed if role.folder)
+    def folder(self) -> Path | None:
+        """The folder in which code runs; None if no kernel is there yet."""
+        return next((role.folder for role in self._placed if role.folder), None)
 
     @property
     def where(self) -> str:
@@ -122,7 +120,7 @@ class Team:
     @property
     def planned(self) -> bool:
         """Whether a Planner gets the user's requests."""
-        return self.entry == PLANNER or isinstance(self._roles.get(self.entry), Planner)
+        return self.entry == Planner.name or isinstance(self._roles.get(self.entry), Planner)
 
     def interrupt(self, *, kill: bool = False) -> None:
         """Stop what runs, from any thread; with `kill` end the processes of running cells."""

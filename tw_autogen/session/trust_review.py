@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -409,6 +409,29 @@ def still_remembered(settings: Settings) -> bool:
     folder = (settings.project or Path()).resolve()
     found = [TrustStore.of_user(named=named).read(folder)[0] for named in (False, True)]
     return settings.files.trust in found if settings.files else any(found)
+
+
+def compare_trusted(settings: Settings, find: Callable[[], Iterable[Path]], what: str, folder: str) -> None:
+    """Refuse files that are not as they were when their folder was trusted, or if that trust has ended.
+
+    Args:
+        settings: Read for the folder. Where nothing was hashed, nothing is compared.
+        find: Returns the files; called only if there is something to compare them with.
+        what: Names them, and who wants them, in front of what is wrong.
+        folder: What the folder is called.
+
+    Raises:
+        ConfigError: names the file.
+    """
+    if settings.files is None:
+        return
+    if not still_remembered(settings):
+        raise ConfigError(f"{what}: the trust of {folder} has ended; trust it again")
+    for path in find():
+        try:
+            settings.files.compare(path)
+        except OSError as error:
+            raise ConfigError(f"{what}: {path}: {error.strerror or error}") from error
 
 
 def distrusted_folder(settings: Settings, *, opening: bool = False) -> Path | None:

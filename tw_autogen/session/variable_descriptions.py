@@ -24,7 +24,7 @@ def profile_value(name: str, value: Any) -> str:
     if kind == "Series":
         return f"{name}: Series, {_describe_frame(value.to_frame())}"
     text = repr(_beginning(value, [_TEXT_CHARS]))
-    return f"{name}: {kind}, {text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS] + '…'}"
+    return f"{name}: {kind}, {shortened(text, _TEXT_CHARS)}"
 
 
 def _beginning(value: Any, room: list[int]) -> Any:

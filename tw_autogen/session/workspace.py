@@ -16,6 +16,7 @@ from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
 from tw_autogen.named_folders import named_folder
+from tw_autogen.private_files import belongs_to_user
 from tw_autogen.safe_folder import SafeFolder, open_or_make_folder, real_path
 from tw_autogen.session.earlier_session import has_own_mark
 from tw_autogen.session.event_journal import is_marked_open
@@ -236,16 +237,12 @@ def _opened(workspace: Path) -> SafeFolder:
 def _past_of(workspace: SafeFolder, *, sized: bool, made_here: bool = False) -> list[PastSession]:
     found = []
     for entry in workspace.walk(enter=lambda name: False):
-        if entry.is_folder and _SESSION.fullmatch(entry.name) and _is_own(entry.info):
+        if entry.is_folder and _SESSION.fullmatch(entry.name) and belongs_to_user(entry.info):
             with contextlib.suppress(OSError):
                 if made_here and not _made_here(workspace, entry.name):
                     continue
                 found.append(_past(workspace, entry.name, sized=sized))
     return sorted(found, key=lambda one: one.days)
-
-
-def _is_own(info: os.stat_result) -> bool:
-    return not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
 
 
 def prune_sessions(
@@ -352,7 +349,7 @@ def ignore_in_git(workspace: Path, *, distrusted: bool) -> None:
 
 def _past(workspace: SafeFolder, name: str, *, sized: bool) -> PastSession:
     with workspace.open_file(f"{name}/{JOURNAL}") as journal:
-        if not _is_own(os.fstat(journal.fileno())):
+        if not belongs_to_user(os.fstat(journal.fileno())):
             raise PermissionError(errno.EPERM, "another user's", name)
         is_open = is_marked_open(journal.fileno())
         newest = workspace.info(f"{name}/{JOURNAL}").st_mtime

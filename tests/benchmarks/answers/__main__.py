@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -115,7 +114,7 @@ def _chosen(tasks: Sequence[Task], levels: Sequence[str]) -> Sequence[Task]:
 
 
 def _model(options: Options) -> OpenAIModel:
-    return resolve_model(read_settings_and_warn(options, partial(click.echo, err=True)).read("model", ModelSettings))
+    return resolve_model(read_settings_and_warn(options).read("model", ModelSettings))
 
 
 def _open(options: Options, model: OpenAIModel, folder: Path) -> Session:
