@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -683,3 +684,18 @@ def test_an_empty_answer_that_was_asked_for_is_done(ask):
 
     said = json.loads(ran.stdout)
     assert (ran.returncode, said["status"], said["answer"]) == (0, "done", "")
+
+
+def test_a_folder_that_is_called_as_the_home_is_hides_no_file_of_it(ask_outside, environ, tmp_path):
+    home, here = Path(environ["HOME"]), tmp_path / "here" / "~"
+    here.mkdir(parents=True)
+    for folder, words in ((home, "of-the-home"), (here, "of-the-folder")):
+        (folder / "a.csv").write_text(f"word\n{words}\n")
+    (home / "b.csv").write_text("word\nbeside-it\n")
+
+    ran = ask_outside([answers()], "-p", "What is in it?", "~/a.csv", "~/b.csv", cwd=here.parent)
+
+    prompt = json.dumps(ran.requests)
+    assert "of-the-folder" in prompt
+    assert "beside-it" in prompt
+    assert "of-the-home" not in prompt

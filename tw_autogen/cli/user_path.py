@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,4 +20,17 @@ class UserPath(click.Path):
             param: Which option or argument it is of; None: not known.
             ctx: The command's; None: not known.
         """
-        return super().convert(os.path.expanduser(value), param, ctx)
+        return super().convert(str(from_home(value)), param, ctx)
+
+
+def from_home(name: str | Path) -> Path:
+    """Return a path with the home for `~`, unless it is there as it stands: `*/*.csv` gives what a folder `~` holds.
+
+    Raises:
+        RuntimeError: no user is called so.
+    """
+    path = Path(name)
+    try:
+        return path if os.path.lexists(path) else path.expanduser()
+    except ValueError:  # a NUL in it
+        return path

@@ -40,6 +40,8 @@ _MOST_NAMES = 30
 _MOST_NAME_CHARS = 100
 _MOST_LISTED_CHARS = 1500
 """Of one name, and of all, in a line that lists them."""
+_MOST_BRIEF_CHARS = (600, 200, 60)
+"""Of the words about one thing, as many as leave room for the names of all."""
 _MOST_PROMPTS = 60
 _MOST_PROMPTS_CHARS = _MOST_PROMPTS * _MOST_NAME_CHARS
 """Of texts that become part of prompts, and of their names: none of those that count goes unnamed."""
@@ -100,8 +102,11 @@ class Review:
         if not wants:
             return ""
         wants = tuple(sorted(wants, key=rank))  # what is left out of the line is the least
-        named = [f"{one.name} ({one.brief})" if one.brief else one.name for one in wants]
-        listed = _listed(named, most_name_chars=_MOST_WANT_CHARS)
+        for most_chars in _MOST_BRIEF_CHARS:  # no long words about one thing hide the name of another
+            named = [f"{one.name} ({_shortened(one.brief, most_chars)})" if one.brief else one.name for one in wants]
+            if sum(map(len, named)) <= _MOST_LISTED_CHARS:
+                break
+        listed = _listed(named, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS, most_name_chars=_MOST_WANT_CHARS)
         return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}"
 
     def cannot_ask_reason(self) -> str:

@@ -83,7 +83,7 @@ class Codec:
 
     Args:
         exchange: Where tables are written and read.
-        arrow: Both sides have pyarrow: columns cross as Arrow; otherwise as JSON. See `tables`.
+        arrow: Both sides have pyarrow: columns cross as Arrow; otherwise as JSON. See `table_codec`.
         most_bytes: How much memory the reading of one message may take, with all tables in it.
     """
 

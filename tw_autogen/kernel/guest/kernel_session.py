@@ -1,4 +1,4 @@
-"""`Session`: what a kernel holds for its session, and what the host may ask about it."""
+"""`KernelSession`: what a kernel holds for its session, and what the host may ask about it."""
 
 from __future__ import annotations
 
