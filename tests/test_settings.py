@@ -316,6 +316,7 @@ def test_a_plain_value_is_checked_against_the_whole_type_not_a_part_of_it(value,
         ("PLUGIN_MCP_SERVERS", "mcp.json"),
         ("SESSION_ROLES", "planner, roles/evil"),
         ("CODE_INTERPRETER_POLICY", "policy.yaml"),
+        ("CODE_INTERPRETER_POLICY", "~nobody-is-called-so/policy.yaml"),
         ("EMBEDDING_FOLDER", "models"),
     ],
 )

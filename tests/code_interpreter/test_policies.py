@@ -62,6 +62,19 @@ def test_a_policy_of_ones_own_changes_a_named_one(tmp_path):
     assert [one.kind for one in verify("import json", policy)] == ["module"]
 
 
+def test_a_policy_of_the_home_is_not_one_of_a_folder_that_is_called_so(tmp_path, monkeypatch):
+    home, here = tmp_path / "home", tmp_path / "here"
+    for folder, base in ((home, "strict"), (here / "~", "default"), (here / "~nobody-is-called-so", "default")):
+        folder.mkdir(parents=True)
+        (folder / "p.yaml").write_text(f"base: {base}\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(here)
+
+    assert find_policy("~/p.yaml") == find_policy("strict")
+    with pytest.raises(ConfigError, match=r"~nobody-is-called-so/p\.yaml"):
+        find_policy("~nobody-is-called-so/p.yaml")
+
+
 def test_all_lifts_a_limit(tmp_path):
     path = tmp_path / "ours.yml"
     path.write_text("base: strict\nmodules: all\n", encoding="utf-8")

@@ -170,7 +170,7 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
     """Return the policy of a name, or read one from a YAML file.
 
     Args:
-        wanted: A name in `POLICIES`, or a path that ends in `.yaml` or `.yml`.
+        wanted: A name in `POLICIES`, or a path that ends in `.yaml` or `.yml`; `~` is the home.
         folder: Where a relative path begins; None: the current folder.
 
     Raises:
@@ -183,8 +183,12 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
     """
     name = str(wanted).strip()
     if name.endswith((".yaml", ".yml")):
+        try:
+            path = Path(name).expanduser()
+        except RuntimeError as error:  # no such user's home
+            raise ConfigError(f"code_interpreter.policy: {name}: {error}") from None
         with over_no_link():
-            return read_policy((folder or Path()) / name)
+            return read_policy((folder or Path()) / path)
     known = name.replace("_", "-")
     if known not in POLICIES:
         raise ConfigError(
