@@ -223,7 +223,7 @@ def write_given(folder):
 
 
 def write_agents(folder):
-    path, file = Artifact.new_file(folder, "sub/it.txt", "file")
+    path, file = Artifact.open_new_file(folder, "sub/it.txt", "file")
     with file:
         file.write(b"written")
 
@@ -625,9 +625,9 @@ def test_pieces_of_a_transferred_file_come_in_order_and_within_the_limit(inside)
 
 
 def test_a_name_that_is_taken_gets_a_number(inside):
-    first, file = Artifact.new_file(inside, "it.txt", "file")
+    first, file = Artifact.open_new_file(inside, "it.txt", "file")
     file.close()
-    second, file = Artifact.new_file(inside, "it.txt", "file")
+    second, file = Artifact.open_new_file(inside, "it.txt", "file")
     file.close()
 
     assert (first.name, second.name) == ("it.txt", "it-2.txt")

@@ -1,6 +1,7 @@
 """Settings: which source wins, where a value came from, and what a wrong one says."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,7 +10,10 @@ import pytest
 
 import tw_autogen.model
 from tw_autogen import autogen_config_list
+from tw_autogen.code_interpreter import CodeInterpreterSettings
 from tw_autogen.errors import ConfigError, SettingsError
+from tw_autogen.kernel import KernelSettings
+from tw_autogen.plugin import PluginSettings
 from tw_autogen.session import read_settings
 from tw_autogen.setting_values import Setting, fit_setting
 from tw_autogen.settings import Settings
@@ -326,6 +330,17 @@ def test_the_environment_takes_nothing_that_runs_from_the_current_folder(variabl
         SettingsError, match=f"^{name}: .* means whatever lies in the current folder; write a whole path"
     ):
         read_settings(environ={name: value})
+
+
+@pytest.mark.parametrize("key", ["kernel.python", "plugin.mcp_servers", "code_interpreter.policy"])
+def test_blanks_around_a_whole_path_of_the_environment_make_no_relative_one(key):
+    name = f"TW_AUTOGEN_{key.replace('.', '_').upper()}"
+    place = f"{os.sep}opt{os.sep}a.yaml"
+
+    section, _, field = key.partition(".")
+    kind = {"kernel": KernelSettings, "plugin": PluginSettings, "code_interpreter": CodeInterpreterSettings}[section]
+
+    assert getattr(read_settings(environ={name: f" {place}\n"}).read(section, kind), field) == place
 
 
 def test_the_environment_takes_no_program_of_a_role_from_the_current_folder():

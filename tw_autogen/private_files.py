@@ -128,13 +128,13 @@ def open_private(path: Path) -> TextIO:
     return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
-def cache_folder(host: Mapping[str, str]) -> Path:
+def cache_folder(environ: Mapping[str, str]) -> Path:
     """Return a folder of this user's that outlives sessions; kernels share matplotlib's font cache there.
 
     `XDG_CACHE_HOME` and the temporary folder count unless they lead into the current folder, or to what others have
     made or may write to: matplotlib takes settings from its cache.
     """
-    given, home = host.get("XDG_CACHE_HOME", ""), ""
+    given, home = environ.get("XDG_CACHE_HOME", ""), ""
     with contextlib.suppress(RuntimeError):  # this user has no home
         home = str(Path.home())
     wanted = [Path(given, "tw-autogen")] if os.path.isabs(given) and not _in_project(given, home) else []

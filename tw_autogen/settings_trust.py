@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -131,6 +131,7 @@ def whole_path(key: str, setting: Setting) -> Setting:
     """
     if key not in _RUN_FROM and not key.endswith(PROGRAM_OF_ROLE):
         return setting
+    setting = replace(setting, value=setting.value.strip())
     for one in map(str.strip, setting.value.split(",") if key == "session.roles" else [setting.value]):
         is_path = one.endswith((".yaml", ".yml")) if key == "code_interpreter.policy" else os.sep in one
         is_path = is_path or key in _ALWAYS_PATHS and not one.startswith("{")

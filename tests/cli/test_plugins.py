@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -330,6 +331,18 @@ def test_new_loads_the_file_that_is_named_and_what_it_imports_itself(run, tmp_pa
 
     assert ran.exit_code == 0, ran.output
     assert not (tmp_path / "ran").exists()
+
+
+def test_new_takes_a_file_of_the_home_and_none_of_a_folder_that_is_called_so(run, environ, tmp_path):
+    home, planted = Path(environ["HOME"]), tmp_path / "~"
+    for folder, words in ((home, "Of the home."), (planted, "Planted.")):
+        folder.mkdir(exist_ok=True)
+        (folder / "mine5.py").write_text(f"def far(days: int) -> int:\n    {words!r}\n    return days\n")
+
+    ran = run("plugins", "new", "--from=~/mine5.py:far")
+
+    assert ran.exit_code == 0, ran.output
+    assert "Of the home." in (tmp_path / "plugins" / "far.yaml").read_text()
 
 
 def test_new_writes_through_no_link(run, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from jupyter_client.session import Session
 
 from tw_autogen.kernel import LocalKernel
-from tw_autogen.kernel.connection import Reader
+from tw_autogen.kernel.connection import MessageDecoder
 from tw_autogen.kernel.exchange_folder import HostExchange
 from tw_autogen.kernel.guest.codec import Codec
 from tw_autogen.kernel.host_calls import HostCalls, HostFunctions
@@ -139,7 +139,7 @@ def test_a_message_is_not_parsed_by_the_memory_that_it_would_take(bomb):
     text = b'{"a": ' + bomb.encode() + b"}"
 
     def read(*parts):
-        return Reader(b"a key").read([b"<IDS|MSG>", session.sign(parts), *parts])
+        return MessageDecoder(b"a key").read([b"<IDS|MSG>", session.sign(parts), *parts])
 
     assert read(header, b"{}", b"{}", text)["content"] == {}
     assert read(header, text, b"{}", b"{}") is None

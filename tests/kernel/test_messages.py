@@ -7,7 +7,7 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from tw_autogen.kernel.connection import Reader, Sender
+from tw_autogen.kernel.connection import MessageDecoder, Sender
 
 KEY = b"a key"
 
@@ -55,7 +55,7 @@ def test_each_message_that_is_sent_has_a_number_of_its_own_in_one_session():
 
 def test_a_signed_message_is_read(sent):
     parent = {"msg_id": "7", "msg_type": "execute_request", "date": "2024-01-01T00:00:00Z"}
-    message = Reader(KEY).read(sent("stream", {"name": "stdout", "text": "2024-01-01T00:00:00Z é"}, parent))
+    message = MessageDecoder(KEY).read(sent("stream", {"name": "stdout", "text": "2024-01-01T00:00:00Z é"}, parent))
 
     assert message["msg_type"] == "stream"
     assert message["parent_header"]["msg_id"] == "7"
@@ -65,16 +65,16 @@ def test_a_signed_message_is_read(sent):
 def test_a_message_of_another_signer_or_changed_on_its_way_is_passed_over(sent):
     parts = sent("status", {"execution_state": "idle"})
 
-    assert Reader(b"another key").read(parts) is None
+    assert MessageDecoder(b"another key").read(parts) is None
     for place in range(2, 7):
         changed = [*parts]
         changed[place] = b"{}" if changed[place] != b"{}" else b"{ }"
-        assert Reader(KEY).read(changed) is None
-    assert Reader(KEY).read(parts) is not None
+        assert MessageDecoder(KEY).read(changed) is None
+    assert MessageDecoder(KEY).read(parts) is not None
 
 
 def test_a_message_that_comes_again_is_passed_over(sent):
-    reader = Reader(KEY)
+    reader = MessageDecoder(KEY)
     parts = sent("status", {"execution_state": "idle"})
 
     assert reader.read(parts) is not None
@@ -101,8 +101,8 @@ def test_what_has_another_form_is_passed_over(sent):
         signed(header, b"{}", b"{}", b"\xff"),
         signed(header, b"{}", b"{}", b"[" * 100_000),
     ):
-        assert Reader(KEY).read(parts) is None
-    assert Reader(KEY).read(signed(header, b"{}", b"{}", b'{"text": "\xff"}'))["content"] == {"text": "\ufffd"}
+        assert MessageDecoder(KEY).read(parts) is None
+    assert MessageDecoder(KEY).read(signed(header, b"{}", b"{}", b'{"text": "\xff"}'))["content"] == {"text": "\ufffd"}
 
 
 @pytest.mark.parametrize("which", ["header", "parent", "content"])
@@ -113,7 +113,7 @@ def test_a_part_that_would_take_too_much_memory_is_not_read(which):
     signed = [b"<IDS|MSG>", session.sign(list(parts.values())), *parts.values()]
     tracemalloc.start()
     try:
-        read = Reader(KEY).read(signed)
+        read = MessageDecoder(KEY).read(signed)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -128,4 +128,4 @@ def test_over_sockets_it_is_the_same(sent):
         other.connect("inproc://messages")
         one.send_multipart(sent("execute_reply", {"status": "ok"}))
 
-        assert Reader(KEY).read(other.recv_multipart())["content"] == {"status": "ok"}
+        assert MessageDecoder(KEY).read(other.recv_multipart())["content"] == {"status": "ok"}

@@ -49,7 +49,7 @@ def make_exchange(folder):
 
 
 def make_file(folder):
-    Artifact.new_file(folder, "new.csv", "file")[1].close()
+    Artifact.open_new_file(folder, "new.csv", "file")[1].close()
 
 
 def hold(folder):

@@ -180,7 +180,7 @@ def test_a_new_file_of_the_sessions_is_numbered_by_what_lies_in_the_kernels_own_
     exchange(tmp_path, "a link")
     (tmp_path / "w/old/files/it.txt").write_text("there")
     (tmp_path / "victim/files/it-2.txt").write_text("of the host")
-    path, file = Artifact.new_file(tmp_path / "w/a/files", "it.txt", "file")
+    path, file = Artifact.open_new_file(tmp_path / "w/a/files", "it.txt", "file")
     file.close()
 
     assert path.name == "it-2.txt"

@@ -250,7 +250,10 @@ def _function(origin: str) -> Any:
     place, colon, name = origin.rpartition(":")
     if not colon or not name.isidentifier():
         raise ConfigError(f"--from {origin}: write module:function, or file.py:function")
-    file = Path(place)
+    try:
+        file = Path(place).expanduser()
+    except RuntimeError as error:  # no such user's home
+        raise ConfigError(f"--from {origin}: {error}") from None
     if file.suffix == ".py" and not file.is_file():
         raise ConfigError(f"--from {origin}: there is no file {file}")
     try:

@@ -428,7 +428,7 @@ class CodeInterpreter(Role):
         )
         if len(text) > self._settings.answer_chars and not is_json(text):
             folder = self.folder or turn.folder
-            path, file = Artifact.new_file(folder, "answer.txt", "file")
+            path, file = Artifact.open_new_file(folder, "answer.txt", "file")
             with file:
                 file.write(text.encode("utf-8", "replace"))
             work.artifacts.append(Artifact(path.name, "file", path, f"all {len(text)} characters of the answer"))

@@ -149,7 +149,7 @@ def save_text(folder: Path, name: str, text: str) -> Path:
         name: The file's; if it is taken, a number is added.
         text: All of it.
     """
-    path, file = Artifact.new_file(folder, name, "file")
+    path, file = Artifact.open_new_file(folder, name, "file")
     with file:
         file.write(text.encode("utf-8", "replace"))
     return path
@@ -190,7 +190,7 @@ def bring_linked(answer: str, folders: Sequence[Path], folder: Path) -> tuple[st
                     shown = visible_line(path.name)
                     too_large[path] = f"({shown} is not copied: the files of an answer may have {_MOST_BYTES >> 20} MB)"
                     continue
-                copies[path], target = Artifact.new_file(folder, path.name, "file")
+                copies[path], target = Artifact.open_new_file(folder, path.name, "file")
                 left -= size
                 with target:
                     while data := opened.read(min(size, _PIECE_BYTES)):  # not what code writes meanwhile

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError, KernelStartError
-from tw_autogen.kernel.connection import Connection, Reader, Sender
+from tw_autogen.kernel.connection import Connection, MessageDecoder, Sender
 from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 from tw_autogen.kernel.kernel_process import Process, wait_readable
 from tw_autogen.kernel.transport import Wire
@@ -184,7 +184,7 @@ class FileConnection(Connection):
         if ":" in info["ip"] and info["transport"] == "tcp":
             self.info["ip"] = f"[{info['ip']}]"
         key = info["key"].encode()
-        self._sender, self._reader = Sender(key), Reader(key)
+        self._sender, self._reader = Sender(key), MessageDecoder(key)
         self._opened: list[zmq.Socket[bytes]] = []
         try:
             self._connect()

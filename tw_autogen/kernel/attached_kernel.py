@@ -290,7 +290,7 @@ class AttachedKernel(LiveKernel):
                     content = text.encode() if suffix == "svg" else base64.b64decode(text)
                 except ValueError:
                     continue
-                path, file = Artifact.new_file(self.folder, f"chart.{suffix}", "chart")
+                path, file = Artifact.open_new_file(self.folder, f"chart.{suffix}", "chart")
                 with file:
                     file.write(content)
                 rows.append([path.stem, "chart", path.name, str(data.get("text/plain", ""))])

@@ -57,7 +57,7 @@ class KernelHandle:
         files: Answers code there that asks for files of the host's folder; None where both see the same folder.
         uid: The user that it is, where the host is root; 0: the host's own.
         sandbox: Describes its sandbox in one line; empty where that is said elsewhere.
-        bundled: Our end of the bridge is there already.
+        has_bridge: Our end of the bridge is there already.
         listens: It has answered before.
         watch: Called when a cell begins, so that memory and disk are looked at more often.
         module: The module of the bundle that answers there, see `call_expression`.
@@ -73,7 +73,7 @@ class KernelHandle:
     files: FileTransfer | None = None
     uid: int = 0
     sandbox: str = ""
-    bundled: bool = False
+    has_bridge: bool = False
     listens: bool = False
     watch: Callable[[], object] = str
     module: str = "bridge"
@@ -225,7 +225,7 @@ class KernelClient:
             "max_artifact_bytes": self._settings.max_artifact_mb << 20,
             **self._handle.options,
         }
-        bundle = "None" if self._handle.bundled else install_expression()
+        bundle = "None" if self._handle.has_bridge else install_expression()
         start = self._call("start", json.dumps(options))
         hello = self._call("answer", json.dumps({"op": "hello"}))
         send = self._sender({"a": bundle, "b": start, "c": hello})

@@ -78,7 +78,7 @@ class Sender:
         return header["msg_id"]
 
 
-class Reader:
+class MessageDecoder:
     """Reads messages that were signed with one key.
 
     Args:
@@ -252,7 +252,7 @@ class Connection:
         self._opens = opens
         self._held: tuple[int, ...] = ()
         self._channels: dict[Channel, zmq.Socket[bytes]] = {}
-        self._reader = Reader(key.encode())
+        self._reader = MessageDecoder(key.encode())
 
     @property
     def own(self) -> Path:
@@ -267,7 +267,7 @@ class Connection:
             OSError: the runtime folder is gone or full, or no descriptor is left.
         """
         if self._starts:
-            self.clear()
+            self.remove_own_folder()
             self.log.unlink(missing_ok=True)
         self._starts += 1
         own = self.own
@@ -282,7 +282,7 @@ class Connection:
             if self._opens and not self._channels and (self._binds or self.info["transport"] != "ipc"):
                 self._connect()  # while the process starts; the sockets are bound, so that it does not fail
 
-    def clear(self) -> None:
+    def remove_own_folder(self) -> None:
         """Remove the folder of the process that has ended."""
         remove_folder(self.own)
 

@@ -43,7 +43,7 @@ class Artifact:
         return cls(plain["name"], plain["kind"], Path(plain["path"]), plain.get("preview", ""))
 
     @staticmethod
-    def new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:
+    def open_new_file(folder: Path, name: str, kind: str) -> tuple[Path, BinaryIO]:
         """Make a file for an artifact below a kernel's folder; no link that code left there leads out of it.
 
         Args:

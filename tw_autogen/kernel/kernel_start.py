@@ -71,7 +71,7 @@ class StartedKernel:
     lent: bool = False
 
     @property
-    def bundled(self) -> bool:
+    def has_bridge(self) -> bool:
         """Whether our end of the bridge is there already; it then goes to the session's folder itself."""
         return self.way == "warm"
 
@@ -106,9 +106,9 @@ class StartedKernel:
             self.process,
             self.connection.said,
             self.give_folder_back,
-            {"sandbox": hint_options(self.level, settings, self.assignment), **(folder if self.bundled else {})},
+            {"sandbox": hint_options(self.level, settings, self.assignment), **(folder if self.has_bridge else {})},
             sandbox=describe_sandbox(self.level, settings),
-            bundled=self.bundled,
+            has_bridge=self.has_bridge,
             listens=self.way == "warm",
         )
 
@@ -120,7 +120,7 @@ class StartedKernel:
         """End it and remove what belongs to it."""
         self.process.end()
         if self.lent:
-            self.connection.clear()
+            self.connection.remove_own_folder()
         else:
             self.connection.close()
         self.give_folder_back()
@@ -139,7 +139,7 @@ class SupervisedKernel(StartedKernel):
     uid: int = 0
 
     @property
-    def bundled(self) -> bool:
+    def has_bridge(self) -> bool:
         """Whether our end of the bridge is there already: the launcher imports it."""
         return True
 
