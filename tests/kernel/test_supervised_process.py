@@ -1,7 +1,9 @@
 """What a supervisor said before its end is heard, whenever that came."""
 
 import json
+import signal
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -34,6 +36,23 @@ def test_a_supervisor_that_says_nothing_before_its_end_is_missed():
 
     assert not process.alive()
     assert process.end() == "killed with its supervisor"
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_a_number_that_another_process_has_by_now_is_not_interrupted(has_ended):
+    ours, theirs = channel_pair()
+    process = SupervisedProcess(ours)
+    with theirs, subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        process.pid = other.pid
+        if has_ended:
+            theirs.send(json.dumps({"kind": "ended", "how": "exit code 0"}).encode())
+
+        process.interrupt()
+
+        if has_ended:
+            assert other.poll() is None
+            other.kill()
+        assert other.wait(60) == -(signal.SIGKILL if has_ended else signal.SIGINT)
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,8 @@ class LocalProcess(CommandProcess):
 
     def interrupt(self) -> None:
         """Send SIGINT to it and to what it started."""
+        if self._process.returncode is not None:  # its number may be another's by now
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
             if hasattr(os, "killpg"):
                 os.killpg(self.pid, signal.SIGINT)

@@ -116,6 +116,8 @@ class SupervisedProcess:
 
     def interrupt(self) -> None:
         """Send SIGINT to it and to its group; it has been sent when this returns."""
+        if not self.alive():  # its number may be another's by now
+            return
         if self.pid:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # it has just ended
                 os.killpg(self.pid, signal.SIGINT)
