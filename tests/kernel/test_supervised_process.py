@@ -53,6 +53,7 @@ def test_a_number_that_another_process_has_by_now_is_not_interrupted(has_ended):
             assert other.poll() is None
             other.kill()
         assert other.wait(60) == -(signal.SIGKILL if has_ended else signal.SIGINT)
+    process.end()
 
 
 @pytest.mark.parametrize(
