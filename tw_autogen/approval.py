@@ -42,7 +42,7 @@ class Proposal:
     Args:
         kind: `packages` (with versions), `cell` (Python), `plan` (its steps, a line each), `command` (for a shell),
             `tool` (of an MCP server: the server, the tool, and its arguments as JSON), `write` (the user's folder, to
-            which the host then copies files) or `rerun` (cells of a session that is gone on with).
+            which the host then copies files) or `rerun` (cells of a resumed session).
         text: The thing itself, exactly as it would happen; packages stand on a line each. It may hold characters that
             can't be seen or that move others: show a person `shown` and `question`.
         findings: How a cell breaks the policy, or what else speaks against it, a line each; empty if nothing does.

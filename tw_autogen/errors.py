@@ -86,7 +86,7 @@ _OTHER_REASONS = re.compile(
 """Why a server refuses a request whatever is said in it: the account, the key, a parameter, or a model that is away."""
 
 ENDED_BY_SIGNAL = "it was ended by a signal"
-"""Why a round failed that a terminating signal ended; it may be gone on with."""
+"""Why a round failed that a terminating signal ended; it may be resumed."""
 
 
 def is_refused_prompt(said: str) -> bool:

@@ -350,7 +350,7 @@ class ArtifactSaved(Event):
 class FileCopied(Event):
     """A file of an answer was copied to where the user is; both paths are absolute.
 
-    The stamps say whether file and copy have changed since, to a session that is gone on with.
+    The stamps say whether file and copy have changed since, to a resumed session.
     """
 
     source: str

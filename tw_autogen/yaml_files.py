@@ -1,4 +1,4 @@
-"""YAML files that people read and mend: texts of several lines stand as blocks, errors name file and line."""
+"""YAML files that people read and edit: texts of several lines stand as blocks, errors name file and line."""
 
 from __future__ import annotations
 

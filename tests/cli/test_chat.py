@@ -353,10 +353,10 @@ def test_a_talk_is_kept_as_an_example_and_as_a_lesson(chat, tmp_path):
         screen.type("/save\n")
         screen.wait_for("name the file: /save")
         screen.type("/save examples/hello.yaml\n")
-        screen.wait_for("an example, which you may mend:")
+        screen.wait_for("an example, which you may edit:")
         screen.wait_for(">")
         screen.type("/learn\n")
-        screen.wait_for("a lesson, which you may mend:")
+        screen.wait_for("a lesson, which you may edit:")
         screen.wait_for(">")
         screen.type("\x04")
 
@@ -530,7 +530,7 @@ def test_a_first_lesson_makes_its_folder(chat, tmp_path):
         screen.wait_for("name a folder, which is made (/learn lessons")
         screen.wait_for(">")
         screen.type("/learn lessons\n")
-        screen.wait_for("a lesson, which you may mend:")
+        screen.wait_for("a lesson, which you may edit:")
         screen.wait_for(">")
         screen.type("/exit\n")
         assert process.wait(SECONDS) == 0

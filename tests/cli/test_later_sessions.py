@@ -1,4 +1,4 @@
-"""Sessions that one returns to, through the real command line: gone on with, exported, copied, run again."""
+"""Sessions that one returns to, through the real command line: resumed, exported, copied, run again."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_a_session_is_gone_on_with(run, asked):
     answer = json.loads(ran.stdout)
     assert (ran.returncode, answer["session_id"], answer["warnings"]) == (0, asked, [])
     assert answer["code_cells"][0]["result"] == "np.float64(4.33)"
-    assert f"going on with {asked}: 1 question\n" in ran.stderr
+    assert f"resuming {asked}: 1 question\n" in ran.stderr
     assert "variables: df\n" in ran.stderr
     shown = run("sessions", "show", asked)
     assert shown.stdout == "> sum of units in sales.csv\nIt is 13.\n\n> and the mean?\n4.33.\n\n"
@@ -158,16 +158,14 @@ def test_a_request_that_was_cut_off_is_asked_about_once(chat, asked, tmp_path): 
         screen.wait_for("\n>")
         for command in ("/fork", f"/resume {asked}"):
             screen.type(f"{command}\n")
-            screen.wait_for("going on with session-")
+            screen.wait_for("resuming session-")
             screen.wait_for("\n>")
         screen.type("\x04")
         screen.wait_for("Go on with it: tw-autogen --resume")
 
         assert process.wait(SECONDS) == 0
     assert screen.text.count("was cut off:") == 1
-    assert [one.error for one in rounds_of(read_journal(journal))] == [
-        "it was cut off, and the user did not go on with it"
-    ]
+    assert [one.error for one in rounds_of(read_journal(journal))] == ["it was cut off, and the user did not resume it"]
 
 
 def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path):  # noqa: F811
@@ -175,7 +173,7 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen, process = chat(server, "-c")
         screen.wait_for("\n>")
         screen.type("/fork\n")
-        screen.wait_for("going on with session-")
+        screen.wait_for("resuming session-")
         screen.wait_for("variables: df")
         screen.wait_for("\n>")
         screen.type("/clear\n")
@@ -186,7 +184,7 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for("variables  df: DataFrame")
         screen.wait_for("\n>")
         screen.type(f"/resume {asked}\n")
-        screen.wait_for(f"going on with {asked}: 1 question")
+        screen.wait_for(f"resuming {asked}: 1 question")
         screen.wait_for("\n>")
         screen.type("/resume nonsense\n")
         screen.wait_for("nonsense: no session of this user's")
@@ -195,7 +193,7 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
         screen.wait_for("written: ")
         screen.wait_for("\n>")
         screen.type("/model other\n")
-        screen.wait_for(f"going on with {asked}")
+        screen.wait_for(f"resuming {asked}")
         screen.wait_for("\n>")
         screen.type("/model\n")
         screen.wait_for("model: other")

@@ -192,7 +192,7 @@ def test_what_code_has_made_before_a_model_failed_can_be_gone_on_with(ask, quiet
     ran = ask([plans("load"), codes("df = 1")], "-p", "q", *(["--quiet"] if quiet else []))
 
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ("what code made so far is kept; go on with it: tw-autogen --resume session-" in ran.stderr) is not quiet
+    assert ("what code made so far is kept; resume it: tw-autogen --resume session-" in ran.stderr) is not quiet
     assert "round-" not in ran.stderr
     assert "the recording and the run have parted" in ran.stderr
 

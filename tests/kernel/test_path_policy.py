@@ -279,7 +279,7 @@ def test_a_path_that_does_not_exist_is_no_silent_grant(tmp_path, key):
     settings = KernelSettings(**{key: (str(tmp_path / "gone"),)})
     with (
         LocalKernel(tmp_path / "session", settings=settings) as kernel,
-        pytest.raises(ConfigError, match=rf"kernel\.{key}: {tmp_path}/gone does not exist; make it, mend the path"),
+        pytest.raises(ConfigError, match=rf"kernel\.{key}: {tmp_path}/gone does not exist; make it, correct the path"),
     ):
         run(kernel, "1")
 

@@ -149,7 +149,7 @@ def test_a_plain_name_means_what_was_given_under_it_before(session, tmp_path, na
     assert session.missing == ()
 
 
-@pytest.mark.parametrize("how", ["gone on with", "forked", "forked without words"])
+@pytest.mark.parametrize("how", ["resumed", "forked", "forked without words"])
 @pytest.mark.parametrize(("by_code", "brought"), [(False, True), (True, False)])
 def test_in_a_session_that_is_gone_on_with_a_changed_file_is_brought_again_too(tmp_path, users, how, by_code, brought):
     model, settings = ScriptedModel([plans("Fine.", to="User")] * 2), SessionSettings(user_folder=str(users))
@@ -159,7 +159,7 @@ def test_in_a_session_that_is_gone_on_with_a_changed_file_is_brought_again_too(t
         if by_code:
             (first.folder / "sales.csv").write_text("made\n", encoding="utf-8")
     (users / "sales.csv").write_text("day,revenue,tax\n1,20,3\n", encoding="utf-8")
-    if how != "gone on with":
+    if how != "resumed":
         root = fork_session(root, words=how == "forked", trust=True)
 
     with Session([Planner(model)], folder=root, settings=settings) as session:

@@ -373,7 +373,7 @@ def test_plugins_that_fail_while_they_are_loaded_are_left_out_and_named(failing,
     said = [record.getMessage() for record in caplog.records]
     assert sum("left out: the plugin top: " in line and "top.py:4: ZeroDivisionError" in line for line in said) == 1
     assert sum("left out: the plugin key: " in line and "KeyError" in line for line in said) == 1
-    assert all(line.endswith("mend it, or say `enabled: false`") for line in said)
+    assert all(line.endswith("correct it, or say `enabled: false`") for line in said)
 
 
 @pytest.mark.parametrize("name", ["top", "key"])

@@ -358,7 +358,7 @@ class Unsteady(LexicalRanker):
         return super().rank(query, texts)
 
 
-@pytest.mark.parametrize("earlier", [0, 2], ids=["a new session", "gone on with"])
+@pytest.mark.parametrize("earlier", [0, 2], ids=["a new session", "resumed"])
 @pytest.mark.parametrize("of_interpreter", [False, True], ids=["Planner", "CodeInterpreter alone"])
 @pytest.mark.parametrize("recalls", ["lessons", "examples"])
 def test_what_fails_while_a_prompt_is_put_together_loses_nothing_that_was_said(

@@ -66,7 +66,7 @@ _OPENED = {
 _TEXT_BYTES = 4096
 _LEAVE = ("/exit", "/quit", "exit", "quit", ":q")
 _FORCE = "--force"
-_NOT_WANTED = "it was cut off, and the user did not go on with it"
+_NOT_WANTED = "it was cut off, and the user did not resume it"
 _HELP = ("/?", "?", "help")
 _ROOM_LINES = 4
 """How many lines of a terminal stay free where output is printed, not paged."""
@@ -109,7 +109,7 @@ class Chat:
                 "FILE  write this session as .ipynb, .py (a program), .md or .html",
                 self._export,
             ),
-            "/resume": ("[ID]  go on with another session; the list of them if none", self._resume),
+            "/resume": ("[ID]  resume another session; the list of them if none", self._resume),
             "/fork": ("go on in a copy of this session; this one stays as it is", self._fork),
             "/model": ("[NAME]  which model answers; with NAME that one does from now on", self._model),
             "/cost": ("tokens, money and seconds of this session", self._cost),
@@ -163,7 +163,7 @@ class Chat:
         return session
 
     def _greet(self) -> None:
-        """Print what a session that is gone on with has, and ask whether to go on with a request that was cut off."""
+        """Print what a resumed session has, and ask whether to resume a request that was cut off."""
         said, warnings = lines_of_resumed(self._session)
         for line in said:
             self._say(line)
@@ -306,7 +306,7 @@ class Chat:
             self._say(f"code runs  {session.where}")
             self._say(f"roles      {', '.join(show.opened.roles)}")
             self._say(f"plugins    {', '.join(show.opened.plugins) or 'none; --plugins brings some'}")
-        for number, one in enumerate(session.code_variables()):  # also of the session that this one goes on with
+        for number, one in enumerate(session.code_variables()):  # also of the session that this one resumes
             self._say(f"{'variables' if number == 0 else '':<10} {visible_line(str(one))}")
         self._cost("")
 
@@ -385,12 +385,12 @@ class Chat:
             self._say("name the file: /save examples/odd_days.yaml, or /save CodeInterpreter …", style="red")
             return
         path = self._session.save_example(words[-1], words[0] if len(words) == 2 else "Planner")
-        self._say("an example, which you may mend: ", path)
+        self._say("an example, which you may edit: ", path)
 
     def _learn(self, rest: str) -> None:
         folder = " ".join(_split(rest))
         self._say("the model is asked for a lesson; Ctrl-C stops it")
-        self._say("a lesson, which you may mend: ", self._session.save_experience(folder or None))
+        self._say("a lesson, which you may edit: ", self._session.save_experience(folder or None))
 
     def _reset(self, rest: str) -> None:
         fresh = self._open(self._options)
@@ -448,7 +448,7 @@ class Chat:
         self._change(lambda: self._session.journal.parent, sets=(*self._options.sets, *sets))
 
     def _enter(self, other: Session) -> None:
-        """Close the session, and go on with another one, which is open."""
+        """Close the session, and resume another one, which is open."""
         self._session.close()
         self._session = other
         self._asker.forget()

@@ -96,7 +96,7 @@ def check_kernel(options: Options) -> Iterator[DoctorCheck]:
     try:
         settings = _read(options).read("kernel", KernelSettings)
     except ConfigError as error:
-        yield DoctorCheck("kernel", "fail", str(error), "mend the setting")
+        yield DoctorCheck("kernel", "fail", str(error), "correct the setting")
         return
     sandbox = _check_sandbox(settings)
     yield sandbox
@@ -142,7 +142,7 @@ def check_model(options: Options) -> Iterator[DoctorCheck]:
         yield DoctorCheck("model", "warn", words, remedy)
         return
     except ConfigError as error:
-        yield DoctorCheck("model", "fail", str(error), "mend the setting")
+        yield DoctorCheck("model", "fail", str(error), "correct the setting")
         return
     except ModelError as error:
         remedy = "start the server, or correct --base-url" if "Is the server running" in str(error) else ""

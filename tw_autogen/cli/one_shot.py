@@ -86,7 +86,7 @@ def answer_once(prompt: str, files: Sequence[Path], options: Options, *, form: s
             words = str(error).removeprefix(f"{of_round}: ")
             console.print(f"tw-autogen: {visible(words)}", soft_wrap=True)
         if not quiet and any(cell["ok"] for cell in show.tally.cells):
-            how = f"what code made so far is kept; go on with it: tw-autogen --resume {once.session_id}"
+            how = f"what code made so far is kept; resume it: tw-autogen --resume {once.session_id}"
             console.print(how, soft_wrap=True)
     except OSError as error:
         once.fail(error, Exit.failed, words_of_os_error(error))

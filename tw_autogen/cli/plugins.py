@@ -183,7 +183,7 @@ def _of_project(folder: Path, settings: Settings) -> list[Flaw]:
         try:
             read_conversation(path)
         except ConversationFormatError as error:
-            flaws.append(Flaw(path, error.problem, "mend the example, or say `enabled: False`", line=error.line))
+            flaws.append(Flaw(path, error.problem, "correct the example, or say `enabled: False`", line=error.line))
     if settings.ignored:
         words = f"these keys mean nothing here: {', '.join(settings.ignored)}"
         flaws.append(

@@ -166,14 +166,14 @@ def _attached_kernel(
 
 
 def _session_to_resume(options: Options, settings: Settings, workspace: Path | None) -> Path | None:
-    """Return the folder of the session that is gone on with; None: a new one is opened.
+    """Return the folder of the session that is resumed; None: a new one is opened.
 
     Raises:
         click.UsageError: the options contradict one another.
         ConfigError: there is no such session.
     """
     if options.continues and options.resume is not None:
-        raise click.UsageError("--continue goes on with the last session, --resume with the one that it names: say one")
+        raise click.UsageError("--continue resumes the last session, --resume with the one that it names: say one")
     if options.rerun and not (options.continues or options.resume is not None):
         raise click.UsageError("--rerun belongs to --continue or --resume")
     place = workspace or workspace_of(options, settings).absolute()
@@ -181,7 +181,7 @@ def _session_to_resume(options: Options, settings: Settings, workspace: Path | N
 
 
 def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
-    """Bring the variables back of a session that is gone on with; return lines about it, and warnings.
+    """Bring the variables back of a resumed session; return lines about it, and warnings.
 
     Args:
         session: The session; of a new one both are empty.
@@ -192,7 +192,7 @@ def lines_of_resumed(session: Session) -> tuple[list[str], list[str]]:
     asked, warnings, back = len(earlier.rounds), [], []
     with contextlib.suppress(TwAutogenError):  # the first cell will say it
         back = [one.name for one in session.code_variables()]
-    said = [f"going on with {earlier.id}: {asked} question{'s' * (asked != 1)}"]
+    said = [f"resuming {earlier.id}: {asked} question{'s' * (asked != 1)}"]
     if back:
         said.append(f"variables: {visible_line(', '.join(back))}")
     if lost := [name for name in earlier.variables if name not in back]:

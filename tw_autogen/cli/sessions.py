@@ -121,11 +121,11 @@ def export_command(session_id: str, file: Path | None, to: str | None, force: bo
 @click.argument("session_id", metavar="ID")
 @click.option("--trust", is_flag=True, help="Also a session that you did not make in this folder.")
 def fork_command(session_id: str, trust: bool, **place: Any) -> None:
-    """Copy a session, to go on with the copy; the first one stays as it is."""
+    """Copy a session, to resume the copy; the first one stays as it is."""
     limit_mb = read_settings(project=place["project"]).read("kernel", KernelSettings).disk_mb
     made = fork_session(session_folder(session_id, _workspace(**place)), trust=trust, limit_mb=limit_mb)
     click.echo(made.name)
-    click.echo(f"go on with it: tw-autogen --resume {made.name}", err=True)
+    click.echo(f"resume it: tw-autogen --resume {made.name}", err=True)
 
 
 @command.command("rm")

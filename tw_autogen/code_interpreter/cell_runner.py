@@ -377,7 +377,7 @@ class CellRunner:
             if not spec.optional:
                 raise
             remedy = "take @plugin off it" if spec.declared_in_python else "say `enabled: false`"
-            _log.warning("left out: the plugin %s: %s; mend it, or %s", spec.name, visible_line(str(error)), remedy)
+            _log.warning("left out: the plugin %s: %s; correct it, or %s", spec.name, visible_line(str(error)), remedy)
             return False
         return True
 

@@ -103,7 +103,7 @@ class Attachment:
             raise ValueError(f"type: expected text, got {type(kind).__name__}")
         if kind not in _TYPES:
             old = "a type that TaskWeaver gave up for `reply_type` and `reply_content`" if kind in _OLD else "unknown"
-            raise ValueError(f"the attachment type {kind!r} is {old}; mend it, or say `enabled: false`")
+            raise ValueError(f"the attachment type {kind!r} is {old}; correct it, or say `enabled: false`")
         extra, known = plain.get("extra"), AttachmentType(kind)
         if known in _FITS and not _FITS[known](extra):
             raise ValueError(f"extra of {kind}: expected {_EXTRAS[known]}, got {reprlib.repr(extra)}")

@@ -251,7 +251,7 @@ def check_granted(
         for one in paths:
             try:
                 if not Path(one).expanduser().exists():
-                    raise ConfigError(f"{one} does not exist; make it, mend the path, or leave it out")
+                    raise ConfigError(f"{one} does not exist; make it, correct the path, or leave it out")
                 real = pinned.checked(one) if pinned is not None else resolved_grant(one, settings)
             except (ConfigError, OSError, RuntimeError) as error:  # closed to this user, a circle of links, `~unknown`
                 raise ConfigError(f"kernel.{key}: {error}") from error

@@ -137,7 +137,7 @@ class AnswerFiles:
             `project` are followed once, now.
         project: A folder that somebody else may have made: below it, no link on the way to `out` is followed.
         limit_mb: As of `save_files`, for one answer.
-        earlier: Events of a session that is gone on with: what was copied to this place is known from them.
+        earlier: Events of a resumed session: what was copied to this place is known from them.
         emit: Called with an event for each copy.
 
     Raises:

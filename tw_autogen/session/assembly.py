@@ -128,7 +128,7 @@ def open_session(
 
     Raises:
         ConfigError: anything is wrong with settings, model, roles or plugins; before any request. Also: there is no
-            session to go on with, it is open elsewhere, damaged, or not this user's.
+            session to resume, it is open elsewhere, damaged, or not this user's.
         SandboxError: no sandbox can be set up here.
     """
     place = project.folder if isinstance(project, Project) else project
@@ -196,7 +196,7 @@ def open_team(
         mcp_servers: As in `open_session`; each CodeInterpreter may call their tools.
         examples: A project's, for roles whose folder of examples the settings don't name.
         trust: As in `open_session`.
-        earlier: The session that is gone on with; None: a new one.
+        earlier: The session that is resumed; None: a new one.
         variables: How variables are kept, and come back; None: as the settings say, and they don't.
 
     Raises:

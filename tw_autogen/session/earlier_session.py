@@ -1,4 +1,4 @@
-"""`EarlierSession`: what a session that is gone on with brings from its folder: rounds, names of variables, plugins."""
+"""`EarlierSession`: what a resumed session brings from its folder: rounds, names of variables, plugins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PURPOSE = "session"
 
 @dataclass(frozen=True)
 class EarlierSession:
-    """A session that has ended, however it ended, and is gone on with in its folder.
+    """A session that has ended, however it ended, and is resumed in its folder.
 
     Args:
         id: The session's.
@@ -82,9 +82,9 @@ class EarlierSession:
             raise ConfigError(
                 f"{folder}: this user did not make this session in this folder (it came from elsewhere, was moved or "
                 "copied, its journal has lines that this program did not write or that are from before it marked its "
-                "own, or there is no home folder for the key that would show it), so it is not gone on with: its words "
+                "own, or there is no home folder for the key that would show it), so it is not resumed: its words "
                 "would be read by the model, its variables by a kernel. `sessions show` and `sessions export` only "
-                "read it; --trust (in Python trust=True) goes on with it"
+                "read it; --trust (in Python trust=True) resumes it"
             )
         opened_as = next((one for one in reversed(events) if isinstance(one, SessionOpened)), None)
         last = next((one for one in reversed(events) if isinstance(one, CellRan)), None)
@@ -181,7 +181,7 @@ def _is_in(path: str, files: Path) -> bool:
 
 
 def _reopened(rounds: list[Round]) -> list[Round]:
-    """Close rounds as failed that were cut off, but for the last one, which is gone on with if it has begun."""
+    """Close rounds as failed that were cut off, but for the last one, which is resumed if it has begun."""
     last = rounds[-1] if rounds else None
     if last and last.state is RoundState.failed and last.error.startswith(ENDED_BY_SIGNAL):
         last.state, last.error = RoundState.created, ""

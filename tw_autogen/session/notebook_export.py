@@ -151,7 +151,7 @@ class _Notebook:
 
     @take.register(SessionOpened)
     def _session_opened(self, event: SessionOpened) -> None:
-        if self._cells:  # it was gone on with, by a process that counts its cells from 1 again
+        if self._cells:  # it was resumed, by a process that counts its cells from 1 again
             self._end_running()
             self._plugins.update(dict.fromkeys(event.plugins))
             return

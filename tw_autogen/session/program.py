@@ -178,7 +178,7 @@ class Program:
             trust: Also of one that this user did not make there.
 
         Raises:
-            ConfigError: as for a session that is gone on with.
+            ConfigError: as for a resumed session.
         """
         return cls.of(EarlierSession.read(folder, trust=trust).events)
 

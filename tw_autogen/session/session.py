@@ -80,7 +80,7 @@ class Session(NotebookAccess, Closing):
         learner: Who words lessons from this session, and where they are kept.
         entry: Name of the role that gets the user's requests; None: the one named `Planner`, else the first.
         distrusted: A folder that somebody else may have made, held open: a given file there must be no link out of it.
-        earlier: The session that is gone on with, in its folder; None: a new one.
+        earlier: The session that is resumed, in its folder; None: a new one.
 
     Raises:
         ConfigError: there is no role, two have the same name, or `folder` is reached over a link of code's.
@@ -389,7 +389,7 @@ class Session(NotebookAccess, Closing):
         return self._step(role, lambda turn: role.reply(Memory.of(role.name, self.rounds, self.id), turn=turn))
 
     def close_round(self, state: RoundState = RoundState.finished, *, reason: str = "") -> Answer:
-        """End the round, and give its answer; one that was cut off is ended too, and is not gone on with.
+        """End the round, and give its answer; one that was cut off is ended too, and is not resumed.
 
         Args:
             state: finished, or failed with a reason.
@@ -573,7 +573,7 @@ class Session(NotebookAccess, Closing):
             raise SessionBusyError(f"{self.id}: asked from inside its own round; a session answers one at a time")
 
     def _refuse_second(self) -> None:
-        """Refuse what needs that no round is open; one that was cut off can still be gone on with, and is none."""
+        """Refuse what needs that no round is open; one that was cut off can still be resumed, and is none."""
         if self._cut_off is None and self._is_busy:
             raise SessionBusyError(f"{self.id}: a round is open; close it before the next one begins")
 

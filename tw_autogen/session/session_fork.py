@@ -1,4 +1,4 @@
-"""A copy of a session under a name of its own, which is gone on with beside the first one."""
+"""A copy of a session under a name of its own, which is resumed beside the first one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tw_autogen.session_layout import COPIES, FILES, JOURNAL
 _MOST_LEVELS = 100
 _ID = re.compile(r"session-[0-9a-f]+")
 _COPIED = f'"event": "{FileCopied.__name__}"'.encode()
-"""In a line of the journal: a copy of an answer's file, which the first session goes on with."""
+"""In a line of the journal: a copy of an answer's file, which the first session keeps."""
 
 
 def fork_session(

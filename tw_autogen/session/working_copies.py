@@ -55,7 +55,7 @@ def read_copies(root: Path) -> dict[str, Copied]:
 
 
 def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
-    """Write down of which files those in the working folder are copies, for when the session is gone on with.
+    """Write down of which files those in the working folder are copies, for when the session is resumed.
 
     Args:
         root: The session's folder.

@@ -191,7 +191,7 @@ def _last_session(workspace: Path) -> Path:
                     return _real_folder(opened, one.id)
     except OSError:
         pass
-    raise ConfigError(f"no session of this user's to go on with in {workspace}")
+    raise ConfigError(f"no session of this user's to resume in {workspace}")
 
 
 def _real_folder(opened: SafeFolder, name: str) -> Path:
