@@ -435,7 +435,8 @@ class Settings:
         """
         value = self._located(key, setting, file.parent)
         try:
-            if key == "plugin.folder" and os.pardir in str(value):
+            climbs = key == "plugin.folder" and os.pardir in str(value)
+            if climbs or key in ("plugin.folder", "code_interpreter.policy") and str(value).startswith("~"):
                 value = expanded_path(value, file.parent)
             value = climbed_path(value) if key in self._paths or key in _ALSO_PATHS else value
             if key in self._grants:

@@ -208,6 +208,15 @@ def test_the_chats_commands_copy_write_and_leave_sessions(chat, asked, tmp_path)
     assert "df = pd.read_csv(SALES_CSV)" in (tmp_path / "x.py").read_text(encoding="utf-8")
 
 
+def test_a_new_file_may_be_called_as_an_old_one_and_a_path(asked, tmp_path):
+    for name, units in (("new.csv", 100), ("sales.csv=new.csv", 7)):
+        (tmp_path / name).write_text(f"region,units\nA,{units}\n", encoding="utf-8")
+
+    ran = CliRunner().invoke(main, ["rerun", asked, "--file", "sales.csv=new.csv"])
+
+    assert "np.int64(7)" in ran.stdout, ran.output
+
+
 def test_the_chat_compacts_on_demand(chat):  # noqa: F811
     replies = [
         plans("A long tale of columns. " * 100, to="User"),

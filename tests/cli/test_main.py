@@ -143,13 +143,17 @@ def test_behind_two_dashes_names_are_names(run, tmp_path, monkeypatch):
     assert ran.exit_code == 0, ran.output
 
 
-def test_a_path_that_the_shell_has_left_alone_lies_in_the_home(run, tmp_path):
+def test_a_path_that_the_shell_has_left_alone_lies_in_the_home_and_never_in_a_folder_of_that_name(run, tmp_path):
     (tmp_path / "~").mkdir()
     (tmp_path / "~" / "mcp.json").write_text("{}", encoding="utf-8")
 
-    ran = run("-p", "hi", "--mcp-config=~/mcp.json")
+    for name, words in (
+        ("mcp.json", "~/mcp.json: there is a folder of this name here; write ./~/mcp.json, or the whole path"),
+        ("other.json", f"'{tmp_path}/other.json' does not exist"),
+    ):
+        ran = run("-p", "hi", f"--mcp-config=~/{name}")
 
-    assert (ran.exit_code, f"'{tmp_path}/mcp.json' does not exist" in ran.output) == (2, True), ran.output
+        assert (ran.exit_code, words in ran.output) == (2, True), ran.output
 
 
 def test_no_option_takes_a_path_in_another_way():

@@ -695,6 +695,10 @@ def test_a_folder_that_is_called_as_the_home_is_hides_no_file_of_it(ask_outside,
 
     ran = ask_outside([answers()], "-p", "What is in it?", "~/a.csv", "~/b.csv", cwd=here.parent)
 
+    named = ask_outside([answers()], "-p", "What is in it?", "--mcp-config=~/a.csv", cwd=here.parent)
+
+    assert named.returncode == 2
+    assert "there is a folder of this name here; write ./~/a.csv, or the whole path" in " ".join(named.stderr.split())
     prompt = json.dumps(ran.requests)
     assert "of-the-folder" in prompt
     assert "beside-it" in prompt

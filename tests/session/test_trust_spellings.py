@@ -449,6 +449,17 @@ def test_a_command_that_looks_for_programs_starts_below_no_home_that_is_the_curr
     assert started.parent == (tmp_path / "run" if runtime else Path(tempfile.gettempdir()).resolve())
 
 
+def test_plugins_of_the_home_are_none_of_a_folder_that_is_called_so(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    write(tmp_path / "home" / "plugs", **{"mine.py": HOST_PLUGIN})
+    write(here, **{"tw_autogen.yaml": "plugin.folder: ~/plugs", "~/plugs/planted.py": HOST_PLUGIN})
+
+    shown = [want.does for want in review_folder().wants if want.name == "plugins"]
+
+    assert any("mine.py" in one for one in shown)
+    assert not any("planted.py" in one for one in shown)
+
+
 @pytest.mark.parametrize("way", ["a path", "a link"])
 def test_a_path_of_a_role_that_leads_out_of_a_named_folder_is_shown(here, tmp_path, way):
     (tmp_path / "private").mkdir()

@@ -162,7 +162,7 @@ def test_what_a_host_plugin_imports_over_a_link_that_leads_elsewhere_is_not_run(
 MISSING = {
     "servers": ({"plugin.mcp_servers": "late.json"}, "late.json", EVIL_SERVERS),
     "a policy": ({"code_interpreter.policy": "late.yaml"}, "late.yaml", "modules: all\n"),
-    "a policy that is not at home": ({"code_interpreter.policy": "~/late.yaml"}, "~/late.yaml", "modules: all\n"),
+    "a policy at home": ({"code_interpreter.policy": "~/late.yaml"}, "~/late.yaml", "modules: all\n"),
     "a policy with a blank": ({"code_interpreter.policy": " late.yaml"}, "late.yaml", "modules: all\n"),
     "a role": ({"session.roles": ["planner", "./late"]}, "late/role.yaml", "alias: Late\nintro: i\n"),
 }
@@ -173,7 +173,7 @@ def test_a_file_that_a_setting_names_and_that_was_missing_is_not_used_when_it_ap
     wants, name, text = MISSING[case]
     write(here, {SETTINGS: wants})
     settings = trust()
-    write(here, {name: text})
+    write(here, {os.path.expanduser(name): text})
 
     with pytest.raises(TwAutogenError, match="since its folder was trusted"):
         open_session(ScriptedModel([]), kernel=FakeKernel(), settings=settings, project=".", folder=here.parent / "s")

@@ -13,14 +13,18 @@ class UserPath(click.Path):
     """As `click.Path`, with `~` replaced before anything is looked at."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path; raises as `click.Path` does.
+        """Return the path; raises as `click.Path` does, also for what a folder `~` of the current folder holds.
+
+        The shell replaces `~`, but not behind `=`; and it gives such names for `*/*`.
 
         Args:
             value: As it was typed, or the default.
             param: Which option or argument it is of; None: not known.
             ctx: The command's; None: not known.
         """
-        return super().convert(str(from_home(value)), param, ctx)
+        if str(value).startswith("~") and is_there(value):
+            self.fail(f"{value}: there is a folder of this name here; write ./{value}, or the whole path", param, ctx)
+        return super().convert(os.path.expanduser(value), param, ctx)
 
 
 def from_home(name: str | Path) -> Path:
@@ -29,8 +33,12 @@ def from_home(name: str | Path) -> Path:
     Raises:
         RuntimeError: no user is called so.
     """
-    path = Path(name)
+    return Path(name) if is_there(name) else Path(name).expanduser()
+
+
+def is_there(name: str | Path) -> bool:
+    """Return whether a path leads to anything as it stands."""
     try:
-        return path if os.path.lexists(path) else path.expanduser()
+        return os.path.lexists(name)
     except ValueError:  # a NUL in it
-        return path
+        return False

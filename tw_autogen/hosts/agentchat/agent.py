@@ -150,7 +150,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             plugins=[_whole(one) for one in plugins],
             roles=None if roles is None else [_whole(one) for one in roles],
             files=[str(Path(one).absolute()) for one in files],
-            workspace=None if workspace is None else str(Path(workspace).absolute()),
+            workspace=None if workspace is None else str(Path(workspace).expanduser().absolute()),
             settings=dict(settings or {}),
             project=None if project is None else str(Path(project).expanduser().absolute()),
             mcp_servers=file_of_servers,

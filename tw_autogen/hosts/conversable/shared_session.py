@@ -271,7 +271,7 @@ class SharedSession(Closing):
         trust: bool = False,
     ) -> None:
         self._trust = FolderTrust.of(trust=trust)
-        self._workspace = None if workspace is None else Path(workspace).absolute()
+        self._workspace = None if workspace is None else Path(workspace).expanduser().absolute()
         self._settings, self._made_in = dict(settings or {}), Path.cwd()
         self._handlers = tuple(handlers)
         self._members: dict[str, SessionMember] = {}
