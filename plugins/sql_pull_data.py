@@ -176,6 +176,21 @@ def _told(words: str) -> ValueError:
     return QueryFailed(words)
 
 
+def _read_only(url: Any) -> Callable[[], sqlite3.Connection]:
+    """Return what opens the SQLite file of a URL read-only.
+
+    No journal beside it is rolled back: one that code has left may name files, which SQLite would then remove.
+
+    Raises:
+        ValueError: it names a host, or no file; the words hold none of it.
+    """
+    named = url.database or ":memory:"
+    if url.host or named.startswith("file:"):
+        raise ValueError("no path of a file")
+    where = f"{Path(os.path.abspath(named)).as_uri()}?mode=ro" if named != ":memory:" else named
+    return functools.partial(sqlite3.connect, where, uri=True, check_same_thread=False)
+
+
 class UrlDatabase:
     """Any database that SQLAlchemy reaches: one statement, SELECT only, in a transaction that is rolled back."""
 
@@ -198,7 +213,8 @@ class UrlDatabase:
         try:
             parsed = sqlalchemy.engine.make_url(url)
             self._password = str(parsed.password or "")
-            self._engine = sqlalchemy.create_engine(parsed, poolclass=sqlalchemy.pool.NullPool)
+            own = {"creator": _read_only(parsed)} if parsed.get_backend_name() == "sqlite" else {}
+            self._engine = sqlalchemy.create_engine(parsed, poolclass=sqlalchemy.pool.NullPool, **own)
         except (ImportError, sqlalchemy.exc.NoSuchModuleError) as error:
             raise QueryFailed(f"the database URL cannot be used: {error}") from None
         except (self._errors, ValueError):  # their words may hold the URL, and that a password

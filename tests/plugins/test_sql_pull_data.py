@@ -2,12 +2,13 @@ import functools
 import math
 import os
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import tracemalloc
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -355,6 +356,21 @@ def test_a_url_is_read_only_too(by_url, database, query, why):
 def test_a_url_of_a_file_reaches_no_function_that_loads_code(by_url, query):
     with pytest.raises(ValueError, match="not authorized to use function"):
         by_url(query)
+
+
+def test_a_journal_of_code_beside_a_file_that_a_url_names_removes_nothing(by_url, database, tmp_path):
+    canary = tmp_path / "canary.txt"
+    canary.write_text("kept")
+    name = str(canary).encode()
+    magic = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+    header = magic + struct.pack(">5I", 0, 0, database.stat().st_size // 4096, 512, 4096)
+    end = struct.pack(">I", 0x40000000 // 4096 + 1) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    Path(f"{database}-journal").write_bytes(header.ljust(512, b"\0") + end)
+
+    with suppress(ValueError):  # a file that would have to be put right first may be refused
+        by_url("SELECT * FROM shops")
+
+    assert canary.read_text() == "kept"
 
 
 def test_a_wrong_name_behind_a_url_lists_the_tables(by_url):
