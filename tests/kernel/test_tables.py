@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import tracemalloc
+from pathlib import PurePath, PurePosixPath
 from unittest.mock import patch
 
 import numpy as np
@@ -216,6 +217,22 @@ def test_what_was_noted_on_a_table_crosses_with_it(kernel):
     kernel.put("table", table)
 
     assert kernel.get("table").attrs == {"unit": "kW"}
+
+
+def test_a_table_holds_no_path_but_its_text(codec):
+    path = PurePosixPath("/secret")
+    table = pd.DataFrame(
+        {"cell": objects(path, [path], {"k": (path,)}).to_numpy(), path: 1}, index=pd.Index([path, 1, 2], name=path)
+    )
+    table.attrs["note"] = {"of": path}
+
+    back, (beside, inner), series = codec.unpack(codec.pack([table, (path, [table]), objects(path).rename(path)]))
+
+    assert isinstance(beside, PurePath)
+    for one in (back, inner[0]):
+        assert "Path(" not in repr([one.to_dict("split"), one.index.names, one.attrs])
+        assert one.cell.tolist() == ["/secret", ["/secret"], {"k": ("/secret",)}]
+    assert (series.name, series.tolist()) == ("/secret", ["/secret"])
 
 
 def test_a_column_that_does_not_cross_is_named(kernel):

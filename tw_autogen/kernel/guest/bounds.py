@@ -80,6 +80,17 @@ class Bounds:
     def __init__(self, most_bytes: int = UNBOUNDED, within: MemoryBudget | None = None) -> None:
         self.memory = MemoryBudget(most_bytes, within=within)
         self.time = HashFloodGuard()
+        self.paths = True
+        """Whether a path arrives as one, or as its text."""
+
+    @contextlib.contextmanager
+    def without_paths(self) -> Iterator[None]:
+        """Let paths arrive as texts meanwhile: who uses a table looks for none in its cells, labels and attributes."""
+        before, self.paths = self.paths, False
+        try:
+            yield
+        finally:
+            self.paths = before
 
 
 def check_fields(plain: Mapping[str, Any], fields: Mapping[str, tuple[type, ...]], what: str) -> None:

@@ -259,7 +259,7 @@ class Codec:
         if kind == "Path":
             if len(plain["text"]) > _LONGEST_PATH:  # each part of it would be an object
                 raise ValueError(f"a path that crosses has at most {_LONGEST_PATH} characters")
-            return pathlib.Path(plain["text"])
+            return pathlib.Path(plain["text"]) if bounds.paths else plain["text"]
         if kind == "ndarray":
             bounds.memory.claim(2 * len(plain["base64"]))
             return _array(plain)
@@ -272,7 +272,8 @@ class Codec:
             return stamp.tz_convert(check_zone(plain["zone"])) if plain.get("zone") else stamp
         if kind == "Timedelta":
             return pd.Timedelta(_matching(_SPAN, plain["iso"]))
-        table = take_table(plain["file"], self, bounds)
+        with bounds.without_paths():
+            table = take_table(plain["file"], self, bounds)
         if kind == "Series" and table.shape[1] != 1:
             raise ValueError(f"a Series that crosses has {table.shape[1]} columns")
         return table.iloc[:, 0] if kind == "Series" else table
