@@ -17,7 +17,7 @@ SECONDS = 20
 @pytest.mark.parametrize("how", ["highlighted", "block", "page"])
 def test_many_blank_lines_take_no_time_to_be_colored(how):
     console = Console(force_terminal=True, color_system="standard", width=80)
-    began = time.monotonic()
+    began = time.process_time()
     if how == "page":
         made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CODE)])
         assert "print(x)" in _page(made, "blanks")
@@ -25,7 +25,7 @@ def test_many_blank_lines_take_no_time_to_be_colored(how):
         with console.capture() as shown:
             console.print(highlighted(CODE, console) if how == "highlighted" else code_block(CODE, "python"))
         assert "print(x)" in shown.get()
-    assert time.monotonic() - began < SECONDS
+    assert time.process_time() - began < SECONDS
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_many_blank_lines_take_no_time_to_be_colored(how):
 )
 def test_an_answers_own_code_takes_no_time_to_be_colored(fence):
     console = Console(force_terminal=True, color_system="standard", width=80)
-    began = time.monotonic()
+    began = time.process_time()
     with console.capture() as shown:
         console.print(markdown(f"Look:\n\n{fence}```\n"))
     assert "Look" in shown.get()
-    assert time.monotonic() - began < SECONDS
+    assert time.process_time() - began < SECONDS
 
 
 def test_python_in_an_answer_is_colored():

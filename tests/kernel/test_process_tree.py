@@ -14,12 +14,21 @@ from tw_autogen.kernel.launcher import process_tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels have a supervisor on Linux only")
 
-STARTS = "sleep 60 & (sleep 60 & exec sleep 60) & echo; exec sleep 60"
+STARTS = """\
+import subprocess, time
+from tw_autogen.kernel.launcher.system_calls import PR_SET_CHILD_SUBREAPER, prctl
+prctl(PR_SET_CHILD_SUBREAPER, 1)
+subprocess.Popen(["sleep", "600"])
+subprocess.Popen(["sh", "-c", "sleep 600 & exec sleep 600"])
+print(flush=True)
+time.sleep(600)
+"""
 
 
 @pytest.fixture
 def parent():
-    with subprocess.Popen(["sh", "-c", STARTS], stdout=subprocess.PIPE) as process:
+    """Give a process that adopts what its children leave, as a supervisor does."""
+    with subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         yield process
         process.kill()
