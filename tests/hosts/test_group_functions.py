@@ -43,38 +43,66 @@ def talk(worker, agents, user, variables):
     return [(one["name"], one["content"]) for one in result.chat_history], seen
 
 
-def note(value, table: "pd.DataFrame", context_variables: ContextVariables) -> str:
+def note(key: str, value, context_variables: ContextVariables) -> str:
     """Note a value."""
-    context_variables["note"] = value
-    return f"{value!r} {table.shape}"
+    context_variables[key] = value
+    context_variables["log"].append(value)
+    return type(value).__name__
+
+
+def set_count(count) -> ReplyResult:
+    """Set the count."""
+    return ReplyResult(message=type(count).__name__, context_variables=ContextVariables(data={"count": count}))
+
+
+async def look(table) -> ReplyResult:
+    """Look at a cell."""
+    await asyncio.sleep(0)
+    return ReplyResult(message="looked", context_variables=ContextVariables(data={"cell": table["status"].iloc[0]}))
 
 
 VALUES = """\
 import datetime, decimal, pathlib
 import numpy as np, pandas as pd
-table = pd.DataFrame({'a': [1]})
-day = datetime.date(2026, 1, 2)
-for one in (pathlib.PurePosixPath('/a'), [pathlib.PurePath('b')], {'c': decimal.Decimal('1.5'), 'd': day}, 2, None):
-    print(note(one, table))
-for one in (table, [table['a']], {'a': np.array(['x'])}, b'x'):
-    try:
-        note(value=one, table=table)
-    except Exception as error:
-        print(error)
+chosen = pd.Series(['a text'], name='x')
+values = {'path': pathlib.PurePosixPath('/a'), 'day': datetime.date(2026, 1, 2), 'number': 2, 'text': 'a',
+    'none': None, 'table': pd.DataFrame({'a': [1, 2], 'b': [decimal.Decimal('1.5'), chosen]}, dtype=object),
+    'series': chosen,
+    'array': np.array([[1, 2]]), 'nested': {'k': [(chosen,)]}}
+print([note(name, one) for name, one in values.items()])
+print(set_count(chosen), look(pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([('status', ' ')]))))
 """
+SERIES = ["a text"]
 
 
 def test_what_goes_into_a_groups_variables_is_json(served, tmp_path):
     config = served(plans("note"), codes(VALUES), plans("Noted.", to="User"))
-    with TaskWeaverAgent("writer", llm_config=config, workspace=tmp_path, plugins=[note]) as worker:
+    own = pd.DataFrame({"own": [1]})
+    functions = [note, set_count, look]
+    with TaskWeaverAgent("writer", llm_config=config, workspace=tmp_path, plugins=functions) as worker:
+        worker.context_variables.update({"mine": own, "log": [own]})
         worker.generate_reply([{"role": "user", "content": "Note."}])
+        found = worker.context_variables.to_dict()
 
-        assert worker.context_variables["note"] is None
-    report = str(served.requests[-1]["messages"][-1]["content"])
-    for line in ("'/a' (1, 1)", "['b'] (1, 1)", "{'c': '1.5', 'd': '2026-01-02'} (1, 1)", "2 (1, 1)", "None (1, 1)"):
-        assert line in report
-    for kind in ("DataFrame", "Series", "ndarray", "bytes"):
-        assert f"value: JSON values go beside context_variables, and this is of type {kind}" in report
+    assert "['str', 'date', 'int', 'str', 'NoneType', 'DataFrame', 'Series', 'ndarray', 'dict']" in str(
+        served.requests[-1]["messages"][-1]["content"]
+    )
+    assert found.pop("mine") is own
+    assert found["log"][0] is own
+    assert found.pop("log")[1:] == [found[name] for name in list(found)[: len(found) - 2]]
+    assert {name: one for name, one in found.items() if not name.startswith("tw_")} == {
+        "path": "/a",
+        "day": "2026-01-02",
+        "number": 2,
+        "text": "a",
+        "none": None,
+        "table": [{"a": 1, "b": "1.5"}, {"a": 2, "b": SERIES}],
+        "series": SERIES,
+        "array": [[1, 2]],
+        "nested": {"k": [(SERIES,)]},
+        "count": SERIES,
+        "cell": [1],
+    }
 
 
 @pytest.mark.parametrize("how", ["functions", "plugins", "registered"])

@@ -70,6 +70,16 @@ def test_a_text_is_no_table_and_no_path(tmp_path):
                     plugin(*args, **named)
 
 
+def test_a_call_gives_no_parameter_that_is_not_listed(tmp_path):
+    spec = callable_plugin(lambda name, folder="own": folder, name="read", description="d", parameters={"name": "str"})
+
+    with HostPlugin(spec, folder=tmp_path) as plugin:
+        assert plugin("a") == plugin(name="a") == "own"
+        for args, named in ((("a", "other"), {}), (("a",), {"folder": "other"})):
+            with pytest.raises(TypeError, match="it takes name, and nothing else"):
+                plugin(*args, **named)
+
+
 def test_an_async_function_is_run_to_its_end(tmp_path):
     async def fetch(word: str) -> str:
         """Fetch a word."""

@@ -15,7 +15,7 @@ from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.annotation import spelled
 from tw_autogen.plugin.docstring import read_doc
-from tw_autogen.plugin.host_arguments import with_checked_texts
+from tw_autogen.plugin.host_arguments import only_listed, with_checked_texts
 from tw_autogen.plugin.signature import parameters_of, result_of
 from tw_autogen.plugin.spec import Parameter, PluginSpec, limit_problem
 from tw_autogen.plugin.typed_values import RESULT, in_json_form, problems_of, structured_types, with_json_values
@@ -93,6 +93,8 @@ def callable_plugin(
         taken = _given(parameters)
         _check_given(function, name, taken)
     called = with_checked_texts(with_json_values(as_sync(function), types), taken)
+    if parameters is not None:
+        called = only_listed(called, taken)
     if isinstance(returns, type) and issubclass(returns, pydantic.BaseModel):
         called = _checked(called, returns)
         given: tuple[Parameter, ...] = (Parameter("result", "dict", description=fields_of(returns)),)

@@ -52,6 +52,24 @@ def with_checked_texts(function: Callable[..., Any], parameters: Sequence[Parame
     return call
 
 
+def only_listed(function: Callable[..., Any], parameters: Sequence[Parameter]) -> Callable[..., Any]:
+    """Return a function that takes no more than some of its parameters.
+
+    Args:
+        function: Raises a TypeError for any other.
+        parameters: Those that a call may give.
+    """
+    names = [one.name for one in parameters]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(names) or not kwargs.keys() <= set(names):
+            raise TypeError(f"it takes {', '.join(names) or 'nothing'}, and nothing else")
+        return function(*args, **kwargs)
+
+    return call
+
+
 def _names_in(parameter: Parameter) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", parameter.type))
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
 import inspect
 from collections.abc import Awaitable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from decimal import Decimal
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tw_autogen.hosts.call_chain import chain
-from tw_autogen.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    from tw_autogen import plugin
-else:
-    plugin = LazyModule("tw_autogen.plugin")
+from tw_autogen.hosts.conversable.json_variables import json_variables
 
 try:
     from autogen.agentchat.group import ReplyResult
@@ -26,7 +19,6 @@ except ImportError:  # a lineage without groups of this kind
     ReplyResult = TransitionTarget = None
 
 _CONTEXT = "context_variables"  # by this name the host knows the parameter
-_IN_TEXT = (datetime.date, datetime.time, datetime.timedelta, Decimal, PurePath)
 
 VARIABLES: ContextVar[Any] = ContextVar("variables", default=None)
 """The context variables of the client of a service whose request is being answered; None: those of the agent."""
@@ -43,9 +35,9 @@ def with_context(wanted: Any) -> Any:
             groups, everything does.
 
     Returns:
-        A function without the parameter `context_variables`, for which the agent at work passes its own; it gets JSON
-        values, as in the host, whose conditions evaluate the text of any other variable as code. Of a
+        A function without the parameter `context_variables`, for which the agent at work passes its own. Of a
         `ReplyResult` the caller gets the message; its variables are the agent's, and its target speaks next in a group.
+        What comes into the variables is made JSON, see `json_variables`.
 
     Source:
         `GroupToolExecutor` of AG2: `_modify_context_variables_param` and `_generate_group_tool_reply`.
@@ -59,23 +51,18 @@ def with_context(wanted: Any) -> Any:
         return wanted
     names = list(signature.parameters)
     place = names.index(_CONTEXT) if _CONTEXT in names else None
-    taken = [
-        plugin.Parameter(one.name, str(one.annotation)) for one in signature.parameters.values() if one.name != _CONTEXT
-    ]
-    by_name = {one.name: one for one in taken}
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if place is not None:
-            args = tuple(_in_json(taken[at] if at < len(taken) else None, one) for at, one in enumerate(args))
-            kwargs = {name: _in_json(by_name.get(name), one) for name, one in kwargs.items()}
             variables = _variables()
             if len(args) > place:
                 args = (*args[:place], variables, *args[place:])
             else:
                 kwargs[_CONTEXT] = variables
-        result = wanted(*args, **kwargs)
-        return _later(result) if inspect.isawaitable(result) else _worded(result)
+        with _json_kept():
+            result = wanted(*args, **kwargs)
+            return _later(result) if inspect.isawaitable(result) else _worded(result)
 
     parameters = [one for one in signature.parameters.values() if one.name != _CONTEXT]
     returns = str if _is_reply_result(signature.return_annotation) else signature.return_annotation
@@ -105,24 +92,12 @@ def _variables() -> Any:
     return links[-1].agent.context_variables if own is None else own
 
 
-def _in_json(parameter: plugin.Parameter | None, value: Any) -> Any:
-    """Return an argument as JSON has it, also in lists and dictionaries; a table where the annotation names one.
-
-    Raises:
-        TypeError: it is, or holds, a table, an array or bytes.
-    """
-    if parameter is not None and plugin.is_table(parameter):
-        return value
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_in_json(parameter, one) for one in value]
-    if type(value) is dict:
-        return {str(key): _in_json(parameter, one) for key, one in value.items()}
-    if isinstance(value, _IN_TEXT):
-        return str(value)
-    if hasattr(value, "shape") or isinstance(value, (bytes, bytearray)):
-        name = parameter.name if parameter else "an argument"
-        raise TypeError(f"{name}: JSON values go beside {_CONTEXT}, and this is of type {type(value).__name__}")
-    return value
+def _json_kept() -> AbstractContextManager[None]:
+    """Make JSON values of what comes into the variables meanwhile; where no agent is at work there are none."""
+    try:
+        return json_variables(_variables())
+    except LookupError:
+        return nullcontext()
 
 
 def _is_reply_result(annotation: Any) -> bool:
@@ -130,7 +105,8 @@ def _is_reply_result(annotation: Any) -> bool:
 
 
 async def _later(result: Awaitable[Any]) -> Any:
-    return _worded(await result)
+    with _json_kept():
+        return _worded(await result)
 
 
 def _worded(result: Any) -> Any:

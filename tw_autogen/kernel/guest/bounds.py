@@ -85,7 +85,7 @@ class Bounds:
 
     @contextlib.contextmanager
     def without_paths(self) -> Iterator[None]:
-        """Let paths arrive as texts meanwhile: who uses a table looks for none in its cells, labels and attributes."""
+        """Make texts of paths meanwhile: who uses a table looks for none in its cells, labels and attributes."""
         before, self.paths = self.paths, False
         try:
             yield
