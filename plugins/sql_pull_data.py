@@ -188,7 +188,13 @@ def _read_only(url: Any) -> Callable[[], sqlite3.Connection]:
     if url.host or named.startswith("file:"):
         raise ValueError("no path of a file")
     where = f"{Path(os.path.abspath(named)).as_uri()}?mode=ro" if named != ":memory:" else named
-    return functools.partial(sqlite3.connect, where, uri=True, check_same_thread=False)
+
+    def connect() -> sqlite3.Connection:
+        if named != ":memory:" and not os.path.isfile(named):  # to open a FIFO has no end
+            raise sqlite3.OperationalError("there is no such file")
+        return sqlite3.connect(where, uri=True, check_same_thread=False)
+
+    return connect
 
 
 class UrlDatabase:

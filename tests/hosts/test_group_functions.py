@@ -65,7 +65,7 @@ VALUES = """\
 import datetime, decimal, pathlib
 import numpy as np, pandas as pd
 chosen = pd.Series(['a text'], name='x')
-values = {'path': pathlib.PurePosixPath('/a'), 'day': datetime.date(2026, 1, 2), 'number': 2, 'text': 'a',
+values = {'path': pathlib.PurePosixPath('/a'), 'day': datetime.date(2026, 1, 2), 'number': 2, 'text': 'a${b}',
     'none': None, 'table': pd.DataFrame({'a': [1, 2], 'b': [decimal.Decimal('1.5'), chosen]}, dtype=object),
     'series': chosen,
     'array': np.array([[1, 2]]), 'nested': {'k': [(chosen,)]}}
@@ -80,7 +80,7 @@ def test_what_goes_into_a_groups_variables_is_json(served, tmp_path):
     own = pd.DataFrame({"own": [1]})
     functions = [note, set_count, look]
     with TaskWeaverAgent("writer", llm_config=config, workspace=tmp_path, plugins=functions) as worker:
-        worker.context_variables.update({"mine": own, "log": [own]})
+        worker.context_variables.update({"mine": own, "log": [own], "kept": "${kept}"})
         worker.generate_reply([{"role": "user", "content": "Note."}])
         found = worker.context_variables.to_dict()
 
@@ -88,13 +88,14 @@ def test_what_goes_into_a_groups_variables_is_json(served, tmp_path):
         served.requests[-1]["messages"][-1]["content"]
     )
     assert found.pop("mine") is own
+    assert found.pop("kept") == "${kept}"
     assert found["log"][0] is own
-    assert found.pop("log")[1:] == [found[name] for name in list(found)[: len(found) - 2]]
+    assert found.pop("log")[6:] == [found[name] for name in ("table", "series", "array", "nested")]
     assert {name: one for name, one in found.items() if not name.startswith("tw_")} == {
         "path": "/a",
         "day": "2026-01-02",
         "number": 2,
-        "text": "a",
+        "text": "a$ {b}",
         "none": None,
         "table": [{"a": 1, "b": "1.5"}, {"a": 2, "b": SERIES}],
         "series": SERIES,

@@ -373,6 +373,14 @@ def test_a_journal_of_code_beside_a_file_that_a_url_names_removes_nothing(by_url
     assert canary.read_text() == "kept"
 
 
+def test_a_fifo_in_the_place_of_a_file_that_a_url_names_holds_nobody_up(by_url, database):
+    database.unlink()
+    os.mkfifo(database)
+
+    with pytest.raises(ValueError, match="there is no such file"):
+        by_url("SELECT 1")
+
+
 def test_a_wrong_name_behind_a_url_lists_the_tables(by_url):
     with pytest.raises(ValueError, match=r"no such table: shop\nTables:\n(.*\n)*shops\(id INTEGER, name TEXT\)"):
         by_url("SELECT * FROM shop")

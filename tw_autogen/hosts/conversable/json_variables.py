@@ -20,18 +20,22 @@ _MOST_DEPTH = 30
 def json_variables(variables: MutableMapping[str, Any]) -> Iterator[None]:
     """Make JSON values of all that comes into context variables meanwhile; what was there before stays as it is.
 
-    Tables become lists of records, arrays lists, models dictionaries, and any other object its text.
+    Tables become lists of records, arrays lists, models dictionaries, and any other object its text. A blank comes into
+    `${` of a new text: a condition that names its variable twice would replace what stands there again.
 
     Args:
         variables: The host's, or a dictionary.
     """
     known = list(_objects(dict(variables.items()), 0))  # held, so that no new object gets the identity of one of these
     before = {id(one) for one in known}
+    texts = {one for _, one in variables.items() if isinstance(one, str)}
     try:
         yield
     finally:
         for name, value in list(variables.items()):
             plain = _in_json(value, before, 0)
+            if isinstance(plain, str) and plain not in texts:
+                plain = plain.replace("${", "$ {")
             if plain is not value:
                 variables[name] = plain
 
