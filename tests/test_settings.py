@@ -332,6 +332,16 @@ def test_the_environment_takes_nothing_that_runs_from_the_current_folder(variabl
         read_settings(environ={name: value})
 
 
+def test_a_folder_with_a_comma_in_its_name_is_one_folder(tmp_path):
+    for name in ("p", "p,b", "c"):
+        (tmp_path / name).mkdir()
+    given = {"p,b": (f"{tmp_path}/p,b",), "p,c": (f"{tmp_path}/p", "c")}
+
+    for name, wanted in given.items():
+        read = read_settings({"kernel.read": f"{tmp_path}/{name}"}, environ={})
+        assert [one.removeprefix(f"{os.getcwd()}/") for one in read.read("kernel", KernelSettings).read] == list(wanted)
+
+
 @pytest.mark.parametrize("key", ["kernel.python", "plugin.mcp_servers", "code_interpreter.policy"])
 def test_blanks_around_a_whole_path_of_the_environment_make_no_relative_one(key):
     name = f"TW_AUTOGEN_{key.replace('.', '_').upper()}"

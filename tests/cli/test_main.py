@@ -134,6 +134,17 @@ def test_the_name_of_a_file_is_no_option(run, tmp_path, monkeypatch, name, words
     assert (ran.exit_code, f"write ./{name} for the file" in ran.output) == (2, True), ran.output
 
 
+@pytest.mark.parametrize("words", [["-p", "hi"], ["rerun", "x", "--file"]])
+def test_a_file_that_is_called_as_two_dashes_ends_no_options(run, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    for name in ("--", "--trust", "-C"):
+        (tmp_path / name).touch()
+
+    ran = run(*words, *sorted(os.listdir()))
+
+    assert (ran.exit_code, "write ./-- for the file" in ran.output) == (2, True), ran.output
+
+
 def test_behind_two_dashes_names_are_names(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "--trust").touch()

@@ -139,6 +139,24 @@ def quoted_name(path: str, *, closed: bool) -> str:
     return f'"{path}"' if closed else f'"{path}'
 
 
+def names_only(typed: str, path: str) -> bool:
+    r"""Return whether words after an `@` name one path, and no other file beside it.
+
+    Args:
+        typed: As `quoted_name` gives them.
+        path: As the system has it.
+
+    Example:
+        >>> names_only('"my data.csv"', "my data.csv"), names_only('"a"(@/other.csv', '"a"(@/other.csv')
+        (True, False)
+    """
+    found = [
+        _name(one) if one["quoted"] else _name(one).rstrip(_ENDS)
+        for one in _AT_NAME.finditer(f"@{typed}".replace(_ESCAPED_BLANK, _ONE_CHAR))
+    ]
+    return found == [path]
+
+
 def _name(match: re.Match[str]) -> str:
     if match["plain"] is not None:
         return str(match["plain"]).replace(_ONE_CHAR, " ")

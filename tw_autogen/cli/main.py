@@ -95,9 +95,10 @@ def _refuse_file_names(typed: Sequence[str]) -> None:
     """Refuse what may be an option or the name of a file, which a pattern (`*`) has put among the arguments.
 
     Raises:
-        click.UsageError: an argument before `--` begins with a dash, and such a file is there.
+        click.UsageError: an argument before `--`, or that itself, begins with a dash, and such a file is there.
     """
-    for one in itertools.takewhile(lambda one: one != "--", typed):
+    before = list(itertools.takewhile(lambda one: one != "--", typed))
+    for one in typed[: len(before) + 1]:
         if one.startswith("-") and len(one) > 1 and os.path.lexists(one):
             shown = visible(one)
             raise click.UsageError(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tw_autogen.cli.file_arguments import begun_name, quoted_name
+from tw_autogen.cli.file_arguments import begun_name, names_only, quoted_name
 from tw_autogen.cli.terminal import is_dumb
 from tw_autogen.private_files import make_private_folder, open_private
 from tw_autogen.trust_store import state_folder
@@ -122,7 +122,10 @@ def _editing(commands: Sequence[str], project: Path | None) -> PromptSession[str
                 path, typed_chars = begun
                 for found in self._paths.get_completions(Document(path, len(path)), complete_event):
                     folder = found.display_text.endswith("/")
-                    whole = quoted_name(path + found.text + "/" * folder, closed=not folder)
+                    name = path + found.text + "/" * folder
+                    whole = quoted_name(name, closed=not folder)
+                    if not names_only(quoted_name(name, closed=True), name):
+                        continue  # the words would name another file, as somebody may have called one
                     yield Completion(whole, -typed_chars, display=found.display)
             elif document.text.startswith("/"):
                 yield from self._commands.get_completions(document, complete_event)

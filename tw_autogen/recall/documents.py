@@ -9,6 +9,7 @@ import json
 import os
 import re
 import reprlib
+import shlex
 import stat
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -169,7 +170,9 @@ class DocumentIndex:
             return cls(folder, files, found, is_compared=known)
         except FileNotFoundError:
             at = path if path.is_dir() else path.parent
-            raise ConfigError(f"{file}: there is no index; make one with: tw-autogen index {at}") from None
+            raise ConfigError(
+                f"{file}: there is no index; make one with: tw-autogen index {shlex.quote(str(at))}"
+            ) from None
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise ConfigError(
                 f"{file}: no index of documents ({type(error).__name__}: {error}); make it anew with: "

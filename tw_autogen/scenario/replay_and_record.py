@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,7 @@ def replay_scenario(
         if not scenario.replies.exists():
             raise ScenarioError(
                 "nothing has been recorded for this scenario; with a model, this does it:\n"
-                f"  tw-autogen scenario record {scenario.folder}",
+                f"  tw-autogen scenario record {shlex.quote(str(scenario.folder))}",
                 path=scenario.replies,
             )
         recording = Recording.read(scenario.replies)

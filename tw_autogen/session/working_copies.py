@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import struct
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -147,7 +148,8 @@ def incomplete_copy_reason(file: BinaryIO, path: Path, beside: Callable[[str], B
                 return ""
     return (
         f"{path}: what was written last is still in {path}-wal, and would be missing without a word; close the "
-        f"programs that use it, or give a copy that SQLite makes: sqlite3 {path.name} \"VACUUM INTO 'copy.db'\""
+        "programs that use it, or give a copy that SQLite makes: "
+        f"sqlite3 {shlex.quote(path.name)} \"VACUUM INTO 'copy.db'\""
     )
 
 
