@@ -11,6 +11,8 @@ from pathlib import Path
 from tw_autogen.safe_folder import read_unlinked
 from tw_autogen.svg_sanitizer import safe_svg
 
+UNSEEN = "(an image, which this model can't be shown)"
+"""Stands for an image in what goes to a model."""
 _LARGEST_BYTES = 5_000_000
 _MOST_BYTES = 20_000_000
 """How much the pictures of one answer, notebook or page may take together."""

@@ -86,7 +86,7 @@ def _parse_list(key: str, text: str, origin: str) -> list[Any]:
     A whole path that is there is one thing, also with a comma: `--set kernel.read="$PWD"` means that folder.
     """
     text = text.strip()
-    if "," in text and is_whole_path(text):
+    if "," in text and os.path.isabs(text) and os.path.lexists(text):
         return [text]
     if not text.startswith(("[", "(", "{", '"', "'")):
         return [part.strip() for part in text.split(",") if part.strip()]
@@ -97,14 +97,6 @@ def _parse_list(key: str, text: str, origin: str) -> list[Any]:
     if not isinstance(found, list):
         raise SettingsError(f"{origin}: {key}: no list: {text}; write a,b or ['a', 'b']", key=key, origin=origin)
     return found
-
-
-def is_whole_path(text: str) -> bool:
-    """Return whether a text is an absolute path as it stands, and something is there."""
-    try:
-        return os.path.isabs(text) and os.path.lexists(text)
-    except ValueError:  # a NUL in it
-        return False
 
 
 def fit_setting(key: str, setting: Setting, hint: Any) -> Any:

@@ -134,9 +134,8 @@ def whole_path(key: str, setting: Setting) -> Setting:
     setting = replace(setting, value=setting.value.strip())
     for one in map(str.strip, setting.value.split(",") if key == "session.roles" else [setting.value]):
         is_path = one.endswith((".yaml", ".yml")) if key == "code_interpreter.policy" else os.sep in one
-        is_path = is_path or key in _ALWAYS_PATHS and not one.startswith("{")
         is_json = key == "plugin.mcp_servers" and one.startswith("{")
-        if is_path and not is_json and not os.path.isabs(os.path.expanduser(one)):
+        if (is_path or key in _ALWAYS_PATHS) and not is_json and not os.path.isabs(os.path.expanduser(one)):
             words = f"{setting.origin}: {one!r} means whatever lies in the current folder; write a whole path"
             raise SettingsError(words, key=key, origin=setting.origin)
     return setting

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tw_autogen.cli.user_path import from_home
 from tw_autogen.errors import near_files, url_problem
 from tw_autogen.escaped_text import shortened
 
@@ -166,7 +165,8 @@ def _name(match: re.Match[str]) -> str:
 def _places(name: str, project: Path | None) -> list[Path]:
     """Return where a name may lie; one place if the name is absolute or the folder is the current one."""
     try:
-        here = from_home(name)
+        # as it stands where that is there: `*/*.csv` gives what a folder `~` holds
+        here = Path(name) if os.path.lexists(name) else Path(name).expanduser()
         same = project is None or here.is_absolute() or project.resolve() == Path.cwd()
     except (OSError, RuntimeError, ValueError):  # no such user's home
         return [Path(name)]

@@ -20,7 +20,7 @@ from tw_autogen.cli.options import SESSION_OPTIONS, Options, with_options
 from tw_autogen.cli.session_opening import copy_files_of_answers, project_of, readable_folders
 from tw_autogen.cli.terminal import clean
 from tw_autogen.cli.trust_prompt import read_settings_and_warn
-from tw_autogen.cli.user_path import UserPath, is_there
+from tw_autogen.cli.user_path import UserPath
 from tw_autogen.cli.workspace_choice import workspace_of
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible
@@ -154,7 +154,7 @@ def _chosen(
     others = {one.option: one for one in parameters if not one.is_file}
     given: dict[str, Path | str | int | float] = {}
     for text in files:
-        olds = () if is_there(text) else by_name  # a file of that very name is the new one
+        olds = () if os.path.lexists(text) else by_name  # a file of that very name is the new one
         old = max((name for name in olds if text.startswith(f"{name}=")), key=len, default="")
         new = text[len(old) + 1 :] if old else text
         known = by_name.get(old or next(iter(of_files), ""))

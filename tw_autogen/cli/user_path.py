@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,23 +21,6 @@ class UserPath(click.Path):
             param: Which option or argument it is of; None: not known.
             ctx: The command's; None: not known.
         """
-        if str(value).startswith("~") and is_there(value):
+        if str(value).startswith("~") and os.path.lexists(value):
             self.fail(f"{value}: there is a folder of this name here; write ./{value}, or the whole path", param, ctx)
         return super().convert(os.path.expanduser(value), param, ctx)
-
-
-def from_home(name: str | Path) -> Path:
-    """Return a path with the home for `~`, unless it is there as it stands: `*/*.csv` gives what a folder `~` holds.
-
-    Raises:
-        RuntimeError: no user is called so.
-    """
-    return Path(name) if is_there(name) else Path(name).expanduser()
-
-
-def is_there(name: str | Path) -> bool:
-    """Return whether a path leads to anything as it stands."""
-    try:
-        return os.path.lexists(name)
-    except ValueError:  # a NUL in it
-        return False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import PurePath
 from typing import Any
 
@@ -13,21 +14,21 @@ from tw_autogen.plugin.spec import Parameter
 _TEXT = frozenset({"str", "string", "None", "Optional", "Union"})
 
 
-def without_paths(
-    parameters: Sequence[Parameter], args: Iterable[Any], kwargs: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return a call's arguments with texts for paths, also in lists and dictionaries: code chose where they lead.
+def with_path_texts(function: Callable[..., Any], parameters: Sequence[Parameter]) -> Callable[..., Any]:
+    """Return a function that gets texts for paths, also in lists and dictionaries: code chose where they lead.
 
     Args:
-        parameters: What the function takes; one whose type names `Path` gets it as it is.
-        args: Those by position.
-        kwargs: Those by name.
+        function: Any.
+        parameters: What it takes; one whose type names `Path` gets it as it is.
     """
-    by_name = {one.name: one for one in parameters}
-    places = dict(enumerate(parameters))
-    given = [value if _takes_path(places.get(at)) else _path_texts(value) for at, value in enumerate(args)]
-    named = {name: one if _takes_path(by_name.get(name)) else _path_texts(one) for name, one in kwargs.items()}
-    return given, named
+    names = [one.name for one in parameters]
+    paths = {one.name for one in parameters if any(word.endswith(("Path", "PathLike")) for word in _words_in(one))}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = [one if name in paths else _path_texts(one) for name, one in zip_longest(names[: len(args)], args)]
+        return function(*given, **{name: one if name in paths else _path_texts(one) for name, one in kwargs.items()})
+
+    return call
 
 
 def with_checked_texts(function: Callable[..., Any], parameters: Sequence[Parameter]) -> Callable[..., Any]:
@@ -37,14 +38,14 @@ def with_checked_texts(function: Callable[..., Any], parameters: Sequence[Parame
         function: Raises a TypeError then, which names the parameter.
         parameters: What it takes.
     """
-    texts = {one.name for one in parameters if _TEXT.issuperset(_names_in(one)) and "str" in one.type}
+    names = [one.name for one in parameters]
+    texts = {one.name for one in parameters if _TEXT.issuperset(_words_in(one)) and "str" in one.type}
     if not texts:
         return function
-    places = dict(enumerate(parameters))
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for name, value in [*((places[at].name, one) for at, one in enumerate(args) if at in places), *kwargs.items()]:
+        for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
             if name in texts and hasattr(value, "shape"):
                 raise TypeError(f"{name}: expected str, got {type(value).__name__}")
         return function(*args, **kwargs)
@@ -70,12 +71,8 @@ def only_listed(function: Callable[..., Any], parameters: Sequence[Parameter]) -
     return call
 
 
-def _names_in(parameter: Parameter) -> set[str]:
+def _words_in(parameter: Parameter) -> set[str]:
     return set(re.findall(r"[A-Za-z_]\w*", parameter.type))
-
-
-def _takes_path(parameter: Parameter | None) -> bool:
-    return parameter is not None and any(name.endswith("Path") or name == "PathLike" for name in _names_in(parameter))
 
 
 def _path_texts(value: Any) -> Any:

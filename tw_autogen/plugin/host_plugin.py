@@ -14,7 +14,7 @@ from tw_autogen.kernel import Artifact, Log
 from tw_autogen.kernel.guest import ExecutionOutputs, PluginContext, PluginProblem, load_plugin, run_plugin_tests
 from tw_autogen.plugin.artifact_folder import SessionArtifacts
 from tw_autogen.plugin.callable_plugins import as_sync
-from tw_autogen.plugin.host_arguments import without_paths
+from tw_autogen.plugin.host_arguments import with_path_texts
 from tw_autogen.plugin.neighbour_imports import ImportsBeside, load_module
 from tw_autogen.plugin.spec import PluginSpec
 from tw_autogen.trusted_files import guard_imports
@@ -70,7 +70,7 @@ class HostPlugin(Closing):
         except BaseException:
             self._release()
             raise
-        self._call = as_sync(self._function)
+        self._call = with_path_texts(as_sync(self._function), spec.parameters)
         functools.update_wrapper(self, self._function, updated=())  # so that `help` shows the plugin, not this class
         self.__doc__ = self._function.__doc__ or spec.description
 
@@ -78,8 +78,7 @@ class HostPlugin(Closing):
         """Run the plugin once; calls from several threads run side by side, each with files and logs of its own."""
         with self._context.apart(next(self._numbers)) as made:
             try:
-                given, named = without_paths(self.spec.parameters, args, kwargs)
-                return self._call(*given, **named)
+                return self._call(*args, **kwargs)
             finally:
                 self._report_artifacts_and_logs(made)
 

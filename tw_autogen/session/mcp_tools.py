@@ -17,7 +17,7 @@ from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import current_folder, executable_search_path, named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
-from tw_autogen.private_files import lies_in, make_private_folder
+from tw_autogen.private_files import belongs_to_user, lies_in, make_private_folder
 from tw_autogen.safe_folder import remove_folder, temporary_folder
 from tw_autogen.session.named_places import program_name, server_files
 from tw_autogen.session.role_configs import RoleConfig, runs_code
@@ -173,7 +173,7 @@ def _runtime_folder() -> Path | None:
         state = os.stat(given)
     except (OSError, ValueError):
         return None
-    own = os.path.isabs(given) and state.st_uid == os.geteuid() and not state.st_mode & 0o077
+    own = os.path.isabs(given) and belongs_to_user(state) and not state.st_mode & 0o077
     return Path(given) if own else None
 
 

@@ -33,10 +33,10 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
+from tw_autogen.picture_files import UNSEEN
 
 _PICTURE = re.compile(r"data:image/(?:png|jpe?g|gif|webp);base64")
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-_UNSEEN = "(an image, which this model can't be shown)"
 
 
 class ClientModel(BaseChatModel):
@@ -127,7 +127,7 @@ def _message(message: Message, *, sees: bool) -> LLMMessage:
     if isinstance(content, str):
         return UserMessage(content=content, source="user")
     if not sees:
-        texts = [_UNSEEN if part["type"] == "image_url" else str(part["text"]) for part in content]
+        texts = [UNSEEN if part["type"] == "image_url" else str(part["text"]) for part in content]
         return UserMessage(content="\n".join(texts), source="user")
     parts = [_image(part["image_url"]["url"]) if part["type"] == "image_url" else str(part["text"]) for part in content]
     return UserMessage(content=parts, source="user")
@@ -140,12 +140,12 @@ def _image(url: str) -> Image | str:
     """
     begin, _, data = url.partition(",")
     if not _PICTURE.fullmatch(begin):
-        return _UNSEEN
+        return UNSEEN
     try:
         with PIL.Image.open(io.BytesIO(base64.b64decode(data)), formats=_FORMATS) as picture:
             return Image.from_pil(picture)
     except Exception:  # noqa: BLE001 - Pillow raises errors of many kinds for a damaged or huge picture
-        return _UNSEEN
+        return UNSEEN
 
 
 def _completion(result: Any) -> Completion:

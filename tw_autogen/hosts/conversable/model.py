@@ -18,9 +18,8 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
-from tw_autogen.picture_files import is_written_out, written_out_image
+from tw_autogen.picture_files import UNSEEN, is_written_out, written_out_image
 
-_UNSEEN = "(an image, which this model can't be shown)"
 _FETCHING = ("google", "bedrock")
 """Types of clients that fetch addresses of images here: `autogen.oai.gemini`, `autogen.oai.bedrock`."""
 _CHARGING = threading.Lock()
@@ -141,7 +140,7 @@ def _seen_image(part: Any, addresses: bool) -> Any:
         return part
     url = written_out_image(str(_field(part["image_url"], "url") or ""))
     shown = is_written_out(url) or (url and addresses)
-    return {**part, "image_url": {**part["image_url"], "url": url}} if shown else {"type": "text", "text": _UNSEEN}
+    return {**part, "image_url": {**part["image_url"], "url": url}} if shown else {"type": "text", "text": UNSEEN}
 
 
 def _sum(mine: Mapping[str, Any] | None, more: Mapping[str, Any] | None) -> dict[str, Any] | None:
