@@ -1,10 +1,14 @@
 """What all tests need."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
 import tempfile
+import time
+
+import pytest
 
 
 def pytest_configure():
@@ -14,3 +18,12 @@ def pytest_configure():
     state = tempfile.mkdtemp(prefix="tw-tests-state-")  # tests trust no folder for whoever runs them, and leave no key
     atexit.register(shutil.rmtree, state, ignore_errors=True)
     os.environ["XDG_STATE_HOME"] = state
+
+
+@pytest.fixture
+def cpu_seconds():
+    """Return the processor's clock of this test, in which nothing that earlier tests left is collected."""
+    gc.collect()
+    gc.disable()
+    yield time.process_time
+    gc.enable()

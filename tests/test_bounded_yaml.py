@@ -1,7 +1,5 @@
 """YAML of a few lines stands for no more values than fit into memory."""
 
-import time
-
 import pytest
 import yaml
 
@@ -20,12 +18,12 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_what_stands_for_too_much_is_an_error_at_once(bomb):
-    started = time.process_time()
+def test_what_stands_for_too_much_is_an_error_at_once(bomb, cpu_seconds):
+    started = cpu_seconds()
 
     with pytest.raises(yaml.YAMLError, match="stands for"):
         bounded_yaml.load(BOMBS[bomb])
-    assert time.process_time() - started < 30
+    assert cpu_seconds() - started < 30
 
 
 def test_aliases_and_merges_of_an_ordinary_size_are_taken():
@@ -79,10 +77,10 @@ def test_as_many_brackets_are_open_as_people_write(most):
             bounded_yaml.load(text)
 
 
-def test_many_nested_brackets_take_linear_time():
+def test_many_nested_brackets_take_linear_time(cpu_seconds):
     text = "[" + f"{'[' * 39}{'a,' * 380}{']' * 39}," * 40 + "]"
-    started = time.process_time()
+    started = cpu_seconds()
 
     with pytest.raises(yaml.YAMLError):
         bounded_yaml.load(f"x: {'[' * 250}{text}{']' * 250}")
-    assert time.process_time() - started < 5
+    assert cpu_seconds() - started < 5

@@ -1,7 +1,5 @@
 """Where the numbers of an answer come from: found as printed, rounded or computed; inventions are not found."""
 
-import time
-
 import pytest
 
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round
@@ -259,13 +257,13 @@ def test_a_page_names_what_was_not_found_and_escapes_its_sources():
         "#",
     ],
 )
-def test_hostile_text_takes_linear_time(text):
+def test_hostile_text_takes_linear_time(text, cpu_seconds):
     long = text * (20_000 // len(text))
-    began = time.process_time()
+    began = cpu_seconds()
     number_sources(long, [ran("?", f"7 {long[:5000]}")])
     unfounded_numbers(long, [long[:5000]])
 
-    assert time.process_time() - began < 2
+    assert cpu_seconds() - began < 5
 
 
 def test_an_answer_without_numbers_is_compared_with_nothing():
@@ -278,14 +276,14 @@ def test_an_answer_without_numbers_is_compared_with_nothing():
     assert unfounded_numbers("Nothing was found in a2.csv.", Unread(["1 2 3"])) == []
 
 
-def test_what_was_read_for_one_answer_is_not_read_again_for_the_next_one():
+def test_what_was_read_for_one_answer_is_not_read_again_for_the_next_one(cpu_seconds):
     rounds = [ran(f"question {at}", "\n".join(f"{at}.{number} 1,{number}" for number in range(400))) for at in range(9)]
     parsed = ParsedNumbersCache()
     spent = []
     for kept in (parsed, parsed, None):
-        began = time.process_time()
+        began = cpu_seconds()
         found = [number_sources(f"It is {at}.123, 1,399 and 77.", rounds[: at + 1], parsed=kept) for at in range(9)]
-        spent.append(time.process_time() - began)
+        spent.append(cpu_seconds() - began)
         assert found == [number_sources(f"It is {at}.123, 1,399 and 77.", rounds[: at + 1]) for at in range(9)]
 
     assert spent[1] < spent[2] / 2

@@ -10,7 +10,6 @@ import json
 import logging
 import pickle
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -225,15 +224,15 @@ def test_a_hook_that_shortens_the_chat_loses_and_doubles_nothing(weaver, agent, 
     assert heard(worker, person) == [*told, *(f"question {i}: what?" for i in range(4))]
 
 
-def test_a_long_chat_whose_messages_were_reworded_is_compared_in_a_moment(weaver, agent):
+def test_a_long_chat_whose_messages_were_reworded_is_compared_in_a_moment(weaver, agent, cpu_seconds):
     worker, person = weaver(*[said("ok")] * 6), agent()
     chat = [{"role": role, "content": f"{role} {at}"} for at in range(600) for role in ("user", "assistant")]
     worker.generate_oai_reply([*chat, {"role": "user", "content": "what?"}], person)
     reworded = [{**one, "content": f"{one['content']} (edited)"} for one in chat]
-    began = time.process_time()
+    began = cpu_seconds()
     worker.generate_oai_reply([*reworded, {"role": "user", "content": "and now?"}], person)
 
-    assert time.process_time() - began < 4  # it took 20
+    assert cpu_seconds() - began < 4  # it took 20
     asked = heard(worker, person)[-2:]
     assert [one.partition("\n")[0] for one in asked] == ["what?", "and now?"]
 

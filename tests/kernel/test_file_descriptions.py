@@ -8,7 +8,6 @@ import lzma
 import os
 import re
 import sqlite3
-import time
 import zipfile
 import zlib
 from contextlib import closing
@@ -898,12 +897,12 @@ def test_code_that_describes_a_wide_table_is_told_how_to_read_it(columns, tmp_pa
     assert told.count(" of a town") > 50
 
 
-def test_a_header_of_many_equal_names_is_described_at_once(tmp_path):
+def test_a_header_of_many_equal_names_is_described_at_once(tmp_path, cpu_seconds):
     (tmp_path / "a.csv").write_text(f"{'x,' * 20_000}y\n{'1,' * 20_000}2\n")
-    began = time.process_time()
+    began = cpu_seconds()
 
     assert "1 rows x 20001 columns" in describe(tmp_path, "a.csv")[0]["a.csv"]
-    assert time.process_time() - began < 5  # it took more than 10 seconds, for each name was compared with all others
+    assert cpu_seconds() - began < 5  # it took more than 10 seconds, for each name was compared with all others
 
 
 @pytest.mark.parametrize(

@@ -789,7 +789,7 @@ def test_a_line_that_breaks_is_taken_up_again_and_nothing_is_lost(url, tmp_path)
     assert (during.ok, during.result, during.stdout) == (True, "6", "on\nstill on\n")
 
 
-def test_a_gateway_that_cuts_each_new_line_is_given_up_and_takes_little_time_until_then(url, tmp_path):
+def test_a_gateway_that_cuts_each_new_line_is_given_up_and_takes_little_time_until_then(url, tmp_path, cpu_seconds):
     with (
         contextlib.closing(Cable(url)) as cable,
         GatewayKernel(tmp_path, gateway_url=cable.url, token=TOKEN) as kernel,
@@ -803,9 +803,9 @@ def test_a_gateway_that_cuts_each_new_line_is_given_up_and_takes_little_time_unt
 
         cutting = threading.Thread(target=keep_cutting)
         cutting.start()
-        before = time.process_time()
+        before = cpu_seconds()
         ran = kernel.execute("import time\ntime.sleep(60)", seconds=60)
-        took = time.process_time() - before
+        took = cpu_seconds() - before
         over.set()
         cutting.join()
 

@@ -6,7 +6,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import tracemalloc
 from contextlib import closing, suppress
 from pathlib import Path
@@ -567,14 +566,14 @@ def test_every_kind_of_value_arrives_as_it_is(pull):
     assert values == {"a": b"\x00\xff", "b": None, "c": math.inf, "d": -(2**63), "e": "ü\x01\x00\n", "f": b""}
 
 
-def test_columns_of_one_name_are_numbered_in_linear_time(pull):
+def test_columns_of_one_name_are_numbered_in_linear_time(pull, cpu_seconds):
     columns = ", ".join(["1 AS a"] * 1999 + ["2 AS a_7"])
-    began = time.process_time()
+    began = cpu_seconds()
     frame, _ = pull(f"SELECT {columns}")
 
     assert list(frame.columns[:3]) == ["a", "a_2", "a_3"]
     assert frame.columns.is_unique
-    assert time.process_time() - began < 3
+    assert cpu_seconds() - began < 3
 
 
 @pytest.mark.parametrize("part", ["x", "''", '"'], ids=["letters", "doubled quotes", "other quotes"])

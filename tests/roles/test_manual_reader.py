@@ -1,4 +1,3 @@
-import time
 import tracemalloc
 
 import pytest
@@ -325,15 +324,15 @@ def test_a_link_that_comes_later_is_not_followed(stage, tmp_path, monkeypatch):
     ],
     ids=["components", "names", "NUL", "digits", "length"],
 )
-def test_any_message_is_read_in_linear_time(stage, asked, said):
+def test_any_message_is_read_in_linear_time(stage, asked, said, cpu_seconds):
     (stage.folder / "m.md").write_text("# A\nwords\n")
     (stage.folder / "n.md").write_text("# B\nwords\n")
     role = stage.make("manual_reader")
-    start = time.process_time()
+    start = cpu_seconds()
 
     answer = stage.ask(role, asked).message
 
-    assert time.process_time() - start < 3.0
+    assert cpu_seconds() - start < 3.0
     assert answer.startswith(said)
     assert ("Only the first 50,000 characters" in answer) == (len(asked) > 50_000)
     assert answer.count("no x") <= 1000
@@ -348,12 +347,12 @@ def test_any_message_is_read_in_linear_time(stage, asked, said):
     ],
     ids=["one", "many", "long"],
 )
-def test_headings_are_looked_for_in_a_long_message_in_linear_time(stage, headings, read):
+def test_headings_are_looked_for_in_a_long_message_in_linear_time(stage, headings, read, cpu_seconds):
     (stage.folder / "m.md").write_text(headings)
     role = stage.make("manual_reader")
-    start = time.process_time()
+    start = cpu_seconds()
 
     answer = stage.ask(role, "read m.md " + "a" * 49_000).message
 
-    assert time.process_time() - start < 4.0
+    assert cpu_seconds() - start < 4.0
     assert f"m.md {read}" in answer or f"m.md, {read}" in answer

@@ -2,7 +2,6 @@
 
 import base64
 import re
-import time
 from html.parser import HTMLParser
 
 import pytest
@@ -159,9 +158,9 @@ def test_a_plan_has_ticks_and_is_open_while_steps_are_left():
     assert re.findall(r"<div>(.) \d\.", page) == ["✓", "▸", "○"]
 
 
-def test_hostile_markdown_takes_bounded_time():
-    began = time.process_time()
+def test_hostile_markdown_takes_bounded_time(cpu_seconds):
+    began = cpu_seconds()
     page = markdown_html("[" * 200_000, {})
 
     assert "characters left out" in page
-    assert time.process_time() - began < 10
+    assert cpu_seconds() - began < 10

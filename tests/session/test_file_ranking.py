@@ -1,6 +1,5 @@
 """Which files of a folder a request is about: by names, by what they hold, and by the years that they cover."""
 
-import time
 import unicodedata
 
 import pytest
@@ -78,10 +77,10 @@ def test_years_of_a_request_are_all_those_of_its_spans(text, years):
     assert years_of(text) == years
 
 
-def test_a_thousand_files_are_ranked_at_once():
+def test_a_thousand_files_are_ranked_at_once(cpu_seconds):
     files = [FileTerms(f"a{at}.csv", heads=f"b{at} " * 300, values="c d e " * 250) for at in range(1000)]
-    began = time.process_time()
+    began = cpu_seconds()
 
     rank_files("which of b17 is it, in 2003? " * 20, files)
 
-    assert time.process_time() - began < 10
+    assert cpu_seconds() - began < 10

@@ -501,11 +501,11 @@ def test_a_tables_index_is_told_unless_it_numbers_the_rows():
 
 
 @pytest.mark.parametrize("value", [b"\x91" * 50_000_000, [1 / 3] * 2_000_000, {"a": "ä" * 50_000_000}])
-def test_a_large_value_is_told_from_its_beginning(value):
-    started = time.process_time()
+def test_a_large_value_is_told_from_its_beginning(value, cpu_seconds):
+    started = cpu_seconds()
 
     assert len(profile_value("large", value)) < 500
-    assert time.process_time() - started < 0.5
+    assert cpu_seconds() - started < 0.5
 
 
 def test_a_request_that_brings_nothing_has_no_description(tmp_path):

@@ -4,7 +4,6 @@ import os
 import re
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -39,14 +38,14 @@ def test_files_of_one_name_get_their_folders_names_in_front(paths, names):
     assert working_names([Path(one) for one in paths]) == names
 
 
-def test_names_of_many_files_take_linear_time():
+def test_names_of_many_files_take_linear_time(cpu_seconds):
     paths = [Path(f"/d/{place}/m{number}.csv") for place in ("north", "south") for number in range(5000)]
-    started = time.process_time()
+    started = cpu_seconds()
 
     names = working_names(paths)
 
     assert (names[0], len(set(names))) == ("north_m0.csv", 10_000)
-    assert time.process_time() - started < 5
+    assert cpu_seconds() - started < 5
 
 
 def test_names_that_folders_do_not_tell_apart_are_an_error_with_a_remedy():

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -120,11 +119,11 @@ def test_a_key_of_another_mapping_may_stand_once_more(here):
     assert read_settings().read("session", SECTIONS["session"]).max_posts == 3
 
 
-def test_an_example_folder_with_very_many_files_is_not_looked_through(here):
+def test_an_example_folder_with_very_many_files_is_not_looked_through(here, cpu_seconds):
     write(here, **{SETTINGS: {}, "examples/planner_examples/a.yaml": ""})
     for number in range(10_001):
         (here / "examples" / "planner_examples" / f"{number}.yaml").touch()
-    started = time.process_time()
+    started = cpu_seconds()
 
     project = read_project(here, read_settings(), named=False)
     lines = trust_lines(read_settings(), "--trust")
@@ -132,7 +131,7 @@ def test_an_example_folder_with_very_many_files_is_not_looked_through(here):
     assert project.examples == ()
     assert "more than 10000 files, of which none is used as an example" in "\n".join(project.left_out)
     assert not lines
-    assert time.process_time() - started < 5
+    assert cpu_seconds() - started < 5
 
 
 def test_a_plugin_outside_the_sandbox_is_named_where_the_session_finds_it(here):

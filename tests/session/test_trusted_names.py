@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -406,16 +405,16 @@ def test_examples_that_an_untrusted_folders_settings_name_are_bounded_together_a
     assert review.prompts_line().count("ours/") == 20
 
 
-def test_few_links_among_the_examples_of_an_untrusted_folder_are_followed(here, monkeypatch):
+def test_few_links_among_the_examples_of_an_untrusted_folder_are_followed(here, monkeypatch, cpu_seconds):
     write(here, {SETTINGS: {}, "r.yaml": "rounds: []\n", "a/x": ""})
     (here / "planner_examples").mkdir()
     for number in range(600):
         (here / f"planner_examples/{number}.yaml").symlink_to(f"{'../a/' * 500}../r.yaml")
-    started = time.process_time()
+    started = cpu_seconds()
 
     project = read_project(here, read_settings(), named=False)
 
-    assert time.process_time() - started < 6
+    assert cpu_seconds() - started < 6
     assert "examples: at most 25" in project.left_out[-1]
 
 

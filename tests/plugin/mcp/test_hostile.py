@@ -191,13 +191,13 @@ SCHEMAS = {
 
 @pytest.mark.parametrize("words", SCHEMAS)
 @pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
-def test_a_tool_is_described_in_little_time_and_room_whatever_its_schema(words, side):
-    began = time.process_time()
+def test_a_tool_is_described_in_little_time_and_room_whatever_its_schema(words, side, cpu_seconds):
+    began = cpu_seconds()
 
     made = tool_spec({"name": "do", side: SCHEMAS[words]}, server="s", name="do", call=lambda *_: {}, seconds=5)
     stub = made.stub()
 
-    assert time.process_time() - began < 5
+    assert cpu_seconds() - began < 5
     compile(stub, "stub", "exec")
     many = side == "inputSchema" and len(SCHEMAS[words]["properties"]) > 100
     assert many or len(stub) < 2000
@@ -219,12 +219,12 @@ def test_an_ordinary_schema_has_work_enough_for_all_of_it():
     assert all("'field_4'?: str | None" in one.description for one in made.parameters)
 
 
-def test_names_of_many_tools_are_given_in_little_time():
-    began = time.process_time()
+def test_names_of_many_tools_are_given_in_little_time(cpu_seconds):
+    began = cpu_seconds()
 
     names = tool_names([("s", f"{n:b}".replace("0", "-").replace("1", ".")) for n in range(LARGE)])
 
-    assert time.process_time() - began < 5
+    assert cpu_seconds() - began < 5
     assert len(set(names.values())) == LARGE
     assert Schema({"enum": ["a", "b"]}).type() == "Literal['a', 'b']"
 
