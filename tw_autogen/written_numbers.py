@@ -14,6 +14,7 @@ _SCALES = {
     **dict.fromkeys(("m", "million", "millions", "mio", "mln", "millionen", "millones", "milioni"), 1e6),
     **dict.fromkeys(("b", "bn", "billion", "billions", "mrd", "milliarde", "milliarden"), 1e9),
     **dict.fromkeys(("milliard", "milliards", "miliardo", "miliardi"), 1e9),
+    **{"тыс": 1e3, "млн": 1e6, "млрд": 1e9},
     **{"lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7},
 }
 _LARGE_UNITS = {
@@ -34,8 +35,11 @@ _EAST_ASIAN = re.compile(
 _FULL_WIDTH = str.maketrans("０１２３４５６７８９％", "0123456789%")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 UNITS = "|".join(["per[ ]?cent", "prozent", "procent", "pour[ ]cent", "por[ ]ciento", "per[ ]cento", *_SCALES])
+_INDIAN = r"[1-9]\d?(?:,\d\d){1,6},\d{3}(?!,?\d)"
+"""With groups of two digits above the last three, such as `12,34,567`."""
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<body>\d{1,3}(?:[,'’_\u2009\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
+    rf"(?<![\w.])(?P<body>(?<!\d,){_INDIAN}(?:\.\d{{1,20}})?(?!\d)|"
+    r"\d{1,3}(?:[,'’_\u2009\u00a0\u202f]\d{3}){1,8}(?:\.\d{1,20})?(?!\d)|\d{1,30}(?:\.\d{1,30}|,\d{1,30}(?!\.?\d))?(?:e[-+]?\d{1,2}(?!\d))?)"
     r"(?:[ \u00a0\u202f]?[×*·][ \u00a0\u202f]?10"
     r"(?:\^\{?(?P<power>[-−]?\d{1,2}(?!\d))\}?|(?P<raised>[⁻]?[⁰¹²³⁴-⁹]{1,2})))?"
     rf"(?P<unit>[ \u00a0\u202f]?(?:%|(?:{UNITS})\b))?",
@@ -182,6 +186,8 @@ def _plain_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Wri
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()
         power = int((found["power"] or found["raised"] or "0").translate(_RAISED))
         is_percent, scale = unit.startswith(("%", "p")), _SCALES.get(unit, 1.0) * 10.0**power
+        if re.match(_INDIAN, body):
+            body = body.replace(",", "")
         plain = body if _FRACTION.fullmatch(body) else re.sub(r"[,'’_\u2009\u00a0\u202f](?=\d{3}(?!\d))", "", body)
         start, end = found.span()
         listed = "," in plain and bool(

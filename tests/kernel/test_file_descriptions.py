@@ -502,6 +502,24 @@ TABLE = {  # fmt: off
         ["2024-03-31T00:10:00+09:00 … 2024-03-30T23:30:00-05:00"],
         [],
     ),
+    "Indian thousands": (
+        "a.csv",
+        "id;n\n1;1,23,456.50\n2;7,00,12,345\n3;98,765\n4;1,000\n",
+        ["'n': float, 1,000 … 7,00,12,345", "sep=';', thousands=','"],
+        ["decimal"],
+    ),
+    "Indian thousands beside words": (
+        "a.csv",
+        "id;n\n1;1,23,456\n2;7,00,12,345\n3;98,765\n4;about 5\n5;6\n",
+        ["'n': number-like text", "3 with ',' between thousands ('98,765', '7,00,12,345')"],
+        ["decimal"],
+    ),
+    "lists of numbers": (
+        "a.csv",
+        "id;n\n1;1,23,45\n2;7,00,12,34\n3;9,8,7\n",
+        ["'n': text"],
+        ["thousands", "decimal"],
+    ),
     "English thousands and semicolons": (
         "a.csv",
         "id;n\n1;1,234\n2;12,345,678\n3;1,234.56\n",

@@ -20,9 +20,12 @@ _PLAIN = re.compile(
 )
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CODE = re.compile(r"0\d+", re.ASCII)
-_GROUPED = re.compile(r"[+-]?\d{1,3}([,. '])\d{3}", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,. '])(?:\d{3}|(?:\d\d\1){1,6}\d{3}(?!\d))", re.ASCII)
 _FORMS = (
-    ("with ',' between thousands", re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3}){1,12}(?:\.\d{0,30})?", re.ASCII)),
+    (
+        "with ',' between thousands",
+        re.compile(r"[+-]?[1-9](?:\d{0,2}(?:,\d{3}){1,12}|\d?(?:,\d\d){1,6},\d{3})(?:\.\d{0,30})?", re.ASCII),
+    ),
     ("with '%'", re.compile(r"[+-]?\d[\d,]{0,30}(?:\.\d{0,30})? ?%", re.ASCII)),
     ("with a currency", re.compile(r"[+-]?\(?[$€£¥] ?-?\d[\d,.]{0,30}[kKmMbB]?\)?|[+-]?\d[\d.,\s]{0,30}[€£$]")),
     ("with '−' for minus", re.compile(r"−[$€£¥]?\d[\d.,]{0,30}%?", re.ASCII)),

@@ -10,9 +10,11 @@ from .column_profile import MISSING
 
 _MOST_COLUMNS = 500
 _NUMBER = re.compile(
-    r"[+-]?(?:(?:\d{1,60}|[1-9]\d{0,2}(?:,\d{3}){1,12})(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?", re.ASCII
+    r"[+-]?(?:(?:\d{1,60}|[1-9]\d{0,2}(?:,\d{3}){1,12}|[1-9]\d?(?:,\d\d){1,6},\d{3})(?:\.\d{0,60})?|\.\d{1,60})"
+    r"(?:[eE][+-]?\d{1,5})?",
+    re.ASCII,
 )
-"""With a decimal point, and commas between thousands if at all."""
+"""With a decimal point, and commas between thousands, or lakhs as in `1,00,000`, if at all."""
 _SWAPPED = str.maketrans(",.", ".,")
 _BLANKED = re.compile(r"[+-]?[1-9]\d{0,2}([ '])\d{3}(?:[ ']\d{3}){0,12}(?:[.,]\d{0,30})?", re.ASCII)
 _DIGIT = re.compile(r"[0-9]")
