@@ -5,10 +5,12 @@ import base64
 import functools
 import gc
 import hashlib
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -208,6 +210,31 @@ def test_what_a_wheel_wants_from_an_address_is_never_built(tmp_path, monkeypatch
 
     assert "pip starts no programs here" in ran.error, ran.error
     assert not canary.exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_nothing_is_written_through_links_of_an_archive_that_a_wheel_wants(tmp_path, monkeypatch, kind):
+    canary, archive = tmp_path / "canary", tmp_path / "evil-1.0.tar.gz"
+    canary.mkdir()
+    (canary / "precious.txt").write_text("mine")
+    link = tarfile.TarInfo("evil-1.0/out")
+    link.type, link.linkname = kind, str(canary if kind == tarfile.SYMTYPE else canary / "precious.txt")
+    if kind == tarfile.LNKTYPE:
+        link.linkname = "../" * 30 + link.linkname
+    written = tarfile.TarInfo("evil-1.0/out/precious.txt" if kind == tarfile.SYMTYPE else "evil-1.0/out")
+    written.size = 5
+    with tarfile.open(archive, "w:gz") as made:
+        made.addfile(tarfile.TarInfo("evil-1.0/setup.py"))
+        made.addfile(link)
+        made.addfile(written, io.BytesIO(b"yours"))
+    make_wheel(tmp_path, "tw_innocent", "", needs=f"evil @ {archive.as_uri()}")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+
+    with LocalKernel(settings=KernelSettings(install="allow")) as kernel:
+        assert "pip could not install tw-innocent" in kernel.execute("%pip install tw-innocent", seconds=120).error
+
+    assert {one.name: one.read_text() for one in canary.iterdir()} == {"precious.txt": "mine"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the program is a script")

@@ -46,6 +46,8 @@ def _is_for_keyring():
     return frame is not None
 
 def _refuse(event, details):
+    if event in ("os.symlink", "os.link"):
+        raise PermissionError("pip makes no links here: only wheels are installed, which hold none")
     if event in ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.fork", "os.forkpty"):
         words = details[1] if event == "subprocess.Popen" and isinstance(details[1], list) else []
         program = os.fsdecode(details[0] or (words or [""])[0]) if details and event != "os.system" else event
@@ -61,7 +63,8 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 
 pip starts programs to build, and to fetch what lies in a repository of source code: these are refused. The others are
 `keyring`, or what that module starts, if the user has chosen it, for an index's password, and what tells which wheels
-fit (musl's loader, and on macOS Python itself).
+fit (musl's loader, and on macOS Python itself). Before it would build, pip unpacks: through a link of the archive it
+would write anywhere, so links are refused, too.
 """
 _NEVER = "nothing can be installed here, because kernel.install is 'never' ('ask' or 'allow' would let the host do it)"
 
