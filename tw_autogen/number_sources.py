@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tw_autogen.conversation import AttachmentType, Round
+from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.written_numbers import (
     UNITS,
     ParsedNumbersCache,
@@ -309,6 +309,8 @@ def _texts(rounds: Sequence[Round], *, printed: bool) -> Iterator[tuple[str, str
                     outputs -= 1
                 elif post.send_from != _USER and post.send_to != _USER and post.plan is None:
                     yield post.send_from, post.message  # of a role that runs no code
+                for look in reversed(_looks(post)):
+                    yield "code that looked", look
             else:
                 yield "code", post.content(AttachmentType.reply_content)
                 if post.send_from == _USER:
@@ -317,6 +319,13 @@ def _texts(rounds: Sequence[Round], *, printed: bool) -> Iterator[tuple[str, str
                     yield "an earlier answer", post.message
         if not printed:
             yield "the request", here.user_query
+
+
+def _looks(post: Post) -> list[str]:
+    """Return what cells of a task printed that were run before the one whose output the post has."""
+    status = post.attachment(AttachmentType.execution_status)
+    said = status.extra.get("looks") if status and status.extra else None
+    return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
 
 
 class _Index:

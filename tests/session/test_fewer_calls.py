@@ -53,6 +53,22 @@ def test_a_look_is_followed_by_the_workers_own_next_cell_without_the_planner(tea
     assert "Seen before:\nunit: kg" in answer.round.posts[2].message
 
 
+@pytest.mark.parametrize("last", [codes("print('west 88.7 %')"), "The west has 88.7 %."])
+def test_numbers_of_a_long_look_have_a_source_though_the_planner_sees_its_ends_only(team, last):
+    rows = [f"row {number:_}\n" for number in range(1000, 1500)]
+    rows[250] = "west 88.660475\n"
+    session, *_ = team(
+        [plans("shares"), plans("The west has 88.7 %.", to="User")],
+        [codes("# look\nprint(1)"), last],
+        ["".join(rows), "done\n"],
+    )
+
+    answer = session.ask("which share?")
+
+    assert "88.66" not in answer.round.posts[2].message
+    assert [(one.kind, one.where) for one in answer.sources] == [("rounded", "code that looked: west 88.660475")]
+
+
 @pytest.mark.parametrize(("first", "told"), [("# look\nprint(x)", True), ("print(x)", False)])
 def test_of_a_look_that_fails_it_is_told_that_the_next_one_is_marked_again(team, first, told):
     session, _, coder, _ = team(

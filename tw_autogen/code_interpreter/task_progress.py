@@ -102,14 +102,13 @@ class TaskProgress:
         self.artifacts = list({one.path: one for one in [*there, *made]}.values())
 
     def record_look(self, limit_chars: int) -> None:
-        """Keep in short what the newest code has printed.
+        """Keep what the newest code has printed.
 
         Args:
             limit_chars: How much of each part of it a model was shown.
         """
         assert self.execution is not None  # noqa: S101 - it has run; for the type checker
-        text = report_texts.output_text(self.execution, (), limit_chars)
-        self.looks.append(without_middle(text, _LOOK_CHARS))
+        self.looks.append(report_texts.output_text(self.execution, (), limit_chars))
 
     def message(self, limit_chars: int, receiver: str) -> str:
         """Return what came of the task, in words.
@@ -155,7 +154,7 @@ class TaskProgress:
         """Return thought, code, verification, status, result and files, in TaskWeaver's types."""
         kind = AttachmentType
         if not self.code:
-            seen = {"looked": self.looked} if self.looks or self.artifacts else None
+            seen = {"looks": self.looks} if self.looks or self.artifacts else None
             said = [Attachment(kind.reply_type, "text"), Attachment(kind.execution_status, "NONE", seen)]
             return [*said, *self._files()]
         said = [
@@ -176,7 +175,7 @@ class TaskProgress:
             *(["bare results, in no words"] if self.unworded else []),
         ]
         extra: dict[str, Any] = {"warnings": warnings, "failed": self.failed}
-        extra |= {"refused": self.refused, "went_wrong": self.wrong}
+        extra |= {"refused": self.refused, "went_wrong": self.wrong, "looks": self.looks}
         if kept_as := report_texts.full_output_variable(self.execution, limit_chars):
             extra["kept_as"] = kept_as
         said.append(Attachment(kind.execution_status, status, extra))
@@ -218,7 +217,7 @@ class TaskProgress:
 
     def _seen(self) -> str:
         """Return what earlier cells of the task were run to see, in short."""
-        return "".join(f"\nSeen before:\n{one}" for one in self.looks if one)
+        return "".join(f"\nSeen before:\n{without_middle(one, _LOOK_CHARS)}" for one in self.looks if one)
 
     def _note(self) -> str:
         """Describe in a line how many tries it took, where it took more than one."""
