@@ -177,7 +177,12 @@ def without_known_paragraphs(text: str, known: str) -> str:
         '(xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… as before)'
     """
     seen = set(long_paragraphs(known))
-    return "\n\n".join(f"({one[:60]}… as before)" if one in seen else one for one in text.split("\n\n"))
+    return "\n\n".join(f"({_begun(one)}… as before)" if one in seen else one for one in text.split("\n\n"))
+
+
+def _begun(text: str) -> str:
+    """Return the first words of a text, up to 60 characters."""
+    return text[:60].rpartition(" ")[0] or text[:60]
 
 
 def long_paragraphs(text: str) -> list[str]:

@@ -18,7 +18,11 @@ _SPAN = re.compile(
     r"(?:\s{0,3}(?:-|–|—|\bto\b|\band\b|\buntil\b|\bthrough\b)\s{0,3}((?:1[5-9]|20)?\d\d)(?![-\d]))?(?!\d)"
 )
 _MOST_YEARS = 300
-_YEAR_WEIGHT = 1.0
+_YEAR_WEIGHT, _LONG_SPAN = 1.0, 10
+_ASKS_FOR_YEARS = re.compile(
+    r"\b(?:years?|yearly|annual(?:ly)?|jahre?n?|années?|ans|años?|ann[oi]|anos?|год[аы]?|лет)\b|年", re.IGNORECASE
+)
+"""A request for years that it does not name: files whose rows are of many of them are meant."""
 _PARTS = re.compile(r"[^\W\d_]+|\d+")
 
 
@@ -55,10 +59,18 @@ def rank_files(request: str, files: Sequence[FileTerms]) -> Ranked:
     years = years_of(request)
     for year in years:
         covering = [at for at, one in enumerate(files) if any(first <= year <= last for first, last in one.years)]
-        rare = math.log(1 + (len(files) - len(covering) + 0.5) / (len(covering) + 0.5))
         for at in covering:
-            scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * rare / len(years) ** 0.5
+            scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * _rarity(len(covering), len(files)) / len(years) ** 0.5
+    if not years and _ASKS_FOR_YEARS.search(request):
+        spans = {at: max((last - first for first, last in one.years), default=0) for at, one in enumerate(files)}
+        long = {at: min(1.0, span / _LONG_SPAN) for at, span in spans.items() if span}
+        for at, share in long.items():
+            scores[at] = scores.get(at, 0.0) + _YEAR_WEIGHT * share * _rarity(len(long), len(files))
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _rarity(having: int, of: int) -> float:
+    return math.log(1 + (of - having + 0.5) / (having + 0.5))
 
 
 def years_of(text: str) -> list[int]:

@@ -36,14 +36,14 @@ _FIRST, _LEAST_SHARE, _CUT_CHARS = 2, 0.6, 800
 long and there is room of so many characters; of others one line."""
 _RELATED, _LEAST_RELATED = 0.3, 6
 """What part of the best file's score, or which place, others have for which room is left."""
-_BRIEF_SHARE, _BRIEF_CHARS, _BRIEF_COLUMN_CHARS = 0.5, 300, 60
-"""What part of the room is for descriptions in a line, where not all whole ones fit; how long columns and call, and one
-column, may be in it."""
+_BRIEF_SHARE, _BRIEF_CHARS, _BRIEF_COLUMN_CHARS, _BRIEF_TABLE_CHARS = 0.5, 300, 60, 120
+"""What part of the room is for descriptions in a line, where not all whole ones fit; how long columns and call, one column
+and one table may be in it."""
 _JOIN_CHARS = 300
 """What is kept for lines about columns that join files."""
 _HEAD = "What files there hold, by the path that code opens them by (print(describe(path)) shows it of any other):"
 _FITS = 0.5
-"""What part of the best file's score another one has that fits a later request."""
+"""What part of the best file's score another one has that fits a later request; and more than those told before."""
 _SAID_CHARS, _LINES_CHARS, _JOINS_CHARS = 1000, 25_000, 10_000
 """Of a kernel's answer: one text of it, all lines that it says of one file or folder, all about columns that join."""
 _MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
@@ -51,6 +51,9 @@ _MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
 _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
+_ROWS_OF_EACH = r"\1\2; each has its own number of rows, above the first empty line; what stands below it is no row"
+_EMPTY_ROWS = re.compile(r"\d+ empty rows?")
+_TABLE = re.compile(r"(?:table|view|sheet) (?:\d|['\"])")
 
 
 @dataclass(frozen=True)
@@ -214,8 +217,9 @@ class RequestDescriptions:
         scored = rank_files(text, files)
         told = self.told.folder or {name: "" for name in count if self._was_described(os.path.join(folder, name))}
         first = [files[at].name for at, _ in scored]
-        if told:  # an earlier request was told what fits it: only what fits this one as well as that
-            first = [files[at].name for at, score in scored if score > _FITS * scored[0][1]]
+        if told:  # an earlier request was told what fits it: only what fits this one better
+            best_told = max((score for at, score in scored if files[at].name in told), default=0.0)
+            first = [files[at].name for at, score in scored if score > max(_FITS * scored[0][1], best_told)]
             wanted = [name for name in first[:_MOST_CANDIDATES] if name not in told]
         else:
             wanted = [*first, *(name for name in count if name not in first)][:_MOST_CANDIDATES]
@@ -399,7 +403,7 @@ def _of_layout(text: str, count: int, names: str = "") -> str:
     """Return the description of one of `count` files of a layout as that of all; `names` says which they are."""
     first, _, rest = text.partition("\n")
     if count > 1:
-        rest = _ROWS_OF_ONE.sub(r"\1\2; each has its own number of rows, above the first empty line", rest)
+        rest = _ROWS_OF_ONE.sub(_ROWS_OF_EACH, rest)
         first += f"; {count} files of this layout{names}{', of this one:' if rest else ''}"
     return f"{first}\n{rest}".rstrip("\n")
 
@@ -467,20 +471,26 @@ def _brief(described: Mapping[str, Any], folder: str, count: int) -> str:
 
 
 def _columns_and_call(described: Mapping[str, Any], count: int) -> str:
-    """Return columns with the first that is said of each, and the call that reads the file; empty without a table.
+    """Return columns with the first that is said of each, or several tables, and the call that reads the file.
 
     Args:
         described: What the kernel says of the file.
         count: How many files have its layout.
+
+    Returns:
+        What follows the headline; empty if the file has no table.
     """
     name = described["name"]
     said = [kernel_face.Describer.line_begun(line, _BRIEF_COLUMN_CHARS) for _, line in _column_lines(described)]
     names = [repr(one) for one in described["columns"]]
     columns = next((text for text in map("; ".join, (said, names)) if text and len(text) <= _BRIEF_CHARS), "")
     columns = columns or shortened(", ".join(names), _BRIEF_CHARS)
-    calls = [_ROWS_OF_ONE.sub(r"\1\2", one) if count > 1 else one for one in _calls(described)]
+    if tables := [shortened(line, _BRIEF_TABLE_CHARS) for line in described["lines"] if _TABLE.match(line)]:
+        return mask_named(shortened(f": {'; '.join(tables)}; columns {columns}", 2 * _BRIEF_CHARS))
+    calls = [_ROWS_OF_ONE.sub(_ROWS_OF_EACH, one) if count > 1 else one for one in _calls(described)]
     calls = [one.replace(repr(name), "…", 1) for one in calls if len(one) <= _BRIEF_CHARS + len(name)][:1]
-    return mask_named("".join([f": {columns}" * bool(columns), *(f"; {one}" for one in calls)]))
+    empty = [f"{found[0]} not counted" for line in described["lines"] if (found := _EMPTY_ROWS.match(line))]
+    return mask_named("".join([f": {columns}" * bool(columns), *(f"; {one}" for one in [*empty, *calls])]))
 
 
 def _fitted_bodies(

@@ -29,6 +29,7 @@ from .database_files import open_database
 from .document_files import pdf_lines, word_lines
 from .file_kinds import PICTURES, WORKBOOKS, content_kind, kind_of, other_kind, start_kind, why_in_git_lfs
 from .file_size import size_words
+from .fitted_lines import ALL_OF_IT
 from .json_outline import outline, record_columns, record_lines
 from .page_tables import is_undeclared_utf8, page_table, read_title_and_tables
 from .statistics_files import read_statistics
@@ -186,7 +187,7 @@ def _whole(start: TextStart, remarks: Sequence[str] = ()) -> list[str]:
     """Return all lines of a small text with remarks below; empty if it is not small."""
     if not start.whole or sum(map(len, start.lines)) > _SMALL_CHARS:
         return []
-    return ["all of it:", *(f"| {one}" for one in "".join(start.lines).splitlines()), *remarks]
+    return [ALL_OF_IT, *(f"| {one}" for one in "".join(start.lines).splitlines()), *remarks]
 
 
 def _describe_json(path: str, name: str, terms: Collection[str]) -> Description:

@@ -12,6 +12,8 @@ _CALLS = ("to be read with ", "pd.read_")
 _COLUMN_CHARS, _RAW_CHARS = 60, 100
 """How long the line of a column, and one of the text, is where not all fits."""
 _MARK_CHARS = 30
+ALL_OF_IT = "all of it:"
+"""The line above a small text that is shown whole."""
 
 
 def fitted_lines(lines: Sequence[str], limit: int) -> list[str]:
@@ -48,6 +50,7 @@ def fitted_lines(lines: Sequence[str], limit: int) -> list[str]:
     if not gone:
         return kept
     first = min(gone)
+    kept = [f"{one.removesuffix(ALL_OF_IT)}its first lines:" if one.strip() == ALL_OF_IT else one for one in kept]
     cut = kept[0][: max(0, left)] if first == 0 else ""  # a line that is too long alone
     indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())] if not cut else ""
     kept[first] = f"{indent}{cut}…{' and more columns' * gone.issubset(columns)}"

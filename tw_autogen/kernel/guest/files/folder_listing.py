@@ -19,8 +19,8 @@ MOST_ENTRIES = 20_000
 """How many files are listed; beyond, their number is not known."""
 _DIGITS = re.compile(r"\d+")
 _MOST_LOOKED = 500
-_LOOK_SHARE = 0.25
-"""What part of the time for a list may be spent on looking into files."""
+_LOOK_SHARE, _BUSY_SHARE = 0.25, 0.6
+"""What part of the time for a list may be spent on looking into files, by the processor's clock and by the wall's."""
 _MOST_FAMILIES = 1000
 _MOST_SPANS, _ABOUT_CHARS, _DATED_CHARS = 50, 2000, 30
 _TABLES = (".csv", ".tsv")
@@ -204,7 +204,7 @@ def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.
         `lines`, and `files`: of each family that can be described its first name, the number of its files, and what it
         is found by. A name that is no UTF-8 could not be sent, and stands in the lines only.
     """
-    ends = time.monotonic() + _LOOK_SHARE * seconds
+    began, worked = time.monotonic(), time.process_time()
     entries, left_out, more = list_files(folder)
     found, terms = families(entries), dict[str, SearchTerms]()
     if layouts:
@@ -212,7 +212,7 @@ def listing(folder: str, *, layouts: bool, most_lines: int, seconds: float = 60.
         looked = looked if len(looked) <= _MOST_LOOKED else []
         others = [one.first for one in found if is_described(one.first.name) and one.first not in looked]
         for one in [*looked, *others[: _MOST_LOOKED - len(looked)]]:
-            if time.monotonic() > ends:
+            if time.process_time() - worked > _LOOK_SHARE * seconds or time.monotonic() - began > _BUSY_SHARE * seconds:
                 break
             terms[one.name] = read_search_terms(os.path.join(folder, one.name))
         found = families(entries, terms)

@@ -51,6 +51,15 @@ class PageTable:
             return [str(at) for at in range(len(self.rows[0]))]
         if len(self.header) == 1:
             return [name or f"Unnamed: {at}" for at, name in enumerate(self.header[0])]
+        return [str(names[0]) if len(names) == 1 else str(names) for names in self._tuples()]
+
+    @property
+    def title(self) -> str:
+        """The text of the first of several header rows, if it stands above all columns."""
+        return self.header[0][0] if len(self.header) > 1 and len({*self.header[0]}) == 1 else ""
+
+    def _tuples(self) -> list[tuple[str, ...]]:
+        """Return the columns' names by level, as pandas has them, without a level that is the title."""
         levels = [
             [name or f"Unnamed: {at}_level_{level}" for at, name in enumerate(names)]
             for level, names in enumerate(self.header)
@@ -58,7 +67,8 @@ class PageTable:
         known: Counter[tuple[str, ...]] = Counter()
         found = []
         for names in zip(*levels, strict=True):
-            found.append(str((*names[:-1], f"{names[-1]}.{known[names]}") if known[names] else names))
+            unique = (*names[:-1], f"{names[-1]}.{known[names]}") if known[names] else names
+            found.append(unique[bool(self.title) :])
             known[names] += 1
         return found
 
@@ -226,7 +236,7 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
         encoding: Which the call has to name; None: none.
     """
     names, rows, notes = page.names, page.rows, []
-    levels = len(page.header)
+    levels = len(page.header) - bool(page.title)
     first = not levels and len(rows) > 2 and has_names(rows) and len(set(filter(None, rows[0]))) == len(rows[0])
     if first:
         names, rows = rows[0], rows[1:]
@@ -245,17 +255,19 @@ def page_table(page: PageTable, name: str, number: int, encoding: str | None) ->
         "converters": f"{{{converters}}}" if codes else "",
     }
     said = "".join(f", {key}={value}" for key, value in options.items() if value)
+    if page.title:
+        notes.append(f"its first header row says {page.title[:100]!r} above all columns, droplevel leaves that out")
     if levels > 1:
         notes.append(f"{levels} header rows: the columns have {levels} levels, so their names are tuples")
-    if page.row_headers and levels == 1:
+    if page.row_headers and levels == 1 and not page.title:
         notes.append(f"{names[0]!r} heads its rows: index_col=0 makes it the index")
     return TextTable(
         names,
         rows,
         name,
-        raw=[cut_line(one) for one in as_lines([*page.header, *page.rows[: 3 if levels else 4]])],
+        raw=[cut_line(one) for one in as_lines([*page.header[bool(page.title) :], *page.rows[: 3 if levels else 4]])],
         notes=notes + empty + total_notes(names, rows),
-        call=f"pd.read_html({name!r}{said})[{number}]",
+        call=f"pd.read_html({name!r}{said})[{number}]{'.droplevel(0, axis=1)' * bool(page.title)}",
         named=named,
         quoted=levels < 2,
     )
