@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, url_problem
 from tw_autogen.safe_folder import KERNEL_FOLDERS, innermost_held_folder, walk_links
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session_layout import is_working_folder
@@ -38,6 +38,30 @@ def current_folder() -> Path:
 def distrusted_now() -> tuple[Path, ...]:
     """Return the folders that nobody has trusted: those known as such, and the current one, whenever it became that."""
     return tuple(map(Path, sorted(UNTRUSTED_FOLDERS | ({os.getcwd()} - TRUSTED_FOLDERS))))
+
+
+def checked_path(wanted: Path | str, what: str) -> Path:
+    """Return a path that a caller has written, with `~` replaced; it need not exist.
+
+    An empty text, as of a variable that is not set, is not the current folder, a URL is no folder `https:` there, and
+    `~name` is none of that name.
+
+    Args:
+        wanted: As it was written.
+        what: The argument, option or setting, for the error.
+
+    Raises:
+        ConfigError: it is no path.
+    """
+    text = os.fspath(wanted)
+    if not text.strip():
+        raise ConfigError(f"{what}: an empty path; write . for the current folder")
+    if problem := url_problem(text):
+        raise ConfigError(f"{what}: {text} is {problem}")
+    path = os.path.expanduser(text)
+    if path.startswith("~"):
+        raise ConfigError(f"{what}: {text}: there is no such user; write ./{text} for what lies here")
+    return Path(path)
 
 
 def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:

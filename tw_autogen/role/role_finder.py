@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.errors import RoleSpecError, nearest, path_suggestion
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.named_folders import checked_path
 from tw_autogen.role.spec import RoleSpec, check_entry, replies
 from tw_autogen.role.taskweaver.spec import SUFFIX, find_role_yaml, read_role_yaml
 from tw_autogen.yaml_files import read_mapping
@@ -76,7 +77,7 @@ def find_role(
     own = own or {}
     if isinstance(wanted, str) and (name := _own_name(wanted, own)):
         return read_role(own[name])
-    folder = Path(os.path.expanduser(wanted))
+    folder = Path(wanted) if isinstance(wanted, str) and _is_word(wanted) else checked_path(wanted, "roles")
     if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
     names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))

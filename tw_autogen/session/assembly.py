@@ -19,7 +19,7 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import Handler
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
-from tw_autogen.named_folders import distrusted_now
+from tw_autogen.named_folders import checked_path, distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
@@ -364,7 +364,7 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
     if given.get("roles") is not None:
         given["roles"] = tuple(map(absolute_role, several(given["roles"])))
     if given.get("folder") is not None:
-        given["folder"] = Path(os.path.expanduser(given["folder"])).absolute()
+        given["folder"] = checked_path(given["folder"], "folder").absolute()
     if isinstance(given.get("project"), str | Path):
         given["project"] = project_folder(given["project"])
     check_roles(given.get("roles"), settings, given.get("project"))
@@ -388,8 +388,9 @@ def _opened_as_made(
 
 def _absolute_file(servers: McpWanted) -> McpWanted:
     """Return the path of a file of MCP servers as an absolute one, and what may stand in such a file as it is."""
-    is_text = isinstance(servers, str) and servers.lstrip().startswith("{")
-    return servers if is_text or isinstance(servers, Mapping) else Path(servers).expanduser().absolute()
+    if isinstance(servers, Mapping) or not str(servers) or str(servers).lstrip().startswith("{"):
+        return servers
+    return checked_path(servers, "mcp_servers").absolute()
 
 
 def check_roles(

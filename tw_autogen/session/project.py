@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, path_suggestion
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import path_out_of
+from tw_autogen.named_folders import checked_path, path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import read_conversation
@@ -126,8 +126,11 @@ def project_folder(folder: Path | str) -> Path:
 
     Args:
         folder: As the caller wrote it.
+
+    Raises:
+        ConfigError: it is no path.
     """
-    return Path(os.path.expanduser(folder)).absolute()
+    return checked_path(folder, "project").absolute()
 
 
 def is_project(folder: Path) -> bool:

@@ -23,7 +23,7 @@ from tw_autogen.model import (
     resolve_model,
     resolve_ranker,
 )
-from tw_autogen.named_folders import granted_path, named_folder
+from tw_autogen.named_folders import checked_path, granted_path, named_folder
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
@@ -91,7 +91,7 @@ class RoleConfig:
 def absolute_role(wanted: RoleWanted) -> RoleWanted:
     """Return a role that is named by the path of its folder with that path absolute, and any other as it is."""
     by_path = wanted if isinstance(wanted, Path) or isinstance(wanted, str) and {"/", os.sep} & set(wanted) else None
-    return wanted if by_path is None else Path(os.path.expanduser(by_path)).absolute()
+    return wanted if by_path is None else checked_path(by_path, "roles").absolute()
 
 
 def checked_models(model: ModelWanted, *, names: bool = False) -> Mapping[str, ChatModel | str]:

@@ -30,6 +30,7 @@ from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation, Reply
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.model import ChatModel
+from tw_autogen.named_folders import checked_path
 from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
@@ -150,9 +151,9 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             plugins=[_whole(one) for one in plugins],
             roles=None if roles is None else [_whole(one) for one in roles],
             files=[str(Path(one).absolute()) for one in files],
-            workspace=None if workspace is None else str(Path(workspace).expanduser().absolute()),
+            workspace=None if workspace is None else str(checked_path(workspace, "workspace").absolute()),
             settings=dict(settings or {}),
-            project=None if project is None else str(Path(project).expanduser().absolute()),
+            project=None if project is None else str(checked_path(project, "project").absolute()),
             mcp_servers=file_of_servers,
             policy=_whole(policy) if isinstance(policy, str | Path) else None,
             hand_on=hand_on,
@@ -355,10 +356,11 @@ def _whole(one: object) -> str:
     """Return the text of what is named; of a path the absolute one, which means the same wherever it is read again."""
     text = str(one)
     is_path = isinstance(one, Path) or os.sep in text or text.endswith((".py", ".yaml", ".yml"))
-    return str(Path(text).expanduser().absolute()) if is_path and isinstance(one, str | Path) else text
+    return str(checked_path(text, "path").absolute()) if is_path and isinstance(one, str | Path) else text
 
 
 def _file(mcp_servers: McpWanted | None) -> str | None:
     """Return the path of a file of MCP servers; None for what stands in one, where secrets may be."""
-    named = isinstance(mcp_servers, Path) or isinstance(mcp_servers, str) and not mcp_servers.lstrip().startswith("{")
-    return str(Path(mcp_servers).expanduser().absolute()) if named and isinstance(mcp_servers, str | Path) else None
+    if isinstance(mcp_servers, str | Path) and str(mcp_servers) and not str(mcp_servers).lstrip().startswith("{"):
+        return str(checked_path(mcp_servers, "mcp_servers").absolute())
+    return None

@@ -20,6 +20,7 @@ from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.messages import render_reply, without_end
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import CONTINUE, GivenFiles, Line, PartnerConversation
+from tw_autogen.named_folders import checked_path
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
     USER,
@@ -271,7 +272,7 @@ class SharedSession(Closing):
         trust: bool = False,
     ) -> None:
         self._trust = FolderTrust.of(trust=trust)
-        self._workspace = None if workspace is None else Path(workspace).expanduser().absolute()
+        self._workspace = None if workspace is None else checked_path(workspace, "workspace").absolute()
         self._settings, self._made_in = dict(settings or {}), Path.cwd()
         self._handlers = tuple(handlers)
         self._members: dict[str, SessionMember] = {}
