@@ -14,8 +14,6 @@ from tw_autogen.plugin.spec import NO_DEFAULT, Parameter
 from tw_autogen.python_source import expression_of
 
 _BY: Mapping[Any, Any] = {inspect.Parameter.POSITIONAL_ONLY: "position", inspect.Parameter.KEYWORD_ONLY: "keyword"}
-
-
 _SHORT_NUMBER = 1 << 63  # a number of thousands of digits can't be written down
 
 
