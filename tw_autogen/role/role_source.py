@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -66,12 +67,9 @@ def line_in(error: BaseException, source: Path) -> int | None:
         error: With its traceback.
         source: A Python file.
     """
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == source:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if Path(frame.f_code.co_filename) == source]
+    return lines[-1] if lines else None
 
 
 def as_role(made: Any) -> Role:
