@@ -281,7 +281,7 @@ class Planner(Role):
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 own = new.send_from == USER and turn
-                said = mine.history.notes.without_repeats(new, memory.rounds) if own else new.message
+                said = mine.history.without_repeated_notes(new, memory.rounds) if own else new.message
                 mine.history.append_user(f"From: {new.send_from}{_unrun_note(new)}\n{said}{offers}{date}{kept}", images)
                 _note_result(mine.history, new)
 
