@@ -130,6 +130,13 @@ def test_a_parameter_is_given_by_its_type_or_in_words():
     ]
 
 
+@pytest.mark.parametrize("words", ["half a pair \ud800", "-" * 100_000 + "1"])
+def test_words_that_cannot_be_parsed_describe_a_parameter(words):
+    (found,) = callable_plugin(lambda n: None, name="f", description="d", parameters={"n": words}).parameters
+
+    assert (found.type, found.description) == ("Any", words)
+
+
 def test_types_are_spelled_without_modules_and_defaults_as_far_as_they_can_be_written_down():
     class Color:
         pass
