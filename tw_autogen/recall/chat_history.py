@@ -434,10 +434,10 @@ class SupersededResults:
 
 
 def _reads(code: str, name: str) -> bool:
-    """Return whether code reads a variable; lines of magics do not count.
+    r"""Return whether code reads a variable; lines of magics do not count.
 
     Example:
-        >>> _reads("print(last_output[:9])", "last_output"), _reads("last_output = 5", "last_output")
+        >>> _reads("%time\nprint(last_output[:9])", "last_output"), _reads("last_output = 5", "last_output")
         (True, False)
     """
     tree = parsed_cell(code)
