@@ -441,10 +441,12 @@ def test_an_installed_package_brings_a_role_by_its_folder(folder, tmp_path, monk
     [
         ("no_such_module_here", r"entry point counter = no_such_module_here: ModuleNotFoundError"),
         ("json:dumps", r"entry point counter = json:dumps: names neither a class nor a package"),
+        ("exits_at_once:Role", r"entry point counter = exits_at_once:Role: SystemExit: 3"),
     ],
 )
 def test_a_broken_entry_point_is_named(tmp_path, monkeypatch, value, problem):
     installed(tmp_path / "site", value)
+    (tmp_path / "site" / "exits_at_once.py").write_text("raise SystemExit(3)")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
     with pytest.raises(RoleSpecError, match=problem):

@@ -122,7 +122,7 @@ def _of_entry_point(entry: metadata.EntryPoint) -> RoleSpec:
     where = f"entry point {entry.name} = {entry.value}"
     try:
         found = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # foreign code: whatever its import raises
         raise RoleSpecError(f"{type(error).__name__}: {error}", path=where) from error
     if isinstance(found, ModuleType) and found.__file__:
         return dataclasses.replace(read_role(Path(found.__file__).parent), name=entry.name)
