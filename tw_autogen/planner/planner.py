@@ -262,7 +262,7 @@ class Planner(Role):
         """Begin the history with the examples that fit the request."""
         roles = [self.name, USER, *(one.name for one in self._workers)]
         rounds = self._recall.example_rounds(roles, here.user_query)
-        add_examples(mine.history, lambda lived: self._append_posts(mine, Memory.of(self.name, lived)), rounds)
+        add_examples(mine.history, lambda examples: self._append_posts(mine, Memory.of(self.name, examples)), rounds)
 
     def _append_posts(self, mine: _PlannerState, memory: Memory, turn: Turn | None = None) -> None:
         """Append the posts that are new; without a turn, those of examples."""

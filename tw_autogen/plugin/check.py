@@ -24,8 +24,8 @@ class Flaw:
 
     Args:
         path: The file.
-        what: Is wrong.
-        remedy: What to do.
+        what: The problem.
+        remedy: What to do about it.
         level: `warning` is for what works all the same.
         line: In that file, where it is known.
         unfit: The plugin can't be loaded.

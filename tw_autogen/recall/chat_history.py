@@ -21,8 +21,8 @@ from tw_autogen.python_source import parsed_cell
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
 _FAILURE_CHARS, _CUT_CHARS = 240, 600
-_MENDED = "(What replaced it ran; this is a part of the report.)"
-_SEEN = "(It was looked at again further down; this is a part of it.)"
+_REPLACED = "(What replaced it ran; this is a part of the report.)"
+_SEEN_AGAIN = "(It was looked at again further down; this is a part of it.)"
 _MOST_REFUSALS = 3
 _GROWN_CHARS, _GROWN_SHARE = 400, 0.05
 """What a prompt must have grown by until its tokens are compared with those before."""
@@ -366,7 +366,7 @@ def _with_text(part: dict[str, Any], change: Callable[[str], str]) -> dict[str, 
 
 
 class SupersededResults:
-    """Finds failures that a later cell has mended, and cut outputs that a later cell has looked at again.
+    """Finds failures that a later cell has fixed, and cut outputs that a later cell has looked at again.
 
     Texts in a history stay as they are until `shortener` is called for them, when the history is shortened anyway. A
     report may stand in it several times, as the same failure in two tasks: the oldest ones are those superseded.
@@ -379,7 +379,7 @@ class SupersededResults:
         self._left: Counter[str] = Counter()
 
     def begin_task(self) -> None:
-        """Note that another task begins: what failed before it is not mended by what it does."""
+        """Note that another task begins: what failed before it is not fixed by what it does."""
         self._failed.clear()
 
     def note(self, report: str, *, code: str, ok: bool, kept_as: str) -> None:
@@ -395,11 +395,11 @@ class SupersededResults:
             self._failed.append(report)
             return
         for one in self._failed:
-            self._note_shorter(one, _FAILURE_CHARS, _MENDED)
+            self._note_shorter(one, _FAILURE_CHARS, _REPLACED)
         self._failed.clear()
         name, cut = self._cut
         if name and _reads(code, name):
-            self._note_shorter(cut, _CUT_CHARS, _SEEN)
+            self._note_shorter(cut, _CUT_CHARS, _SEEN_AGAIN)
             self._cut = ("", "")
         if kept_as:
             self._cut = kept_as, report

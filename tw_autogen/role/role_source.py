@@ -1,4 +1,4 @@
-"""A role's Python, run anew; the line of it that an error came from; and what may stand for a role."""
+"""Run a role's Python; find the line of it that an error came from; take an object for a role."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOADING = threading.RLock()
 
 
 def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> ModuleType:
-    """Run a role's Python anew, as a package of its folder: `from .pages import …` finds what lies beside it.
+    """Run a role's Python again, as a package of its folder: `from .pages import …` finds what lies beside it.
 
     Where the folder is trusted by a hash, this file and what it imports from its folder, now and later, must be as they
     were hashed.
