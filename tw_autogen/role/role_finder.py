@@ -15,6 +15,7 @@ from tw_autogen.errors import RoleSpecError, nearest, path_suggestion
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.role.spec import RoleSpec, check_entry, replies
 from tw_autogen.role.taskweaver.spec import SUFFIX, find_role_yaml, read_role_yaml
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.yaml_files import read_mapping
 
 if TYPE_CHECKING:
@@ -53,18 +54,13 @@ def is_role_file(path: Path) -> bool:
 
 
 def find_role(
-    wanted: str | Path | type,
-    *,
-    shipped: Path,
-    own: Mapping[str, Path] | None = None,
-    built_in: Collection[str] = (),
+    wanted: str | Path | type, *, own: Mapping[str, Path] | None = None, built_in: Collection[str] = ()
 ) -> RoleSpec:
     """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
 
     Args:
         wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`. A single word is always a
             name: what lies in the current folder by chance takes no role's place; `./word` is the folder.
-        shipped: Where the ready-made roles lie.
         own: The folders of a project's own roles by their names; they come first.
         built_in: Names that the caller knows without looking here; a misspelt one of them is named in the error.
 
@@ -79,6 +75,7 @@ def find_role(
     folder = Path(os.path.expanduser(wanted))
     if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
+    shipped = shipped_folder("roles")
     names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
     if name := _named(wanted, names):  # its alias, as in the conversation, is understood too
         return read_role(shipped / name)
