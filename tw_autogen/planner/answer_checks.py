@@ -128,7 +128,7 @@ class AnswerChecks:
         return codes
 
 
-def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round] = ()) -> bool:
+def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round]) -> bool:
     """Return whether an answer is checked: code has run for it, and `auto` finds it hard.
 
     Args:

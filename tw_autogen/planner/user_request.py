@@ -43,7 +43,7 @@ def rounds_of_request(memory: Memory, name: str) -> list[Round]:
     return asked
 
 
-def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: str = "") -> str:
+def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: str) -> str:
     """Return the Planner's text on the board: the user's request with what it brings, the plan, and the date.
 
     Args:
