@@ -81,7 +81,7 @@ def shown_default(default: Any) -> Any:
         return default
     try:
         ast.literal_eval(expression_of(repr(default)))
-    except (ValueError, SyntaxError):
+    except Exception:  # noqa: BLE001 - a `repr` of anybody's, which need be no Python either
         return NO_DEFAULT
     return default
 
