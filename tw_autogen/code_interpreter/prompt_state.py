@@ -159,7 +159,7 @@ class PromptState:
         if asked.send_from == "User" and self.date != today:  # a Planner tells the date itself
             parts.append(f"Today is {today}.")
             self.date = today
-        task = self.history.notes.without_repeats(asked, [here]) if asked.send_from == "User" else asked.message
+        task = self.history.without_repeated_notes(asked, [here]) if asked.send_from == "User" else asked.message
         parts.append(f"# Task from {asked.send_from}\n{task}")
         if self.definitions is not None:
             parts.append(self.definitions.news(asked.message).strip())

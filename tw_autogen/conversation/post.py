@@ -152,6 +152,11 @@ class Post:
         found = self.attachment(type)
         return default if found is None else found.content
 
+    @property
+    def is_question(self) -> bool:
+        """Whether a Planner asks the user something with it, and waits for the answer."""
+        return self.content(AttachmentType.stop) in ("Clarification", "AdditionalInformation")
+
     def with_attachments(self, more: Iterable[Attachment]) -> Post:
         """Return the same post (same id) with more attachments after those it has."""
         return replace(self, attachments=(*self.attachments, *more))

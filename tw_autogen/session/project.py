@@ -21,7 +21,6 @@ from tw_autogen.session.role_configs import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust
-from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trusted_files import compared_with
 
@@ -92,7 +91,7 @@ class Project:
         """
         if not isinstance(wanted, str) or known(wanted) and wanted not in self.roles:
             return wanted
-        folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles, built_in=BUILT_IN).path.parent
+        folder = find_role(wanted, own=self.roles, built_in=BUILT_IN).path.parent
         return folder if folder in self.roles.values() else wanted
 
     def unsandboxed_notices(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:

@@ -34,7 +34,6 @@ from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
-from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.taskweaver_config import PLUGIN_ONLY
 from tw_autogen.trusted_files import compared_with
 
@@ -190,7 +189,7 @@ def model_key(wanted: RoleWanted) -> str:
 
 def role_spec(wanted: str | Path | type) -> RoleSpec:
     """Find a role that is loaded when it is named."""
-    return find_role(wanted, shipped=shipped_folder("roles"), built_in=BUILT_IN)
+    return find_role(wanted, built_in=BUILT_IN)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from tw_autogen.session import (
     checked_policy,
     several,
 )
-from tw_autogen.shipped_folders import shipped_folder
 
 _PLANS = "Plans data work, hands its steps to the others by name, looks at what they bring, and answers."
 _CODES = "Writes Python for one task, checks it, runs it in a kernel that remembers, and reports numbers and files."
@@ -226,7 +225,7 @@ class RoleAgent(GroupMember):
     ) -> None:
         does = ""
         if isinstance(role, str | Path | type):
-            spec = find_role(role, shipped=shipped_folder("roles"))
+            spec = find_role(role)
             name = name or spec.alias
             does = spec.intro
         elif not name:
