@@ -195,9 +195,6 @@ class SharedChat(PartnerConversation):
             while post.send_to == member.name or (post.send_to in roles and post.send_to not in present):
                 inner.show(post)  # who can't be given the word by the host answers here
                 post = session.step(roles[post.send_to])
-                if post.send_to == member.name:
-                    inner.show(post)
-                    post = session.step(roles[member.name])
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
             self._close_round(session, reason=str(error))
@@ -213,9 +210,9 @@ class SharedChat(PartnerConversation):
         if post.send_to != USER:
             return without_end(f"@{post.send_to} {here.last_words}")
         self._answered = True
-        if self._shared.planner or len(self._shared.names) == 1:
-            return render_reply(self._close_round(session), here.user_query, member.system_message)
-        return render_reply(Answer.of(here, session.usage), here.user_query, member.system_message)
+        ends = self._shared.planner or len(self._shared.names) == 1
+        answer = self._close_round(session) if ends else Answer.of(here, session.usage)
+        return render_reply(answer, here.user_query, member.system_message)
 
     def _close_round(self, session: Session, *, reason: str = "") -> Answer:
         self._answered = False
