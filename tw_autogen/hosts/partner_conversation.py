@@ -283,7 +283,7 @@ class PartnerConversation:
         return "\n\n".join([request, *notes]), [path for one in given for path in one.paths]
 
     def begun(self) -> None:
-        """Mark that the round of the newest `opening` has begun, and its files have arrived."""
+        """Mark that the round of the newest `compose_request` has begun, and its files have arrived."""
         self._files_sent = self._files_asked
 
     def stop(self, stopped: threading.Event) -> None:
@@ -340,16 +340,15 @@ class PartnerConversation:
 
     def _opened(self, stopped: threading.Event) -> Session:
         """Return the open session, or open one; not for a request that was stopped meanwhile."""
-        session = self.session
-        if session is None and not stopped.is_set():
-            session = self._make()  # without the guard: it takes a while, and may be stopped
-            with self._guard:
-                if not stopped.is_set():
-                    return self._begin(session)
-        if session is not None and not stopped.is_set():
+        if stopped.is_set():
+            raise _never_begun()
+        if (session := self.session) is not None:
             return session
-        if session is not None and session is not self._session:
-            session.close()
+        session = self._make()  # without the guard: it takes a while, and may be stopped
+        with self._guard:
+            if not stopped.is_set():
+                return self._begin(session)
+        session.close()
         raise _never_begun()
 
     def _begin(self, session: Session) -> Session:
