@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES, with_context
-from tw_autogen.hosts.conversable.messages import lines_of
+from tw_autogen.hosts.conversable.messages import calls_tool, lines_of
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.running_reply import on_loop, register_with_running_reply
 from tw_autogen.hosts.conversable.shared_session import SharedChat, SharedSession
@@ -286,6 +286,6 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
 def _caller(groupchat: Any, agents: Mapping[str, Any]) -> Any:
     """Return the agent whose call of a tool was answered last."""
     for message in reversed(groupchat.messages):
-        if message.get("tool_calls") or message.get("function_call"):
+        if calls_tool(message):
             return agents.get(str(message.get("name")))
     return None

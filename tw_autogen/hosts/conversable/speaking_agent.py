@@ -16,7 +16,7 @@ from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.conversable.autogen_import import import_autogen, installed
 from tw_autogen.hosts.conversable.group_functions import TARGETS, hand_on, with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings, without_cache
-from tw_autogen.hosts.conversable.messages import ServiceAnswer, images_of, key_of, text_of
+from tw_autogen.hosts.conversable.messages import ServiceAnswer, calls_tool, images_of, key_of, text_of
 from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, with_io_stream
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.lazy_module import LazyModule
@@ -437,8 +437,7 @@ def _copied_client(client: Any) -> Any:
 
 
 def _says_something(message: dict[str, Any]) -> bool:
-    calls = message.get("tool_calls") or message.get("function_call") or message.get("tool_responses")
-    return bool(calls or images_of(message) or text_of(message).strip())
+    return bool(calls_tool(message) or message.get("tool_responses") or images_of(message) or text_of(message).strip())
 
 
 def house_rules_of(agent: Any) -> str:
