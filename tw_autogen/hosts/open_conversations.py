@@ -93,7 +93,7 @@ class Conversations(Generic[Kept]):
 
         Args:
             partner: Who was talked with until now.
-            new: Who takes that place; no partner with a conversation of its own.
+            new: Who takes that place, which may be the same; no other partner with a conversation of its own.
         """
         with self._guard:
             self._partners[new] = self._partners.pop(partner)

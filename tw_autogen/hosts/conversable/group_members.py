@@ -87,7 +87,7 @@ class GroupMember(SpeakingAgent):
         """
         super().clear_history(recipient, nr_messages_to_preserve)
         if not nr_messages_to_preserve:
-            self.shared.prepare(recipient, clear=True, wait=not on_loop())
+            self.shared.end_chat(recipient, wait=not on_loop())
 
     def close(self) -> None:
         """End the shared sessions, and their kernels."""
@@ -95,7 +95,7 @@ class GroupMember(SpeakingAgent):
 
     def _prepare_chat(self, recipient: Any, clear_history: bool, *args: Any, **kwargs: Any) -> None:
         super()._prepare_chat(recipient, clear_history, *args, **kwargs)
-        self.shared.prepare(recipient, clear=False, wait=not on_loop())
+        self.shared.begin_chat(recipient)
 
     _shared_with_copies = ("_model", "role_config", "shared")
 

@@ -360,26 +360,31 @@ class SharedSession(Closing):
         cast = set(foreign(groupchat.agents, self))
         return next((chat for group, chat in reversed(groups) if group is not None and set(chat.cast) == cast), None)
 
-    def prepare(self, partner: Any, *, clear: bool, wait: bool = True) -> None:
-        """Begin a chat with members: a round that is left open ends, and with `clear` the session with it.
+    def begin_chat(self, partner: Any) -> None:
+        """Begin a chat with members: a round that was left open in it ends.
+
+        Args:
+            partner: The group's manager, or another agent.
+        """
+        with self._lock:
+            before = self._known_partner(partner)
+            chat = self.chats.find(before)
+            if chat is not None:
+                self.chats.rename(before, partner)
+                chat.end_round()
+
+    def end_chat(self, partner: Any, *, wait: bool) -> None:
+        """End a chat with members, its round and its session.
 
         Args:
             partner: The group's manager, or another agent; None: all of them.
-            clear: End the session too.
-            wait: Return once it has ended.
+            wait: Return once the session has ended.
         """
         with self._lock:
             if partner is None:
-                return self.close() if clear else None
-            before = partner if self.chats.find(partner) is not None else self._earlier(partner)
-            chat = self.chats.find(before)
-            if chat is None:
-                return None
-            if clear:
-                return self.chats.drop(before, wait=wait)
-            if before is not partner:
-                self.chats.rename(before, partner)
-            return chat.end_round()
+                self.close()
+            elif (before := self._known_partner(partner)) is not None:
+                self.chats.drop(before, wait=wait)
 
     def close(self) -> None:
         """End the sessions, and their kernels; the next message opens a new one."""
@@ -409,8 +414,10 @@ class SharedSession(Closing):
                 trust=self._trust.holds(),
             )
 
-    def _earlier(self, partner: Any) -> Any:
-        """Return the manager of an earlier group with the same agents that has come to its end."""
+    def _known_partner(self, partner: Any) -> Any:
+        """Return a partner that has a chat, or the manager of an earlier group with the same agents that has ended."""
+        if self.chats.find(partner) is not None:
+            return partner
         group = getattr(partner, "groupchat", None)
         cast = set(foreign(group.agents, self)) if group is not None else set()
         for one, chat in self.chats.partner_items():
