@@ -1,4 +1,4 @@
-"""Whoever can be asked in words, as a role: another agent, a team of them, whatever a host has."""
+"""A conversation partner (an agent, a team of agents) as a role."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tw_autogen.role import Role, Turn
 
 
 def partner_role_factory(make: Callable[[], ConversationPartner], *, name: str, intro: str) -> Callable[[], Role]:
-    """Return somebody who can be asked as a role.
+    """Return a conversation partner as a role.
 
     Args:
         make: Begins a conversation; one for each session.

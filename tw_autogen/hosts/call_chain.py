@@ -23,7 +23,7 @@ class Link:
     Args:
         name: The agent's name.
         agent: The agent; None once its work has ended: threads that it has left running are no part of it.
-        refused: The ring that was refused in its work, which its tools may have swallowed.
+        refused: The cycle that was refused in its work, which its tools may have swallowed.
     """
 
     name: str
@@ -65,7 +65,7 @@ def calling(name: str, agent: Any, *, max_depth: int = MAX_DEPTH) -> Iterator[Li
     Raises:
         CallCycleError: the agent is at work already, or so many are that one more is too deep.
     """
-    _inherit()
+    _patch_threads()
     links = chain()
     shown = " → ".join([*(one.name for one in links), name])
     if any(one.agent is agent for one in links):
@@ -109,17 +109,17 @@ def asking(name: str, agent: Any, *, enters: bool) -> Iterator[Link]:
 
 
 def _refusal(error: CallCycleError) -> CallCycleError:
-    """Note a refused ring with the agent in whose work it was refused, and return it."""
+    """Note a refused cycle with the agent in whose work it was refused, and return it."""
     for one in chain()[-1:]:
         one.refused = error
     return error
 
 
-def _inherit() -> None:
-    """Make threads and thread pools inherit the chain, once for this process.
+def _patch_threads() -> None:
+    """Make threads and thread pools inherit the chain, once in this process.
 
     Before Python 3.14 a thread starts with an empty context, and the worker of a pool never has the submitter's, so
-    that a ring over them could not be told from another chat. Outside of an agent's work nothing is changed.
+    that a cycle over them could not be told from another chat. Outside of an agent's work nothing is changed.
 
     Source: instrumentation of threads by OpenTelemetry and Sentry, which hand on their contexts in the same places.
     """

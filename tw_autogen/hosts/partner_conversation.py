@@ -379,7 +379,7 @@ class PartnerConversation:
         self._known = [*self._known, *lines][-_MOST_KNOWN:]
 
     def _unknown(self, chat: Sequence[Line]) -> Sequence[Line]:
-        """Return the part of a chat behind what is known.
+        """Return the part of a chat after what is known.
 
         The known lines are looked for at the chat's beginning, which may be missing: as many of them as fit. The host
         may have worded answers otherwise. Where none fits, or what is left holds an answer of the agent's, because the

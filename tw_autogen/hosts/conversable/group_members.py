@@ -238,7 +238,7 @@ class RoleAgent(GroupMember):
 
 
 def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
-    """Return the word to whom the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
+    """Return the agent that the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
 
     Args:
         last_speaker: Who has just spoken.
@@ -247,8 +247,8 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
     A call of a tool goes to an agent that can run it, and its result back to who has called.
 
     Returns:
-        An agent of the group; None, which ends the chat, when the request is answered and whoever asked has nobody and
-        nothing behind it that could speak.
+        An agent of the group; None, which ends the chat, when the request is answered and whoever asked has neither
+        human input nor a model.
 
     Raises:
         HostError: no member of a session sits in the group.

@@ -136,7 +136,7 @@ def register_plugins(
     result_chars: int = 2000,
     trust: bool = False,
 ) -> PluginTools:
-    """Return an agent plugins as tools.
+    """Register plugins as tools of an agent.
 
     Args:
         caller: The agent whose model is offered the tools; it needs an `llm_config`.

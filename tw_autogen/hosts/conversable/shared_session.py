@@ -39,7 +39,7 @@ _HELPERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "
 
 
 @dataclass(frozen=True)
-class _Foreign:
+class _AgentWorker:
     """An agent of the user's, as a Planner's worker."""
 
     name: str
@@ -55,7 +55,7 @@ class SessionMember(Protocol):
     system_message: str
 
     def is_silent(self, sender: Any) -> bool:
-        """Return whether inner messages are to be kept from the user's eyes."""
+        """Return whether inner messages are to be hidden from the user."""
         ...
 
     def write_context_variables(self, board: Mapping[str, str], next_speaker: str) -> None:
@@ -69,7 +69,7 @@ class SessionMember(Protocol):
 
 
 class SharedChat(PartnerConversation):
-    """One chat of the members: a session of their own, driven step by step as the host gives the word.
+    """One chat of the members: a session of their own, driven step by step as the host selects speakers.
 
     Args:
         shared: Whose members; not kept alive.
@@ -86,7 +86,7 @@ class SharedChat(PartnerConversation):
         super().__init__(shared.opened, files, idle_seconds=age)
         self._shared = shared
         self._answered = False
-        self.cast = weakref.WeakSet(foreign(group.agents, shared) if group is not None else ())
+        self.others = weakref.WeakSet(non_members(group.agents, shared) if group is not None else ())
 
     @property
     def round(self) -> Round | None:
@@ -104,7 +104,7 @@ class SharedChat(PartnerConversation):
         """Return a member's answer to what the chat holds for it; None if it has none.
 
         Args:
-            member: Who has the word.
+            member: Whose turn it is.
             chat: The chat as it sees it.
             sender: Its partner: the group's manager, or another agent.
             stopped: Identifies this request for `stop`.
@@ -119,7 +119,7 @@ class SharedChat(PartnerConversation):
             if stopped.is_set():  # the session forgets an interrupt that comes before its round
                 session.interrupt()
             asked = self.asked
-            if asked is not None and _has_the_word(session.rounds[-1], member.name):
+            if asked is not None and _is_asked(session.rounds[-1], member.name):
                 words = self._speak(session, member, sender, group)
             elif asked is not None:
                 words = f"@{self._agent(asked.send_to)} I wait for your answer."
@@ -184,8 +184,8 @@ class SharedChat(PartnerConversation):
         planner = roles.get(self._shared.planner)
         if isinstance(planner, Planner):
             workers = [
-                _Foreign(one.name, one.description or "(no description)")
-                for one in foreign(agents, self._shared)
+                _AgentWorker(one.name, one.description or "(no description)")
+                for one in non_members(agents, self._shared)
                 if one.name != self.opener
             ]
             planner.workers = [*(role for role in roles.values() if role is not planner), *workers]
@@ -193,7 +193,7 @@ class SharedChat(PartnerConversation):
         try:
             post = session.step(roles[member.name])
             while post.send_to == member.name or (post.send_to in roles and post.send_to not in present):
-                inner.show(post)  # who can't be given the word by the host answers here
+                inner.show(post)  # whom the host can't select answers here
                 post = session.step(roles[post.send_to])
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
@@ -357,8 +357,9 @@ class SharedSession(Closing):
         for group, chat in groups:
             if group is not None and group.messages is groupchat.messages:  # the host works on a copy of the group
                 return chat
-        cast = set(foreign(groupchat.agents, self))
-        return next((chat for group, chat in reversed(groups) if group is not None and set(chat.cast) == cast), None)
+        others = set(non_members(groupchat.agents, self))
+        same = [chat for group, chat in groups if group is not None and set(chat.others) == others]
+        return same[-1] if same else None
 
     def begin_chat(self, partner: Any) -> None:
         """Begin a chat with members: a round that was left open in it ends.
@@ -419,14 +420,14 @@ class SharedSession(Closing):
         if self.chats.find(partner) is not None:
             return partner
         group = getattr(partner, "groupchat", None)
-        cast = set(foreign(group.agents, self)) if group is not None else set()
+        others = set(non_members(group.agents, self)) if group is not None else set()
         for one, chat in self.chats.partner_items():
-            if cast and set(chat.cast) == cast and not (chat.busy or chat.asked and not _is_over(one.groupchat)):
+            if others and set(chat.others) == others and not (chat.busy or chat.asked and not _is_over(one.groupchat)):
                 return one
         return None
 
 
-def foreign(agents: Iterable[Any], shared: SharedSession) -> list[Any]:
+def non_members(agents: Iterable[Any], shared: SharedSession) -> list[Any]:
     """Return the agents of a group that are no members, and no helpers of the host's.
 
     Args:
@@ -440,7 +441,7 @@ def _is_over(groupchat: Any) -> bool:
     return bool(len(groupchat.messages) >= groupchat.max_round)
 
 
-def _has_the_word(here: Round, name: str) -> bool:
+def _is_asked(here: Round, name: str) -> bool:
     """Return whether something was said to this member since it spoke last."""
     for post in reversed(here.posts):
         if post.send_from == name:
