@@ -13,7 +13,7 @@ from typing import Any
 
 from tw_autogen.errors import CallCycleError
 
-MAX_DEPTH = 5
+_MAX_DEPTH = 5
 
 
 @dataclass(eq=False)
@@ -51,27 +51,26 @@ def continued(links: tuple[Link, ...]) -> Iterator[None]:
 
 
 @contextmanager
-def calling(name: str, agent: Any, *, max_depth: int = MAX_DEPTH) -> Iterator[Link]:
+def calling(name: str, agent: Any) -> Iterator[Link]:
     """Enter an agent's work; threads that are started in it, and what it submits to thread pools, belong to it.
 
     Args:
         name: The agent's, for messages.
         agent: Compared by identity.
-        max_depth: How many agents may be at work, one called by the other.
 
     Yields:
         The agent's link; `refused` is set once a call in its work was refused.
 
     Raises:
-        CallCycleError: the agent is at work already, or so many are that one more is too deep.
+        CallCycleError: the agent is at work already, or five are, each called by the one before.
     """
     _patch_threads()
     links = chain()
     shown = " → ".join([*(one.name for one in links), name])
     if any(one.agent is agent for one in links):
         raise _refusal(CallCycleError(f"{shown}: an agent can't be called from its own work", name=name))
-    if len(links) >= max_depth:
-        raise _refusal(CallCycleError(f"{shown}: {max_depth} agents deep is as far as calls go", name=name))
+    if len(links) >= _MAX_DEPTH:
+        raise _refusal(CallCycleError(f"{shown}: {_MAX_DEPTH} agents deep is as far as calls go", name=name))
     link = Link(name, agent)
     try:
         with continued((*links, link)):
