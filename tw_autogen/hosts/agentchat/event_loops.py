@@ -68,7 +68,7 @@ _OWN = _OwnLoop()
 def run_on_loop(
     work: Coroutine[Any, Any, Result],
     *,
-    cancelled: threading.Event | None = None,
+    cancelled: threading.Event,
     token: CancellationToken | None = None,
 ) -> Result:
     """Run a coroutine on the host's loop and wait for it in this thread, which is not the loop's.
@@ -94,7 +94,7 @@ def run_on_loop(
                 raise asyncio.CancelledError from None
         if loop.is_closed():
             raise asyncio.CancelledError
-        if cancelled is not None and cancelled.is_set():
+        if cancelled.is_set():
             if token is not None:
                 loop.call_soon_threadsafe(token.cancel)
             future.cancel()
