@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from tw_autogen.hosts.partner_conversation import PartnerConversation, close_all
+from tw_autogen.hosts.partner_conversation import PartnerConversation, close_all, close_soon
 from tw_autogen.session import SessionSettings
 from tw_autogen.settings import Settings
 
@@ -114,7 +114,7 @@ class Conversations(Generic[Kept]):
         if found is not None and wait:
             found.close()
         elif found is not None:
-            threading.Thread(target=found.close, name="close").start()
+            close_soon(found)
 
     def close(self) -> None:
         """Forget all conversations; new ones may begin afterwards."""

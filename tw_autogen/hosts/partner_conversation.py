@@ -343,7 +343,7 @@ class PartnerConversation:
             session.remember(one)
         self._past, self._session, self._files_sent, self._rules = [], session, 0, None
         self._end.detach()
-        self._end = weakref.finalize(self, _close_soon, session)
+        self._end = weakref.finalize(self, close_soon, session)
         self._end.atexit = False
         _ALIVE.add(self)
         return session
@@ -439,9 +439,9 @@ def _never_begun() -> SessionClosedError:
     return SessionClosedError("the request was stopped before it had begun")
 
 
-def _close_soon(session: Session) -> None:
-    """Close a session that nobody can ask any more; on a thread, since this one may hold any lock."""
-    threading.Thread(target=session.close, name="close").start()
+def close_soon(one: Session | PartnerConversation) -> None:
+    """Close what nobody can ask any more; on a thread, since this one may hold any lock, or run a loop."""
+    threading.Thread(target=one.close, name="close").start()
 
 
 _ALIVE: weakref.WeakSet[PartnerConversation] = weakref.WeakSet()
