@@ -65,9 +65,9 @@ class _AskedRole(Role):
             answer = f"({error})"
         answer, copies = bring_linked(answer, conversation.folders(), turn.folder)
         artifacts = [Artifact(copy.name, "file", copy, f"made by {self.name}") for copy in copies]
-        for copy in copies:
-            turn.emit(ArtifactSaved(copy.name, "file", str(copy), f"made by {self.name}"))
-        made = "\n".join(str(one.path) for one in artifacts)
+        for one in artifacts:
+            turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
+        made = "\n".join(map(str, copies))
         kept = [Attachment(AttachmentType.artifact_paths, made, [one.to_dict() for one in artifacts])]
         return Post(self.name, asked.send_from, answer or "(no answer)", tuple(kept if artifacts else ()))
 
