@@ -95,10 +95,16 @@ class SharedChat(PartnerConversation):
         return rounds[-1] if rounds else None
 
     @property
+    def open_round(self) -> Round | None:
+        """The newest round if it is open."""
+        here = self.round
+        return here if here and here.state is RoundState.created else None
+
+    @property
     def asked(self) -> Post | None:
         """The newest post that waits for an answer; None if no round waits for one."""
-        here = self.round
-        return here.posts[-1] if here and here.state is RoundState.created and not self._answered else None
+        here = self.open_round
+        return here.posts[-1] if here and not self._answered else None
 
     def reply(self, member: SessionMember, chat: Sequence[Line], sender: Any, stopped: threading.Event) -> str | None:
         """Return a member's answer to what the chat holds for it; None if it has none.
@@ -131,8 +137,8 @@ class SharedChat(PartnerConversation):
 
     def end_round(self) -> None:
         """Close a round that a chat has left open."""
-        session, here = self.session, self.round
-        if session is not None and here and here.state is RoundState.created:
+        session = self.session
+        if session is not None and self.open_round:
             self._close_round(session, reason="" if self._answered else _ENDED)
 
     def close(self) -> None:
@@ -143,20 +149,18 @@ class SharedChat(PartnerConversation):
 
     def _hear(self, session: Session, member: SessionMember, chat: Sequence[Line], *, goes_on: bool) -> bool:
         """Make posts of what was said; return whether there is something to say to it."""
-        here = session.rounds[-1] if session.rounds else None
-        is_open = here is not None and here.state is RoundState.created
-        unknown = self._unknown(chat)
-        if is_open and self._answered and unknown:
+        here, unknown = self.open_round, self._unknown(chat)
+        if here and self._answered and unknown:
             self._close_round(session)
-            is_open = False
-        if not is_open:
+            here = None
+        if here is None:
             news = self.hear(session, chat)
             entry = member.name in (self._shared.planner, *self._shared.names[: not self._shared.planner])
             if not news and not (goes_on and entry):
                 return goes_on
             self._open_round(session, member, news[0] if news else Line(CONTINUE, name=self.opener))
             unknown = news[1:]
-        elif self._answered and here is not None:  # without a Planner: the next member looks at the same request
+        elif self._answered:  # without a Planner: the next member looks at the same request
             if any(post.send_to == member.name for post in here.posts):
                 return goes_on
             self._answered = False
