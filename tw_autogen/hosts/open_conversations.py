@@ -42,7 +42,7 @@ class Conversations(Generic[Kept]):
     a key that its host vouches for, or by the unguessable one of its last answer; never by what was said.
     """
 
-    def __init__(self, new: Callable[[Any], Kept], *, most_open: int = 16) -> None:
+    def __init__(self, new: Callable[[Any], Kept], *, most_open: int) -> None:
         self._new = new
         self._most_open = max(1, most_open)
         self._guard = threading.RLock()
@@ -98,7 +98,7 @@ class Conversations(Generic[Kept]):
         with self._guard:
             self._partners[new] = self._partners.pop(partner)
 
-    def drop(self, partner: Any, *, wait: bool = True) -> None:
+    def drop(self, partner: Any, *, wait: bool) -> None:
         """Forget the conversation with a partner, and end its session; files that no session has got yet stay.
 
         Args:

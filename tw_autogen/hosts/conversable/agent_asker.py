@@ -122,7 +122,7 @@ class AgentConversation:
     The conversation is shown where the one around it is shown. Close it, and the agent forgets it.
     """
 
-    def __init__(self, agent: Any, name: str, spending: _Spending, *, max_turns: int = 10) -> None:
+    def __init__(self, agent: Any, name: str, spending: _Spending, *, max_turns: int) -> None:
         self._agent = agent
         self._spending = spending
         self._max_turns = max_turns

@@ -46,7 +46,7 @@ def mixed_error(owners: Sequence[str]) -> HostError:
     )
 
 
-def missing_error(pyautogen: str = "") -> HostError:
+def missing_error(pyautogen: str) -> HostError:
     """Return the error that there is no package `autogen`.
 
     Args:

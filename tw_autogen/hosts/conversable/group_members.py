@@ -48,7 +48,7 @@ class GroupMember(SpeakingAgent):
     """
 
     def __init__(
-        self, name: str, *args: Any, role_config: RoleConfig, session: SharedSession | None, does: str = "", **host: Any
+        self, name: str, *args: Any, role_config: RoleConfig, session: SharedSession | None, does: str, **host: Any
     ) -> None:
         super().__init__(name, *args, does=does, **host)
         self._model = role_config.model

@@ -59,7 +59,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         HostError: the installed host doesn't know an argument.
     """
 
-    def __init__(self, name: str, *args: Any, does: str = "", **host: Any) -> None:
+    def __init__(self, name: str, *args: Any, does: str, **host: Any) -> None:
         known = inspect.signature(ConversableAgent.__init__).parameters
         for word in host:
             if word in known:
