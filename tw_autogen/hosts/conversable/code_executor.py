@@ -127,29 +127,19 @@ class KernelCodeExecutor(Closing):
         """
         said: list[str] = []
         made: list[Artifact] = []
-        exit_code = 0
+        ok = True
         here = Round("code blocks")
         turn = Turn(here, self.work_dir, emit=self._emit, variables=self._variables, held_by=self._held_by)
         for block in code_blocks:
-            if block.language and not _PYTHON.fullmatch(block.language):
-                said.append(f"{block.language} is not run here; write Python")
-                exit_code = 1
-                break
-            findings = verify(block.code, self._policy, plugins=self._names) if self._policy else []
-            if findings:
-                said.append(findings_report(findings))
-                exit_code = 1
-                break
-            ran = self._cells.run(block.code, turn=turn, seconds=self._seconds)
-            said.append(self._output(ran))
-            made += ran.artifacts
-            if not ran.ok:
-                exit_code = 1
+            ok, output, files = self._run(block, turn)
+            said.append(output)
+            made += files
+            if not ok:
                 break
         lines = "\n".join(one.markdown() for one in made)
         output = without_end(inert_output("\n".join(part for part in [*said, lines] if part)))
         return _coding.base.IPythonCodeResult(
-            exit_code=exit_code, output=output, output_files=[str(one.path) for one in made]
+            exit_code=int(not ok), output=output, output_files=[str(one.path) for one in made]
         )
 
     def restart(self) -> None:
@@ -163,6 +153,16 @@ class KernelCodeExecutor(Closing):
     def close(self) -> None:
         """End the kernel; files stay."""
         self._end()
+
+    def _run(self, block: Any, turn: Turn) -> tuple[bool, str, Sequence[Artifact]]:
+        """Run a block; return whether that went well, its output, and its files."""
+        if block.language and not _PYTHON.fullmatch(block.language):
+            return False, f"{block.language} is not run here; write Python", ()
+        findings = verify(block.code, self._policy, plugins=self._names) if self._policy else []
+        if findings:
+            return False, findings_report(findings), ()
+        ran = self._cells.run(block.code, turn=turn, seconds=self._seconds)
+        return ran.ok, self._output(ran), ran.artifacts
 
     def _output(self, ran: Execution) -> str:
         limit = self._options.report_chars

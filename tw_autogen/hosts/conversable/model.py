@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -118,7 +119,7 @@ class HostModel(BaseChatModel):
             return
         with _CHARGING:
             for kind in ("total_usage_summary", "actual_usage_summary"):
-                setattr(mine, kind, _sum(getattr(mine, kind, None), getattr(client, kind)))
+                setattr(mine, kind, _sum(getattr(mine, kind, None) or {}, getattr(client, kind) or {}) or None)
             client.clear_usage_summary()
 
 
@@ -143,13 +144,9 @@ def _seen_image(part: Any, addresses: bool) -> Any:
     return {**part, "image_url": {**part["image_url"], "url": url}} if shown else {"type": "text", "text": UNSEEN}
 
 
-def _sum(mine: Mapping[str, Any] | None, more: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _sum(mine: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Add up two usage summaries of the host: a total cost, and by model cost and tokens."""
-    if not more:
-        return dict(mine) if mine else None
-    total: dict[str, Any] = {
-        key: dict(value) if isinstance(value, dict) else value for key, value in (mine or {}).items()
-    }
+    total: dict[str, Any] = copy.deepcopy(dict(mine))
     for key, value in more.items():
         if isinstance(value, Mapping):
             entry = total.setdefault(key, {})
