@@ -16,7 +16,7 @@ from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.events import Handler
+from tw_autogen.events import Handler, checked_handlers
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
 from tw_autogen.named_folders import checked_path, distrusted_now
@@ -202,11 +202,7 @@ def open_team(
     Raises:
         ConfigError: as in `open_session`.
     """
-    if not isinstance(handlers, Iterable):
-        raise ConfigError(f"handlers: expected a list of functions that take an event, got {handlers!r}")
-    for handler in handlers:
-        if not callable(handler):
-            raise ConfigError(f"handlers: expected functions that take an event, got {handler!r}")
+    handlers = checked_handlers(handlers)
     for config in configs:
         if config.kernel is not None and not isinstance(config.kernel, Kernel) and not callable(config.kernel):
             raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {config.kernel!r}")

@@ -16,7 +16,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, findings_report, verify
 from tw_autogen.conversation import Round
 from tw_autogen.escaped_text import inert_output, without_middle
-from tw_autogen.events import Event, Handler
+from tw_autogen.events import Handler, checked_handlers, deliver
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
@@ -89,7 +89,7 @@ class KernelCodeExecutor(Closing):
         self._held_by: dict[str, list[object]] = {}
         self._seconds = seconds
         self._names = tuple(spec.name for spec in specs)
-        self._emit = functools.partial(_emit, tuple(handlers))
+        self._emit = functools.partial(deliver, handlers=checked_handlers(handlers))
         self._options = read.read("code_interpreter", CodeInterpreterSettings)
         self._policy: Policy | None = None
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
@@ -169,11 +169,6 @@ class KernelCodeExecutor(Closing):
         logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in ran.logs)
         parts = (ran.stdout, ran.result or "", ran.stderr, logs, ran.error)
         return "\n".join(without_middle(part.strip("\n"), limit) for part in parts if part.strip())
-
-
-def _emit(handlers: Sequence[Handler], event: Event) -> None:
-    for handler in handlers:
-        handler(event)
 
 
 class _NoModel(BaseChatModel):
