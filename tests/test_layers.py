@@ -15,8 +15,8 @@ LAYERS = [
     {"deadline", "escaped_text"},
     {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "python_source"}
     | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader", "written_numbers"},
-    {"private_files", "svg_sanitizer", "named_folders", "setting_values"},
-    {"picture_files"},
+    {"private_files", "svg_sanitizer", "setting_values"},
+    {"picture_files", "named_folders"},
     {"settings_trust", "trust_store"},
     {"trusted_files", "owner_marks", "code_writable_folders"},
     {"yaml_files", "autogen_config_list"},

@@ -231,8 +231,7 @@ def lie_together(one: str, other: str) -> bool:
         one: Absolute, without links.
         other: Likewise.
     """
-    long, short = (os.path.join(path, "") for path in sorted((one, other), key=len, reverse=True))
-    return long.startswith(short)
+    return lies_in(one, other) or lies_in(other, one)
 
 
 def user_key() -> bytes | None:

@@ -42,6 +42,7 @@ from tw_autogen.trust_store import (
     MOST_SETTINGS_BYTES,
     PROGRAM_SUFFIXES,
     hash_regular,
+    lie_together,
     read_regular,
 )
 
@@ -420,7 +421,7 @@ def _files_for(names: Collection[str]) -> TrustedFiles | None:
 
 def _forget_unheld(names: Collection[str]) -> None:
     """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
-    near = [one for one in tuple(_GUARDED) if any(lies_in(one, name) or lies_in(name, one) for name in names)]
+    near = [one for one in tuple(_GUARDED) if any(lie_together(one, name) for name in names)]
     over = {id(files) for one in near for files in _GUARDED.get(one, ()) if id(files) not in _HOLDERS}
     ended = [folder for folder, known in tuple(_GUARDED.items()) if over.intersection(map(id, known))] if over else []
     for folder in ended:
