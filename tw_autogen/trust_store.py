@@ -8,7 +8,6 @@ alone: `$XDG_STATE_HOME/tw-autogen` or `~/.local/state/tw-autogen`, `~/Library/A
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
 import errno
@@ -20,9 +19,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+from tw_autogen.closing import value_set
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import named_file
 from tw_autogen.private_files import lies_in, make_private_folder
@@ -245,13 +246,12 @@ def user_key() -> bytes | None:
             key = bytes.fromhex(_read_private(path).strip())
             return key if len(key) == _KEY_BYTES else None
         except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):
-                try:
-                    _write_private(path, secrets.token_hex(_KEY_BYTES), replace=False)
-                except FileExistsError:
-                    raise
-                except OSError:
-                    return None
+            try:
+                _write_private(path, secrets.token_hex(_KEY_BYTES), replace=False)
+            except FileExistsError:
+                continue
+            except OSError:
+                return None
         except (OSError, ValueError):
             return None
     return None
@@ -307,17 +307,12 @@ def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
     return digest.hexdigest(), limit_bytes - left
 
 
-@contextlib.contextmanager
-def over_no_link() -> Iterator[None]:
+def over_no_link() -> AbstractContextManager[None]:
     """Read by `read_regular` in this block over no link that others could have made and that leads out of their folder.
 
     That is, out of one that code of this process can write to, or that was the current one while nobody trusted it.
     """
-    token = _OVER_NO_LINK.set(True)
-    try:
-        yield
-    finally:
-        _OVER_NO_LINK.reset(token)
+    return value_set(_OVER_NO_LINK, True)
 
 
 def _opened_over_no_link(path: Path) -> tuple[int, int]:
@@ -489,5 +484,5 @@ def _write_private(path: Path, text: str, *, replace: bool = True) -> None:
         else:
             os.rename(name, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             os.unlink(name)

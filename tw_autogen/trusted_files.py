@@ -12,7 +12,6 @@ code, and wherever a setting of the folder names it (`compared_with(..., only=Tr
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import hashlib
@@ -22,7 +21,8 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.abc import Loader
@@ -31,7 +31,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from zipimport import zipimporter
 
-from tw_autogen.closing import Closing
+from tw_autogen.closing import Closing, value_set
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import code_writable_symlink
 from tw_autogen.private_files import lies_in
@@ -202,34 +202,24 @@ _HOLDERS: Counter[int] = Counter()
 _KEPT: ContextVar[dict[Path, bytes | None] | None] = ContextVar("kept_contents", default=None)
 
 
-@contextlib.contextmanager
-def reading_once(kept: dict[Path, bytes | None]) -> Iterator[None]:
+def reading_once(kept: dict[Path, bytes | None]) -> AbstractContextManager[None]:
     """Read each file once by `read_content` in this block, so that what is shown and what is hashed are the same bytes.
 
     Args:
         kept: What files held when they were first read, by absolute path, None of those that could not be read; written
             to.
     """
-    token = _KEPT.set(kept)
-    try:
-        yield
-    finally:
-        _KEPT.reset(token)
+    return value_set(_KEPT, kept)
 
 
-@contextlib.contextmanager
-def compared_with(files: TrustedFiles | None, *, only: bool = False) -> Iterator[None]:
+def compared_with(files: TrustedFiles | None, *, only: bool = False) -> AbstractContextManager[None]:
     """Compare all files that are read in this block by `read_content`.
 
     Args:
         files: The files as they were hashed; None: nothing is compared.
         only: Files that were not hashed are refused: a setting of the folder names them.
     """
-    token = _IN_USE.set((files, only))
-    try:
-        yield
-    finally:
-        _IN_USE.reset(token)
+    return value_set(_IN_USE, (files, only))
 
 
 def active_trusted_files() -> TrustedFiles | None:
@@ -524,7 +514,7 @@ class SourceLoader(machinery.SourceFileLoader):
         if self._files is None:
             return self.source_to_code(_regular_content(fullname, self.path), self.path)
         content = _import_content(self._files, fullname, self.path)
-        with contextlib.suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
+        with suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
             lines = [f"{line}\n" for line in python_lines(decode_source(content))]
             linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
         return self.source_to_code(content, self.path)
