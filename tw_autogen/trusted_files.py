@@ -460,10 +460,6 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     return machinery.FileFinder(entry, *details)  # type: ignore[arg-type]  # it calls what makes a loader
 
 
-def _most_bytes(path: str) -> int:
-    return _MOST_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MOST_BYTES
-
-
 def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
     """Return the hash of a file and its size; one that can't be read counts as such.
 
@@ -511,12 +507,11 @@ class SourceLoader(machinery.SourceFileLoader):
         Raises:
             ImportError: the file is not as it was hashed, or no plain file.
         """
-        if self._files is None:
-            return self.source_to_code(_regular_content(fullname, self.path), self.path)
-        content = _import_content(self._files, fullname, self.path)
-        with suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
-            lines = [f"{line}\n" for line in python_lines(decode_source(content))]
-            linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
+        content = _module_content(self._files, fullname, self.path)
+        if self._files is not None:
+            with suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
+                lines = [f"{line}\n" for line in python_lines(decode_source(content))]
+                linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
         return self.source_to_code(content, self.path)
 
 
@@ -542,7 +537,7 @@ class _CompiledLoader(machinery.SourcelessFileLoader):
         self._files = files
 
     def get_data(self, path: str) -> bytes:
-        return _import_content(self._files, self.name, path)
+        return _module_content(self._files, self.name, path)
 
 
 class _ExtensionLoader(machinery.ExtensionFileLoader):
@@ -552,7 +547,7 @@ class _ExtensionLoader(machinery.ExtensionFileLoader):
 
     def create_module(self, spec: machinery.ModuleSpec) -> ModuleType:
         """Load a copy that nobody else can change; the system takes a path only."""
-        content = _import_content(self._files, spec.name, self.path)
+        content = _module_content(self._files, spec.name, self.path)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
             copy = Path(place, os.path.basename(self.path))
             copy.write_bytes(content)
@@ -566,15 +561,12 @@ _LOADERS: dict[type, Callable[[str, str, TrustedFiles], Loader]] = {
 }
 
 
-def _regular_content(name: str, path: str) -> bytes:
+def _module_content(files: TrustedFiles | None, name: str, path: str) -> bytes:
+    """Return what a module's file holds; only what was hashed, unless it is compared with nothing."""
     try:
-        return read_regular(Path(path), limit_bytes=_MOST_HASHED_BYTES)
-    except OSError as error:
-        raise ImportError(f"{path}: can't be read ({error.strerror or error})", name=name, path=path) from error
-
-
-def _import_content(files: TrustedFiles, name: str, path: str) -> bytes:
-    try:
-        return files.read(path, limit_bytes=_most_bytes(path), only=True)
+        if files is None:
+            return read_regular(Path(path), limit_bytes=_MOST_HASHED_BYTES)
+        most = _MOST_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MOST_BYTES
+        return files.read(path, limit_bytes=most, only=True)
     except OSError as error:
         raise ImportError(f"{path}: cannot be read ({error.strerror or error})", name=name, path=path) from error
