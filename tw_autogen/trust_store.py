@@ -37,6 +37,7 @@ MOST_BYTES = 4 << 20
 MOST_SETTINGS_BYTES = 100_000
 """Of a settings file, and of a file of MCP servers."""
 _KEY_BYTES = 32
+_MOST_FILES = 100_000
 CODE_SUFFIXES: tuple[str, ...] = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
@@ -362,7 +363,6 @@ def code_files(
     suffixes: tuple[str, ...] = CODE_SUFFIXES,
     caches: BytecodeCaches = BytecodeCaches.none,
     enter: Callable[[str], bool] = lambda path: True,
-    most: int = 100_000,
 ) -> Iterator[Path]:
     """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
@@ -377,10 +377,9 @@ def code_files(
         suffixes: What their names end with; with `PROGRAM_SUFFIXES` a file that may be executed counts too.
         caches: Which of Python's own caches too.
         enter: Called with the path of a folder below: look into it?
-        most: How many files and folders there may be in all.
 
     Raises:
-        ConfigError: there are more than `most` files and folders, links lead round in circles, or a folder can't be
+        ConfigError: there are more than 100 000 files and folders, links lead round in circles, or a folder can't be
             listed, so that what it holds is not known.
     """
     count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
@@ -400,8 +399,8 @@ def code_files(
                 and f"-packages{os.sep}" not in place[len(folder) :]
             )
             count += len(inner) + len(names)
-            if count > most:
-                raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
+            if count > _MOST_FILES:
+                raise ConfigError(f"{folder}: more than {_MOST_FILES} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
                 counts = name.endswith(suffixes) or programs and os.access(path, os.X_OK)
