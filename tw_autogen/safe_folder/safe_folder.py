@@ -386,28 +386,13 @@ class SafeFolder(Closing):
         with self._parent(name) as (at, last):
             return directory_calls.hold_socket(at, last)
 
-    def unlock(self, name: str = ".") -> None:
-        """Restore all permissions of a directory's owner, where code has taken them away.
-
-        Args:
-            name: Relative to the folder; `.` is the folder itself.
-
-        Raises:
-            OSError: there is no such directory, or a link is in the way.
-        """
-        if name == ".":
-            directory_calls.unlock(self._at)
-            return
-        with self._parent(name) as (at, last):
-            inner = directory_calls.open_folder(at, last)
-            try:
-                directory_calls.unlock(inner)
-            finally:
-                directory_calls.close(inner)
+    def unlock(self) -> None:
+        """Restore all permissions of the folder's owner, where code has taken them away."""
+        directory_calls.unlock(self._at)
 
     def clear(self) -> None:
         """Remove all that is in the folder. Errors as of `remove_tree`."""
-        directory_calls.unlock(self._at)
+        self.unlock()
         inner = self._list()
         try:
             empty(inner)
@@ -595,6 +580,5 @@ def _too_large(name: str, limit_bytes: int | None) -> OSError:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_dev, found.st_ino
+        return directory_calls.identity(os.fspath(path))
     return None
