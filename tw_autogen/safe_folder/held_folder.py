@@ -32,7 +32,7 @@ class HeldFolder(Closing):
     """A folder that is kept open while untrusted code works in it.
 
     Code that may write above the folder can rename it, or a folder above, and put something else in its place. Until
-    `close`, whoever opens this path, or one below it, with `SafeFolder` or `open_nofollow` gets what lies in the folder
+    `close`, whoever opens this path, or one below it, with `SafeFolder` or `read_unlinked` gets what lies in the folder
     that was here first. On Windows, which has no descriptors of folders, nothing is kept.
 
     Args:

@@ -226,7 +226,13 @@ class SafeFolder(Closing):
             OSError: as of `open_file`; with `errno.EFBIG` if the file is longer than the limit.
         """
         with self.open_file(name) as file:
-            return read_limited(file, limit_bytes, name)
+            size = min(os.fstat(file.fileno()).st_size, limit_bytes)  # memory for a whole read is taken before it
+            data = file.read(size + 1)
+            if size < len(data) <= limit_bytes:  # it grew meanwhile
+                data += file.read(limit_bytes + 1 - len(data))
+        if len(data) > limit_bytes:
+            raise _too_large(name, limit_bytes)
+        return data
 
     def info(self, name: str) -> os.stat_result:
         """Return what `os.lstat` says of an entry; `.` is the folder itself.
@@ -498,36 +504,22 @@ class SafeFolder(Closing):
                 directory_calls.close(at)
 
 
-def open_nofollow(path: Path | str) -> BinaryIO:
-    """Open a file by its absolute path for reading, if no component of the path is a link.
-
-    For a path that was taken down when the file was made, in a folder that untrusted code could change since.
-
-    Raises:
-        OSError: there is no such file, the path is relative, or it leads over a link.
-    """
-    path = Path(path)
-    if not path.is_absolute():
-        raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
-    if innermost_held_folder(path.parent):
-        with SafeFolder(path.parent) as folder:
-            return folder.open_file(path.name)
-    with SafeFolder(path.anchor) as root:
-        return root.open_file(path.relative_to(path.anchor).as_posix())
-
-
 def read_unlinked(path: Path | str, *, limit_bytes: int) -> bytes:
     """Read a whole file by its absolute path, if no component of the path is a link.
+
+    For a path that was noted when the file was made, in a folder that untrusted code could change since.
 
     Args:
         path: Absolute.
         limit_bytes: Of a longer file nothing is returned.
 
     Raises:
-        OSError: as of `open_nofollow`; with `errno.EFBIG` if the file is longer than the limit.
+        OSError: there is no such file, the path is relative, or it leads over a link; with `errno.EFBIG` if the file is
+            longer than the limit.
     """
-    with open_nofollow(path) as file:
-        return read_limited(file, limit_bytes, os.fspath(path))
+    path = Path(path)
+    with SafeFolder.without_links(path.parent) as folder:
+        return folder.read_file(path.name, limit_bytes=limit_bytes)
 
 
 def remove_folder(path: Path | str) -> None:
@@ -536,26 +528,6 @@ def remove_folder(path: Path | str) -> None:
         with SafeFolder(path) as folder, contextlib.suppress(OSError):
             folder.clear()
         os.rmdir(path)
-
-
-def read_limited(file: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """Read an open file to its end.
-
-    Args:
-        file: Open for reading.
-        limit_bytes: How much may be read.
-        name: For the error.
-
-    Raises:
-        OSError: with `errno.EFBIG`: it is longer than the limit.
-    """
-    size = min(os.fstat(file.fileno()).st_size, limit_bytes)  # memory for a whole read is taken before it
-    data = file.read(size + 1)
-    if size < len(data) <= limit_bytes:  # it grew meanwhile
-        data += file.read(limit_bytes + 1 - len(data))
-    if len(data) > limit_bytes:
-        raise _too_large(name, limit_bytes)
-    return data
 
 
 def _components(name: str) -> tuple[str, ...]:
