@@ -75,8 +75,7 @@ class HostCall:
 
     def end(self) -> float:
         """Mark the call as ended, or abandoned; return how long it took, in seconds."""
-        if self.seconds is None:
-            self.seconds = self.spent()
+        self.seconds = self.spent()
         return self.seconds
 
     def spent(self) -> float:
