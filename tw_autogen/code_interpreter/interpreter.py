@@ -1,4 +1,4 @@
-"""The CodeInterpreter: turns one task into Python, checks it, runs it, mends it, and reports."""
+"""The CodeInterpreter: turns one task into Python, checks it, runs it, corrects it, and reports."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CodeInterpreter(Role):
         ModelError: the ranker needs a server that could not be asked.
 
     Source: TaskWeaver's CodeInterpreter (paper, sections 5.2 and 5.3). Differs: findings and failures have counters of
-    their own, afresh for each task; code is fenced, not escaped in JSON; the kernel's variables stand in the prompt.
+    their own for each task; code is fenced, not escaped in JSON; the kernel's variables stand in the prompt.
     """
 
     name = NAME
@@ -191,7 +191,7 @@ class CodeInterpreter(Role):
         return post
 
     def run_code(self, code: str, *, turn: Turn, send_to: str) -> Post:
-        """Check code that the model has not written, run it as it stands, and report; nothing is mended.
+        """Check code that the model has not written, run it as it stands, and report; nothing is corrected.
 
         Args:
             code: Python.
