@@ -144,9 +144,8 @@ def open_again(at: At) -> At:
 
 def open_above(at: At) -> At:
     """Open the directory that an open directory is in now."""
-    kind = (
-        UntrustedDirFd if isinstance(at, UntrustedDirFd) else int
-    )  # to remove what is in a `ForeignAt` nothing goes down into it
+    # A walk that removes never goes down into a `ForeignAt`.
+    kind = UntrustedDirFd if isinstance(at, UntrustedDirFd) else int
     return kind(os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at)))
 
 
