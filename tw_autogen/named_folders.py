@@ -45,7 +45,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
     """Return a folder that the user names as an absolute path without links; it need not exist.
 
     Each link is read once, and what it says is both checked and followed: exchanging it meanwhile leads nowhere else.
-    In a kept folder, where links are never followed, the path stays as it is.
+    In a held folder, where links are never followed, the path stays as it is.
 
     Args:
         path: Absolute, or relative to the current folder.
@@ -64,7 +64,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
 
 
 def granted_path(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:
-    """Return what is to be granted to code, as `named_folder`; links are followed in a kept folder, too.
+    """Return what is to be granted to code, as `named_folder`; links are followed in a held folder, too.
 
     There they lead where the user means, or code may have made them, and then they are an error.
 

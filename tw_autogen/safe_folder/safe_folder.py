@@ -16,7 +16,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
 from tw_autogen.safe_folder.directory_calls import At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.held_folder import LONGEST_PATH, as_of_code, innermost_held_folder, is_of_code, kept_above
+from tw_autogen.safe_folder.held_folder import LONGEST_PATH, as_of_code, held_above, innermost_held_folder, is_of_code
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
@@ -77,16 +77,16 @@ class SafeFolder(Closing):
         self.path = Path(path)
         self._at: At = ""
         of_code = directory_calls.BY_DESCRIPTOR and is_of_code(path)
-        kept = kept_above(path)
-        if kept is None and of_code and (full := os.path.abspath(path)) != os.sep:
+        held = held_above(path)
+        if held is None and of_code and (full := os.path.abspath(path)) != os.sep:
             try:
                 self._at = SafeFolder.without_links(full)._at
             except OSError as error:
                 raise directory_calls.explained(error, full) from None
             return
         of_code = of_code and os.geteuid() == 0
-        if kept is not None:
-            found, below = kept
+        if held is not None:
+            found, below = held
             self._at = directory_calls.UntrustedDirFd(found) if of_code else found
             if below:
                 try:
@@ -129,7 +129,7 @@ class SafeFolder(Closing):
 
         Args:
             path: Absolute, or relative to the working directory. Links above the folder are followed, none below it.
-                In a kept folder it is the path as it is written: it means this folder, whatever lies there by now.
+                In a held folder it is the path as it is written: it means this folder, whatever lies there by now.
         """
         full, mine = Path(os.path.abspath(path)), os.path.abspath(self.path)
         if (innermost_held_folder(mine) or is_of_code(mine)) and full.is_relative_to(mine):
