@@ -18,6 +18,8 @@ if sys.platform != "win32":
     import pwd
 
 _PIECE_BYTES, _AT_ONCE_BYTES = 1 << 20, 1 << 30
+PATH_MAX = 4096
+"""Linux's limit of a path, with the NUL at its end; what lies deeper no program finds by its path."""
 BY_DESCRIPTOR = hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW

@@ -13,12 +13,10 @@ from pathlib import Path
 
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
-from tw_autogen.safe_folder.directory_calls import At
+from tw_autogen.safe_folder.directory_calls import PATH_MAX, At
 
 KERNEL_FOLDERS: set[Path] = set()
 """The folders of all kernels that this process has had, and what these could write to: code may have made links."""
-LONGEST_PATH = 4096
-"""Of what the system opens by its path, in bytes."""
 _LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
 _HELD: dict[str, tuple[int, ...]] = {}
 """Descriptors by absolute path, the oldest first; those of one path are of one folder, but for removed ones."""
@@ -99,9 +97,9 @@ def as_of_code(at: At, path: str) -> At:
 
     Args:
         at: The directory.
-        path: Its absolute path; one that is relative, or `LONGEST_PATH` long, is no kernel's folder.
+        path: Its absolute path; one that is relative, or `PATH_MAX` long, is no kernel's folder.
     """
-    if not isinstance(at, int) or isinstance(at, directory_calls.UntrustedDirFd) or len(path) >= LONGEST_PATH:
+    if not isinstance(at, int) or isinstance(at, directory_calls.UntrustedDirFd) or len(path) >= PATH_MAX:
         return at
     return directory_calls.UntrustedDirFd(at) if Path(path) in KERNEL_FOLDERS else at
 

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
-from tw_autogen.safe_folder.directory_calls import At, OwnerOf
+from tw_autogen.safe_folder.directory_calls import PATH_MAX, At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.held_folder import LONGEST_PATH, as_of_code, held_above, innermost_held_folder, is_of_code
+from tw_autogen.safe_folder.held_folder import as_of_code, held_above, innermost_held_folder, is_of_code
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
@@ -493,7 +493,7 @@ class SafeFolder(Closing):
                     inner = directory_calls.open_folder(at, part)
                 except OSError as error:
                     raise directory_calls.explained(error, name, part) from None
-                path = os.path.join(path, part)[:LONGEST_PATH]
+                path = os.path.join(path, part)[:PATH_MAX]
                 inner = as_of_code(inner, path)
                 outer, at = at, inner  # first: a signal may raise between any two lines, and nothing is closed twice
                 if outer != self._at:
