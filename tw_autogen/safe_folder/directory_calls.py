@@ -400,7 +400,7 @@ def set_mode(file: int, at: At, name: str, mode: int) -> None:
         os.chmod(entry(at, name)[0], mode)
 
 
-def give(at: At, name: str, owner_of: OwnerOf) -> None:
+def chown(at: At, name: str, owner_of: OwnerOf) -> None:
     """Change the owner of an entry, after a look at the very descriptor by which that is done; never of a device.
 
     Args:
@@ -418,7 +418,7 @@ def give(at: At, name: str, owner_of: OwnerOf) -> None:
             os.close(found)
 
 
-def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
+def chown_entries(at: At, owner_of: OwnerOf) -> list[str]:
     """Change the owner of an open directory and of all that is in it, but not of what is in directories below it.
 
     The directory belongs to the superuser meanwhile. If nobody else may write to it either, a name in it can't be
@@ -426,7 +426,7 @@ def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
 
     Args:
         at: The directory.
-        owner_of: As of `give`.
+        owner_of: As of `chown`.
 
     Returns:
         The names of the directories below.
@@ -448,7 +448,7 @@ def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
                     if owner is not None and fixed:
                         os.chown(one.name, *owner, dir_fd=fd, follow_symlinks=False)
                     elif owner is not None:
-                        give(fd, one.name, owner_of)
+                        chown(fd, one.name, owner_of)
                 except OSError:
                     continue
     finally:

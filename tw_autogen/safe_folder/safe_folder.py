@@ -288,7 +288,7 @@ class SafeFolder(Closing):
                 if mode is not None:
                     directory_calls.set_folder_mode(at, last, mode)
                 if owner:
-                    directory_calls.give(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
+                    directory_calls.chown(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
 
     def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644, limit_bytes: int | None = None) -> None:
         """Copy an open file into the folder, in place of whatever file or link has that name.
@@ -426,7 +426,7 @@ class SafeFolder(Closing):
                             folders.append(name)
                 more = way.advance(folders)
 
-    def give(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
+    def chown(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
         """Change the owner of the folder and of what is below it, as the superuser can.
 
         Args:
@@ -441,7 +441,7 @@ class SafeFolder(Closing):
         with Descent(self._list()) as way:
             more = True
             while more:
-                folders = directory_calls.give_entries(way.at, owner_of)
+                folders = directory_calls.chown_entries(way.at, owner_of)
                 more = way.advance(folders if way.prefix else [name for name in folders if name not in but])
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
