@@ -42,10 +42,9 @@ def read_config_list(
     Raises:
         ConfigError: it is neither JSON nor a file, or no list of objects.
     """
-    if not text.strip() or "model.name" not in known:
+    text, origin = text.strip(), "OAI_CONFIG_LIST"
+    if not text or "model.name" not in known:
         return
-    origin = "OAI_CONFIG_LIST"
-    text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1].strip()
     path, file = Path(text), None

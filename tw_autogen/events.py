@@ -222,8 +222,8 @@ class LessonsRecalled(Event):
 class HistoryCompacted(Event):
     """The older part of a role's history became this summary; about so many tokens its prompt had, and has now.
 
-    `pruned_chars` of results that a later one has superseded (failures that were mended, cut output that was looked at
-    again) were left out; where that was enough, `summary` is empty.
+    `pruned_chars` of results that a later one has superseded (failures that were corrected, cut output that was
+    looked at again) were left out; where that was enough, `summary` is empty.
     """
 
     role: str

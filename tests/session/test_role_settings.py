@@ -1,12 +1,12 @@
 """Settings of roles: paths mean what they mean in the file that names them, keys go where they were named for."""
 
 import http.server
-import json
 import sys
 import threading
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.role import find_role
@@ -15,13 +15,6 @@ from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import ScriptedModel, plans
 
 SETTINGS = "tw_autogen.yaml"
-
-
-def write(folder, files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
 @pytest.fixture

@@ -147,10 +147,8 @@ POLICIES: Mapping[str, Policy] = {
     ),
     "plugins-only": Policy(modules=frozenset(), magics=frozenset(), dynamic=False, only_plugins=True),
     "no-shell": Policy(
-        blocked_modules=frozenset().union(*(rule.modules for rule in (table.PROCESSES, table.WAITING, table.KERNEL))),
-        blocked_functions=frozenset().union(
-            *(rule.functions for rule in (table.PROCESSES, table.WAITING, table.KERNEL))
-        ),
+        blocked_modules=table.PROCESSES.modules | table.WAITING.modules | table.KERNEL.modules,
+        blocked_functions=table.PROCESSES.functions | table.WAITING.functions | table.KERNEL.functions,
         parts=frozenset({"multiprocessing.cpu_count"}),
     ),
 }

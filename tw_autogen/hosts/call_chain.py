@@ -5,12 +5,13 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from tw_autogen.closing import value_set
 from tw_autogen.errors import CallCycleError
 
 _MAX_DEPTH = 5
@@ -40,14 +41,9 @@ def chain() -> tuple[Link, ...]:
     return tuple(one for one in _CHAIN.get() if one.agent is not None)
 
 
-@contextmanager
-def continued(links: tuple[Link, ...]) -> Iterator[None]:
+def continued(links: tuple[Link, ...]) -> AbstractContextManager[None]:
     """Continue a chain in a context that doesn't know it, such as that of another thread."""
-    token = _CHAIN.set(links)
-    try:
-        yield
-    finally:
-        _CHAIN.reset(token)
+    return value_set(_CHAIN, links)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed, PromptTruncatedByServer
 from tw_autogen.model import BaseChatModel, ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.number_sources import unfounded_numbers
-from tw_autogen.picture_files import is_written_out
+from tw_autogen.picture_files import is_embedded_image
 from tw_autogen.planner.answer_checks import (
     AnswerChecks,
     check_runner,
@@ -275,7 +275,7 @@ class Planner(Role):
                 mine.history.append_assistant(_as_json(new, then=bool(self._coder[0])))
             else:
                 seen = (one.content for one in new.attachments if one.type is AttachmentType.image_url)
-                images = tuple(one for one in seen if turn or is_written_out(one))  # no example has a server asked
+                images = tuple(one for one in seen if turn or is_embedded_image(one))  # no example has a server asked
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 offers = self._offers(mine, new.message, turn) if now and turn else ""
                 date = _date_where_new(mine) if now and turn else ""

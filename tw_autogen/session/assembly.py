@@ -23,7 +23,7 @@ from tw_autogen.named_folders import checked_path, distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
-from tw_autogen.private_files import FOLDER_MODE, create_kept_folder
+from tw_autogen.private_files import FOLDER_MODE, create_held_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
@@ -221,7 +221,7 @@ def open_team(
     if folder is None and earlier is None and read.origin("session.workspace") == Settings.DEFAULT:
         ignore_in_git(root.parent, distrusted=distrusted is not None)
     # What was made is closed again if a later part can't be made.
-    with compared_with(read.files), create_kept_folder(root), ExitStack() as undo:
+    with compared_with(read.files), create_held_folder(root), ExitStack() as undo:
         opened: list[Session] = []
         guards = undo.enter_context(ImportGuards(read.files))
         asked = _told(approve, opened)
@@ -309,7 +309,7 @@ def open_kernel(
         place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
         settings = read.read("kernel", KernelSettings)
         LocalKernel.check_folder(place, settings)
-        undo.enter_context(create_kept_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
+        undo.enter_context(create_held_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
         kernel = kernels.pick(RoleConfig("code_interpreter"))
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)

@@ -19,7 +19,7 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
-from tw_autogen.picture_files import UNSEEN, is_written_out, written_out_image
+from tw_autogen.picture_files import UNSEEN, is_embedded_image, safe_image_url
 
 _FETCHING = ("google", "bedrock")
 """Types of clients that fetch addresses of images here: `autogen.oai.gemini`, `autogen.oai.bedrock`."""
@@ -139,8 +139,8 @@ def _with_seen_images(message: Mapping[str, Any], *, addresses: bool) -> dict[st
 def _seen_image(part: Any, addresses: bool) -> Any:
     if not isinstance(part, Mapping) or part.get("type") != "image_url":
         return part
-    url = written_out_image(str(_field(part["image_url"], "url") or ""))
-    shown = is_written_out(url) or (url and addresses)
+    url = safe_image_url(str(_field(part["image_url"], "url") or ""))
+    shown = is_embedded_image(url) or (url and addresses)
     return {**part, "image_url": {**part["image_url"], "url": url}} if shown else {"type": "text", "text": UNSEEN}
 
 
