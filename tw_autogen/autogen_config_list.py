@@ -57,7 +57,7 @@ def read_config_list(
         file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder
     try:
         listed = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{origin}: not JSON: {error}") from error
     entries = listed if isinstance(listed, list) else [listed]
     if not all(isinstance(one, Mapping) for one in entries) or not entries:
