@@ -1,4 +1,4 @@
-"""The house of the design, held by its imports: down only, no neighbours, none inside a function."""
+"""The layers of the package, by its imports: down only, not within a layer, none inside a function."""
 
 import ast
 import re
@@ -15,8 +15,8 @@ LAYERS = [
     {"deadline", "escaped_text"},
     {"errors", "safe_folder", "shipped_folders", "secret_masking", "taskweaver_config", "python_source"}
     | {"bounded_json", "bounded_yaml", "variable_names", "sqlite_reader", "written_numbers"},
-    {"private_files", "svg_sanitizer", "named_folders", "setting_values"},
-    {"picture_files"},
+    {"private_files", "svg_sanitizer", "setting_values"},
+    {"picture_files", "named_folders"},
     {"settings_trust", "trust_store"},
     {"trusted_files", "owner_marks", "code_writable_folders"},
     {"yaml_files", "autogen_config_list"},
@@ -35,14 +35,14 @@ LAYERS = [
 MOST_NAMES = 282
 """The names on all faces together; less is better."""
 FRAMEWORKS = {"autogen", "autogen_agentchat", "autogen_core", "autogen_ext", "ag2", "agent_framework"}
-LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 BELOW = [PACKAGE / "kernel" / "guest", PACKAGE / "kernel" / "guest" / "files", PACKAGE / "kernel" / "launcher"]
 MODULES = sorted(
     path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py" and "_shipped" not in path.parts
 )
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
@@ -67,8 +67,8 @@ def imports(tree: ast.Module) -> list[tuple[str, int, bool]]:
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_imports_downwards_only(path):
-    room = room_of(path)
-    assert room in LEVEL, f"{room} has no layer: give it one"
+    package = package_of(path)
+    assert package in LEVEL, f"{package} has no layer: give it one"
     for name, line, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
         where = f"{path.relative_to(PACKAGE)}:{line}: import of {name}"
         if name.startswith("."):  # what runs inside a kernel lives there under another name, and stays by itself
@@ -77,10 +77,10 @@ def test_a_module_imports_downwards_only(path):
             assert not inside, f"{where}: inside a function"
             continue
         root, *rest = name.split(".")
-        assert room == "hosts" or root not in FRAMEWORKS, f"{where}: only hosts/ knows a framework"
+        assert package == "hosts" or root not in FRAMEWORKS, f"{where}: only hosts/ knows a framework"
         if root == "tw_autogen" and rest:
             assert not inside, f"{where}: inside a function"
-            assert rest[0] == room or LEVEL[rest[0]] < LEVEL[room], f"{where}: not below {room}"
+            assert rest[0] == package or LEVEL[rest[0]] < LEVEL[package], f"{where}: not below {package}"
 
 
 def test_another_package_is_reached_through_its_face_only():

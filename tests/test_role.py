@@ -99,13 +99,13 @@ def test_a_broken_role_is_an_error_with_the_path(folder, yaml, python, problem):
 
 def test_an_unknown_role_names_its_neighbour():
     with pytest.raises(RoleSpecError, match=r"ecko: no shipped role and no folder; did you mean 'echo'\?"):
-        find_role("ecko", shipped=shipped_folder("roles"))
+        find_role("ecko")
 
 
 @pytest.mark.parametrize("file", ["crier.py", "crier/role.yaml"])
 def test_a_file_as_role_is_told_what_a_role_of_ones_own_is(file):
     with pytest.raises(RoleSpecError, match=rf"{file}: no shipped role and no folder; .* a folder with a role\.yaml"):
-        find_role(file, shipped=shipped_folder("roles"))
+        find_role(file)
 
 
 def test_a_module_that_is_left_empty_is_the_folders_name(folder):
@@ -393,7 +393,7 @@ def test_a_class_without_a_name_is_told_what_it_lacks():
             raise NotImplementedError
 
     with pytest.raises(RoleSpecError, match=r"test_role\.py: class Nameless needs `name`, a text, beside `reply`"):
-        find_role(Nameless, shipped=shipped_folder("roles"))
+        find_role(Nameless)
 
 
 def installed(site, value):
@@ -441,14 +441,16 @@ def test_an_installed_package_brings_a_role_by_its_folder(folder, tmp_path, monk
     [
         ("no_such_module_here", r"entry point counter = no_such_module_here: ModuleNotFoundError"),
         ("json:dumps", r"entry point counter = json:dumps: names neither a class nor a package"),
+        ("exits_at_once:Role", r"entry point counter = exits_at_once:Role: SystemExit: 3"),
     ],
 )
 def test_a_broken_entry_point_is_named(tmp_path, monkeypatch, value, problem):
     installed(tmp_path / "site", value)
+    (tmp_path / "site" / "exits_at_once.py").write_text("raise SystemExit(3)")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
 
     with pytest.raises(RoleSpecError, match=problem):
-        find_role("counter", shipped=shipped_folder("roles"))
+        find_role("counter")
 
 
 # --- what every role must do ---

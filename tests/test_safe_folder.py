@@ -38,7 +38,6 @@ from tw_autogen.safe_folder import (
     read_unlinked,
     remove_folder,
 )
-from tw_autogen.safe_folder.safe_folder import open_nofollow
 from tw_autogen.scenario.check_files import file as check_file
 from tw_autogen.scenario.html_report import PictureReader, _picture
 from tw_autogen.session.notebook_export import notebook
@@ -156,14 +155,13 @@ def copy_out_safely(folder, name):
 
 
 def read_unlinked_path(folder, name):
-    with open_nofollow(folder / name) as file:
-        return file.read()
+    return read_unlinked(folder / name, limit_bytes=1 << 20)
 
 
 READS = {
     "SafeFolder.read_file": (read_safely, "secret.txt"),
     "SafeFolder.copy_out": (copy_out_safely, "secret.txt"),
-    "open_nofollow": (read_unlinked_path, "secret.txt"),
+    "read_unlinked": (read_unlinked_path, "secret.txt"),
     "notebook": (read_notebook, "secret.png"),
     "report": (lambda folder, name: _picture(folder / name, PictureReader()).encode(), "secret.png"),
     "agent's link": (read_link_of_agent, "secret.txt"),

@@ -248,6 +248,8 @@ def test_a_key_of_a_taskweaver_project_goes_to_no_server_that_its_type_does_not_
 def test_a_config_list_that_is_neither_json_nor_a_file_is_an_error():
     with pytest.raises(ConfigError, match=r"OAI_CONFIG_LIST: '/nowhere/list' is neither JSON nor a file that exists"):
         Settings(SECTIONS, environ={"OAI_CONFIG_LIST": "/nowhere/list"})
+    with pytest.raises(ConfigError, match="OAI_CONFIG_LIST: not JSON"):
+        Settings(SECTIONS, environ={"OAI_CONFIG_LIST": "[" * 100_000})
 
 
 LISTED = '[{"model": "m", "api_key": "sk-key-of-mine", "base_url": "http://x"}]'

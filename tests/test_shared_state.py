@@ -22,7 +22,7 @@ SHARED = {
     "lazy_module.py _LAZY": "names of modules that this package imports late",
     "lazy_module.py _RUNNING": "imports of modules, of which a process has one each",
     "plugin/neighbour_imports.py _IMPORTED_FROM": "folders of open plugins, from which their modules import",
-    "safe_folder/held_folder.py _KEPT": "folders of running kernels, which every SafeFolder of the process must find",
+    "safe_folder/held_folder.py _HELD": "folders of running kernels, which every SafeFolder of the process must find",
     "safe_folder/held_folder.py _UNUSED": "descriptors of such folders that are no longer needed",
     "safe_folder/held_folder.py _USERS": "who is about to use such a descriptor",
     "safe_folder/temporary_folders.py _RECORDS": "temporary folders that end with this process",

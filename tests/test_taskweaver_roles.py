@@ -16,7 +16,6 @@ from tw_autogen.events import PostGrew
 from tw_autogen.role import find_role
 from tw_autogen.role.role_finder import read_role
 from tw_autogen.session import read_project, read_settings
-from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ScriptedModel, plans
 
 YAML = """\
@@ -433,7 +432,7 @@ def test_plugins_of_taskweavers_form_still_load_in_the_same_process(folder):
 
 
 def test_a_shipped_role_is_found_by_its_alias_too():
-    assert find_role("DocumentRetriever", shipped=shipped_folder("roles")).name == "document_retriever"
+    assert find_role("DocumentRetriever").name == "document_retriever"
 
 
 def test_entries_of_a_type_that_nobody_can_share_are_none(folder, tmp_path):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tw_autogen.closing import value_set
 from tw_autogen.deadline import unless_given_up
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.escaped_text import visible
@@ -121,17 +122,12 @@ class PersonTime:
 _PERSON_TIME: ContextVar[PersonTime | None] = ContextVar("person_time", default=None)
 
 
-@contextlib.contextmanager
-def noting_person_time(noted: PersonTime) -> Iterator[None]:
+def noting_person_time(noted: PersonTime) -> AbstractContextManager[None]:
     """Note in `noted` how long a person is waited for in this block."""
-    token = _PERSON_TIME.set(noted)
-    try:
-        yield
-    finally:
-        _PERSON_TIME.reset(token)
+    return value_set(_PERSON_TIME, noted)
 
 
-@contextlib.contextmanager
+@contextmanager
 def waiting_for_person() -> Iterator[None]:
     """Count the time of this block as that of a person, and not of the call that asks."""
     noted = _PERSON_TIME.get()

@@ -42,10 +42,9 @@ def read_config_list(
     Raises:
         ConfigError: it is neither JSON nor a file, or no list of objects.
     """
-    if not text.strip() or "model.name" not in known:
+    text, origin = text.strip(), "OAI_CONFIG_LIST"
+    if not text or "model.name" not in known:
         return
-    origin = "OAI_CONFIG_LIST"
-    text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1].strip()
     path, file = Path(text), None
@@ -58,7 +57,7 @@ def read_config_list(
         file = None if path.is_absolute() else path.absolute()  # a relative one is whatever lies in the current folder
     try:
         listed = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{origin}: not JSON: {error}") from error
     entries = listed if isinstance(listed, list) else [listed]
     if not all(isinstance(one, Mapping) for one in entries) or not entries:

@@ -1,15 +1,19 @@
-"""`Closing`: what a `with` block closes at its end; `IdleTimer`: what is closed after a long silence."""
+"""`Closing`, `value_set`: what a `with` block closes or resets at its end; `IdleTimer`: what is closed when idle."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+Value = TypeVar("Value")
 
 
 class Closing:
@@ -26,6 +30,21 @@ class Closing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def value_set(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Set a context variable in this block.
+
+    Args:
+        variable: As it was before, at the end.
+        value: What this block and what begins in it sees.
+    """
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 class IdleTimer:

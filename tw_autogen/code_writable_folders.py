@@ -82,9 +82,8 @@ def note_code_folders(folders: Iterable[Path]) -> None:
     problem: OSError | None = None
     try:
         if state is not None:  # before trust ends: what is trusted after that is compared with the notes
-            notes = _NOTES.get((os.getpid(), state)) or _NOTES.setdefault(
-                (os.getpid(), state), _Notes(state / "writers")
-            )
+            key = os.getpid(), state
+            notes = _NOTES.get(key) or _NOTES.setdefault(key, _Notes(state / "writers"))
             for one in wanted - notes.folders:
                 notes.add(one)
     except OSError as error:

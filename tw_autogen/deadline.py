@@ -6,17 +6,18 @@ work that waits for a person.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import math
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tw_autogen.closing import value_set
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def shut_down_socket(opened: socket.socket) -> None:
         >>> here.close(), there.close()
         (None, None)
     """
-    with contextlib.suppress(OSError):  # closed meanwhile
+    with suppress(OSError):  # closed meanwhile
         # That of TLS forgets its keys first: its reader would take the rest for plain bytes.
         socket.socket.shutdown(opened, socket.SHUT_RDWR)
 
@@ -99,18 +100,13 @@ def threaded(work: Callable[[], Result], *, name: str) -> Future[Result]:
     return done
 
 
-@contextlib.contextmanager
-def until_given_up(given_up: threading.Event) -> Iterator[None]:
+def until_given_up(given_up: threading.Event) -> AbstractContextManager[None]:
     """Hand `unless_given_up` in this block, also in threads and tasks that begin in it, the event that ends its work.
 
     Args:
         given_up: Set, from any thread, when nobody waits for the result any more.
     """
-    token = _GIVEN_UP.set(given_up)
-    try:
-        yield
-    finally:
-        _GIVEN_UP.reset(token)
+    return value_set(_GIVEN_UP, given_up)
 
 
 def unless_given_up(work: Callable[[], Result], *, otherwise: Result, name: str) -> Result:

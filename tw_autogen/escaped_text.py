@@ -39,13 +39,6 @@ _TABLE_DIVIDER = re.compile(r"[ \t>]*[-:|][-:| \t]*")
 """The second line of a table, which says how many columns it has; `>` stands before it in a quotation."""
 
 
-def _is_hidden(code: int) -> bool:
-    character = chr(code)
-    if character in _KEPT:
-        return False
-    return code in _HIDDEN or unicodedata.category(character) in _ESCAPED_CATEGORIES
-
-
 def visible(text: str) -> str:
     r"""Return the text with each character that can't be seen, or that moves others, as an escape such as `\u202e`.
 
@@ -224,7 +217,8 @@ def is_unicode(text: str) -> bool:
 
 def _shown(character: str) -> str:
     code = ord(character)
-    if not _is_hidden(code):
+    hidden = code in _HIDDEN or unicodedata.category(character) in _ESCAPED_CATEGORIES
+    if not hidden or character in _KEPT:
         return character
     if code < 0x100:
         return f"\\x{code:02x}"

@@ -10,10 +10,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import logging
 import os
 import reprlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Protocol, get_type_hints
@@ -21,7 +22,7 @@ from typing import Any, Protocol, get_type_hints
 from tw_autogen import bounded_json
 from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Round, RoundState
 from tw_autogen.deprecated import old_names
-from tw_autogen.errors import nearest
+from tw_autogen.errors import ConfigError, nearest
 from tw_autogen.secret_masking import redactor
 
 _OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
@@ -56,6 +57,39 @@ class Event:
 
 
 Handler = Callable[[Event], None]
+_log = logging.getLogger(__name__)
+
+
+def checked_handlers(handlers: Iterable[Handler]) -> tuple[Handler, ...]:
+    """Return handlers that can be called.
+
+    Args:
+        handlers: What a caller gave as such.
+
+    Raises:
+        ConfigError: they are no list of functions.
+    """
+    if not isinstance(handlers, Iterable):
+        raise ConfigError(f"handlers: expected a list of functions that take an event, got {handlers!r}")
+    found = tuple(handlers)
+    for handler in found:
+        if not callable(handler):
+            raise ConfigError(f"handlers: expected functions that take an event, got {handler!r}")
+    return found
+
+
+def deliver(event: Event, handlers: Iterable[Handler]) -> None:
+    """Call handlers with an event; one that fails is logged, so that foreign code breaks nothing that it hears of.
+
+    Args:
+        event: What happened.
+        handlers: In the order in which they are called.
+    """
+    for handler in handlers:
+        try:
+            handler(event)
+        except Exception:  # noqa: BLE001 - see above
+            _log.exception("a handler failed on %s", type(event).__name__)
 
 
 @dataclass(frozen=True)
@@ -188,8 +222,8 @@ class LessonsRecalled(Event):
 class HistoryCompacted(Event):
     """The older part of a role's history became this summary; about so many tokens its prompt had, and has now.
 
-    `pruned_chars` of results that a later one has superseded (failures that were mended, cut output that was looked at
-    again) were left out; where that was enough, `summary` is empty.
+    `pruned_chars` of results that a later one has superseded (failures that were corrected, cut output that was
+    looked at again) were left out; where that was enough, `summary` is empty.
     """
 
     role: str

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tw_autogen.errors import ConfigError
+from tw_autogen.errors import ConfigError, url_problem
+from tw_autogen.private_files import lies_in
 from tw_autogen.safe_folder import KERNEL_FOLDERS, innermost_held_folder, walk_links
 from tw_autogen.secret_masking import is_secret_file
 from tw_autogen.session_layout import is_working_folder
@@ -40,11 +41,35 @@ def distrusted_now() -> tuple[Path, ...]:
     return tuple(map(Path, sorted(UNTRUSTED_FOLDERS | ({os.getcwd()} - TRUSTED_FOLDERS))))
 
 
+def checked_path(wanted: Path | str, what: str) -> Path:
+    """Return a path that a caller has written, with `~` replaced; it need not exist.
+
+    An empty text, as of a variable that is not set, is not the current folder, a URL is no folder `https:` there, and
+    `~name` is none of that name.
+
+    Args:
+        wanted: As it was written.
+        what: The argument, option or setting, for the error.
+
+    Raises:
+        ConfigError: it is no path.
+    """
+    text = os.fspath(wanted)
+    if not text.strip():
+        raise ConfigError(f"{what}: an empty path; write . for the current folder")
+    if problem := url_problem(text):
+        raise ConfigError(f"{what}: {text} is {problem}")
+    path = os.path.expanduser(text)
+    if path.startswith("~"):
+        raise ConfigError(f"{what}: {text}: there is no such user; write ./{text} for what lies here")
+    return Path(path)
+
+
 def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:
     """Return a folder that the user names as an absolute path without links; it need not exist.
 
     Each link is read once, and what it says is both checked and followed: exchanging it meanwhile leads nowhere else.
-    In a kept folder, where links are never followed, the path stays as it is.
+    In a held folder, where links are never followed, the path stays as it is.
 
     Args:
         path: Absolute, or relative to the current folder.
@@ -63,7 +88,7 @@ def named_folder(path: Path | str, *, writable: Iterable[str] = (), distrusted: 
 
 
 def granted_path(path: Path | str, *, writable: Iterable[str] = (), distrusted: Distrusted = None) -> Path:
-    """Return what is to be granted to code, as `named_folder`; links are followed in a kept folder, too.
+    """Return what is to be granted to code, as `named_folder`; links are followed in a held folder, too.
 
     There they lead where the user means, or code may have made them, and then they are an error.
 
@@ -144,11 +169,11 @@ def private_reason(path: Path | str, target: str, links: Sequence[str], brought:
     """
     if not links or innermost_held_folder(path):
         return ""
-    system = any(_is_in(target, one) for one in _OF_SYSTEM) and not _is_in(target, "/dev/shm")
-    if system and not any(_is_in(os.path.abspath(path), one) for one in _OF_SYSTEM):
+    system = any(lies_in(target, one) for one in _OF_SYSTEM) and not lies_in(target, "/dev/shm")
+    if system and not any(lies_in(os.path.abspath(path), one) for one in _OF_SYSTEM):
         return f"a link to {target}, which is of the system; name that {what} itself if you mean it"
     home = os.path.realpath(os.path.expanduser("~"))
-    new = [os.path.basename(one) for one in brought if not _is_in(home, one)]
+    new = [os.path.basename(one) for one in brought if not lies_in(home, one)]
     stored = any(f"{os.sep}{one}{os.sep}" in target for one in _STORES)
     hidden = not stored and any(one.startswith(".") and not one.startswith("..") for one in new)
     if hidden or any(is_secret_file(one) for one in new if one != os.path.basename(path)):
@@ -206,12 +231,8 @@ def _link_out(target: str, links: Sequence[str], folders: Iterable[str]) -> str:
     """Return the first link that lies in one of the folders, while the target lies outside of that folder."""
     if not links:
         return ""
-    left = [one for one in folders if not _is_in(target, one)]
-    return next((link for link in links if any(_is_in(os.path.dirname(link), one) for one in left)), "")
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+    left = [one for one in folders if not lies_in(target, one)]
+    return next((link for link in links if any(lies_in(os.path.dirname(link), one) for one in left)), "")
 
 
 def _walked(path: Path | str) -> tuple[str, list[str], set[str]]:

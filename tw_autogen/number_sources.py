@@ -307,8 +307,8 @@ def _texts(rounds: Sequence[Round], *, printed: bool) -> Iterator[tuple[str, str
                 if post.content(AttachmentType.execution_result):
                     yield f"output {outputs}", post.message
                     outputs -= 1
-                elif post.send_from != _USER and post.send_to != _USER and post.plan is None:
-                    yield post.send_from, post.message  # of a role that runs no code
+                elif _USER not in (post.send_from, post.send_to) and post.plan is None and not _runs_code(post):
+                    yield post.send_from, post.message
                 for look in reversed(_looks(post)):
                     yield "code that looked", look
             else:
@@ -319,6 +319,11 @@ def _texts(rounds: Sequence[Round], *, printed: bool) -> Iterator[tuple[str, str
                     yield "an earlier answer", post.message
         if not printed:
             yield "the request", here.user_query
+
+
+def _runs_code(post: Post) -> bool:
+    """Return whether a role sent it that runs code, so that numbers in its words are the model's."""
+    return post.attachment(AttachmentType.execution_status) is not None
 
 
 def _looks(post: Post) -> list[str]:

@@ -21,29 +21,27 @@ _SVG_COUNTS = 4
 _SVG = "image/svg+xml"
 _TYPES = {".png": "image/png", ".svg": _SVG, ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 _BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", _SVG: b""}
-
-
 _DATA = re.compile(r"data:image/[a-z.+-]{1,40};base64,[A-Za-z0-9+/=\s]*")
-_WRITTEN_OUT = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/=\s]*")
+_EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,[A-Za-z0-9+/=\s]*")
 """AutoGen's client for Gemini takes any other `data:` for the path of a file."""
-_SEEN_ANEW = ("GIF", "WEBP")
+_CONVERTED = ("GIF", "WEBP")
 """For others Pillow starts programs."""
 _SCHEME = re.compile(r"(?!file:|data:)[a-z][a-z0-9+.-]{1,20}:", re.I)
 
 
-def is_written_out(url: str) -> bool:
+def is_embedded_image(url: str) -> bool:
     """Return whether an image's URL holds the image itself, as PNG or JPEG, for each client of a host."""
-    return _WRITTEN_OUT.fullmatch(url) is not None
+    return _EMBEDDED.fullmatch(url) is not None
 
 
-def written_out_image(url: str) -> str:
+def safe_image_url(url: str) -> str:
     """Return an image's URL in a form that no client of a host takes for the path of a file.
 
     Returns:
-        An address as it is, and what `is_written_out`; GIF and WebP as a PNG of their first picture, if Pillow is
-        there. Empty for anything else.
+        An address, or what `is_embedded_image` accepts, as it is; GIF and WebP as a PNG of their first picture, if
+        Pillow is there. Empty for anything else.
     """
-    if is_written_out(url) or _SCHEME.match(url):
+    if is_embedded_image(url) or _SCHEME.match(url):
         return url
     if not _DATA.fullmatch(url):
         return ""
@@ -51,7 +49,7 @@ def written_out_image(url: str) -> str:
         from PIL import Image
 
         written = io.BytesIO()
-        with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])), formats=_SEEN_ANEW) as picture:
+        with Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])), formats=_CONVERTED) as picture:
             picture.convert("RGBA").save(written, "PNG")
     except Exception:  # noqa: BLE001 - Pillow raises errors of many kinds for a damaged or huge picture
         return ""

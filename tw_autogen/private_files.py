@@ -25,7 +25,7 @@ def make_private_folder(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for this user alone.
 
     A folder that exists keeps its mode: it may be one that the user shares on purpose. Links above it are followed,
-    but not in a kept folder.
+    but not in a held folder.
 
     Args:
         folder: The folder.
@@ -59,7 +59,7 @@ def open_private_folder(folder: Path) -> SafeFolder:
         return opened.open_folder("/".join(names))
 
 
-def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> HeldFolder:
+def create_held_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> HeldFolder:
     """Make the folder of a session or kernel, and those above it that are missing, and keep it open.
 
     So nobody can exchange it. Where the host is root, and a kernel works below, others can pass through the new folders
@@ -82,15 +82,15 @@ def create_kept_folder(folder: Path, *, mode: int = _PASSABLE_MODE) -> HeldFolde
         found = opened.info("/".join(names) or ".")
     if names and not belongs_to_user(found):
         raise PermissionError(errno.EPERM, "another user has put a folder of theirs there", str(folder))
-    kept = HeldFolder(folder)
-    if kept.identity not in (None, (found.st_dev, found.st_ino)):
-        kept.close()
+    held = HeldFolder(folder)
+    if held.identity not in (None, (found.st_dev, found.st_ino)):
+        held.close()
         raise PermissionError(errno.EPERM, "it was exchanged while it was made", str(folder))
-    return kept
+    return held
 
 
 def _nearest_existing(folder: Path) -> Path:
-    """Return the kept folder that a folder is or lies in, else the nearest one that exists."""
+    """Return the held folder that a folder is or lies in, else the nearest one that exists."""
     return Path(innermost_held_folder(folder) or next(one for one in (folder, *folder.parents) if one.exists()))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import reprlib
-from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
+from tw_autogen.closing import value_set
 from tw_autogen.errors import SettingsError, did_you_mean
 from tw_autogen.lazy_module import LazyModule
 
@@ -61,18 +60,13 @@ def setting_of_keyword(key: str, value: Any) -> Setting:
     return Setting(value, f"the keyword {key!r}", given=True)
 
 
-@contextlib.contextmanager
-def relative_to_folder(folder: Path) -> Iterator[None]:
+def relative_to_folder(folder: Path) -> AbstractContextManager[None]:
     """Take relative paths of keywords and of the environment as seen from a folder, in this block.
 
     Args:
         folder: What was the current one when they were named; absolute.
     """
-    token = _NAMED_IN.set(folder)
-    try:
-        yield
-    finally:
-        _NAMED_IN.reset(token)
+    return value_set(_NAMED_IN, folder)
 
 
 def naming_folder() -> Path | None:

@@ -118,7 +118,7 @@ class Settings:
         texts: As given: what the files held that were read.
         files: As given; what is loaded from the folder must be equal.
         left_out: What of the folder's files does not count.
-        prompts: Settings of an untrusted folder's file that count and are text for prompts.
+        prompt_settings: Settings of an untrusted folder's file that count and are text for prompts.
         examples: The files in the folders that such settings name.
         shortened: Lines about texts of an untrusted folder's file that are too long for prompts.
         withheld: Lines about keys that are not sent, because the server comes from elsewhere than the key.
@@ -156,7 +156,6 @@ class Settings:
         self._sections = dict(sections)
         self._fields = {f"{key}.{one.name}": one for key, cls in sections.items() for one in dataclasses.fields(cls)}
         self._hints = {f"{key}.{name}": hint for key, cls in sections.items() for name, hint in _hints(cls).items()}
-        self._known = list(self._fields)
         self._paths = {
             key: str(one.type).startswith("tuple") for key, one in self._fields.items() if one.metadata.get("path")
         }
@@ -169,7 +168,7 @@ class Settings:
         own = dict(self._user_file(user_file) if user_file else ())
         folder = list(dict(self._project(project) if project else ()).items())
         said = [
-            *self._environment(environ or {}),
+            *self._environment(),
             *((key, setting_of_keyword(key, value)) for key, value in (keywords or {}).items()),
         ]
         said = [(key, self._placed(key, setting)) for key, setting in said]
@@ -181,9 +180,9 @@ class Settings:
         senders: dict[str, list[Setting]] = {}
         for key, setting in sources:  # weakest first: a later one replaces an earlier one
             of_role = key.startswith(f"{ROLE_SECTION}.")
-            if not of_role and key not in self._known:
+            if not of_role and key not in self._fields:
                 raise SettingsError(
-                    f"{setting.origin}: unknown setting {key!r}{nearest(key, self._known)}",
+                    f"{setting.origin}: unknown setting {key!r}{nearest(key, self._fields)}",
                     key=key,
                     origin=setting.origin,
                 )
@@ -211,21 +210,22 @@ class Settings:
         Raises:
             SettingsError: the value is of the wrong type.
         """
-        of_role = key.startswith(f"{ROLE_SECTION}.")
         trust = self._trust_of(setting)
-        if of_role:
+        if key.startswith(f"{ROLE_SECTION}."):
             return trust is Trust.full or trust is Trust.named and self._rule_of(key) == "named"
         rule = str(self._fields[key].metadata.get("folder", ""))
         if trust is Trust.named and self._by_user.intersection(self._fields[key].metadata.get("measures", ())):
             return False
         if trust is Trust.named and (key in self._paths or key in ("session.roles", "plugin.folder")):
             paths = [one for one in texts_of(setting.value) if key != "session.roles" or os.sep in one]
-            if any(_leads_out(str((self.project or Path()) / one), self.project) for one in paths):
+            if any(_leads_out((self.project or Path()) / one, self.project) for one in paths):
                 return False
         if rule == "paired" and setting.file in paired:
             rule = "named"
-        if trust is Trust.full or rule in ("", "named", "paired"):
-            return may_set(rule, None, None, own=own is not None, trust=trust)
+        if trust is Trust.full:
+            return True
+        if rule in ("", "named", "paired"):
+            return trust is Trust.named and rule == "named"
         one, hint = self._fields[key], self._hints[key]
         base = fit_setting(key, own, hint) if own else _default(one)
         value = fit_setting(key, setting, hint)
@@ -392,19 +392,19 @@ class Settings:
         found = self._found.get(key)
         return found.base if found else None
 
-    def _environment(self, environ: Mapping[str, str]) -> Iterator[tuple[str, Setting]]:
-        self._refuse_unknown(environ)
-        yield from read_config_list(environ.get("OAI_CONFIG_LIST", ""), self._known, self._content)
+    def _environment(self) -> Iterator[tuple[str, Setting]]:
+        self._refuse_unknown_variables()
+        yield from read_config_list(self._environ.get("OAI_CONFIG_LIST", ""), self._fields, self._content)
         for section, cls in self._sections.items():
             for one in dataclasses.fields(cls):
                 for name in reversed((_variable(f"{section}.{one.name}"), *one.metadata.get("env", ()))):
-                    if environ.get(name):
-                        yield (key := f"{section}.{one.name}"), whole_path(key, Setting(environ[name], name))
+                    if self._environ.get(name):
+                        yield (key := f"{section}.{one.name}"), whole_path(key, Setting(self._environ[name], name))
 
-    def _refuse_unknown(self, environ: Mapping[str, str]) -> None:
+    def _refuse_unknown_variables(self) -> None:
         """Refuse variables with our prefix that set nothing; those of roles are known to these only."""
-        known = [_variable(key) for key in self._known]
-        for name in environ:
+        known = [_variable(key) for key in self._fields]
+        for name in self._environ:
             if name.startswith(_PREFIX) and name not in known and not name.startswith(_variable(f"{ROLE_SECTION}.")):
                 raise SettingsError(
                     f"the environment: unknown setting {name!r}{nearest(name, known)}", key=name, origin=name
@@ -423,7 +423,7 @@ class Settings:
         self.ignored = config.ignored
         for one in config.meant:
             of_role = one.key.startswith(f"{ROLE_SECTION}.")
-            if one.key in self._known or of_role:
+            if one.key in self._fields or of_role:
                 setting = Setting(one.value, f"{file} ({one.said_by})", passed_over=of_role)
                 yield one.key, self._of_folder(one.key, setting, file)
 
@@ -538,14 +538,12 @@ def _lies_in(value: Any, folder: Path | None) -> bool:
     return bool(value) and folder is not None and Path(os.path.realpath(value)).is_relative_to(os.path.realpath(folder))
 
 
-def _leads_out(value: Any, folder: Path | None) -> bool:
+def _leads_out(path: Path, folder: Path | None) -> bool:
     """Return whether a path, or what lies in it if it is a folder, is reached outside of a folder, links followed."""
-    if not isinstance(value, str) or not value:
-        return False
     held: list[Path] = []
     with suppress(OSError):  # what is wrong with it is told when it is used
-        held = [one for one in Path(value).iterdir() if one.is_symlink()]
-    return not all(_lies_in(one, folder) for one in (value, *held))
+        held = [one for one in path.iterdir() if one.is_symlink()]
+    return not all(_lies_in(one, folder) for one in (path, *held))
 
 
 def _held_in(value: Any, folder: Path | None, others: tuple[Path, ...]) -> tuple[Path, ...] | None:

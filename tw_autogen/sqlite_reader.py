@@ -7,7 +7,6 @@ imports (`-I -S`).
 from __future__ import annotations
 
 import base64
-import contextlib
 import itertools
 import json
 import os
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -70,7 +69,7 @@ class SqliteRows:
         return message[what]
 
 
-@contextlib.contextmanager
+@contextmanager
 def read_sqlite(
     path: Path,
     sql: str | None,
@@ -125,7 +124,7 @@ def read_sqlite(
     timer.daemon = True
     timer.start()
     try:
-        with contextlib.suppress(BrokenPipeError), asked:
+        with suppress(BrokenPipeError), asked:
             asked.write(json.dumps(request).encode())
         yield SqliteRows(lines)
     except MemoryError:
@@ -195,7 +194,7 @@ def _answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if request["sql"] is None:
             columns, rows = ["table", "column"], _columns(connection)
         else:
-            with contextlib.suppress(sqlite3.OperationalError):  # of a module that is not there
+            with suppress(sqlite3.OperationalError):  # of a module that is not there
                 connection.execute(_CONNECT_VIRTUAL_TABLES).fetchall()
             connection.set_authorizer(_reading_only)
             if sys.version_info >= (3, 11):
@@ -236,10 +235,10 @@ def _check_opened(request: dict[str, Any]) -> None:
         return
     known = {f"{request['path']}{end}".casefold() for end in ("", "-wal", "-shm", "-journal")}
     numbers: list[str] = []
-    with contextlib.suppress(OSError):  # no /proc here
+    with suppress(OSError):  # no /proc here
         numbers = os.listdir("/proc/self/fd")
     for number in numbers:
-        with contextlib.suppress(OSError):  # the folder that was listed
+        with suppress(OSError):  # the folder that was listed
             path = os.readlink(f"/proc/self/fd/{number}")
             regular = stat.S_ISREG(os.stat(f"/proc/self/fd/{number}").st_mode)
             if regular and path.removesuffix(" (deleted)").casefold() not in known:
@@ -249,7 +248,7 @@ def _check_opened(request: dict[str, Any]) -> None:
 def _columns(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
     """Return each table's name with each of its columns; without columns where the engine can't say."""
     for (table,) in connection.execute(_LIST_TABLES).fetchall():
-        with contextlib.suppress(sqlite3.OperationalError):  # a view over a table that is gone
+        with suppress(sqlite3.OperationalError):  # a view over a table that is gone
             for name, kind in connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,)).fetchall():
                 yield table, f"{name} {kind}".strip()
 

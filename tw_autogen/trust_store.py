@@ -8,7 +8,6 @@ alone: `$XDG_STATE_HOME/tw-autogen` or `~/.local/state/tw-autogen`, `~/Library/A
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
 import errno
@@ -20,9 +19,11 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
+from tw_autogen.closing import value_set
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import named_file
 from tw_autogen.private_files import lies_in, make_private_folder
@@ -36,6 +37,7 @@ MOST_BYTES = 4 << 20
 MOST_SETTINGS_BYTES = 100_000
 """Of a settings file, and of a file of MCP servers."""
 _KEY_BYTES = 32
+_MOST_FILES = 100_000
 CODE_SUFFIXES: tuple[str, ...] = (
     *(".py", ".pyc", ".so", ".pyd", ".dll", ".dylib", ".yaml", ".yml", ".json", ".toml"),
     *(".js", ".mjs", ".cjs", ".ts", ".sh"),
@@ -231,8 +233,7 @@ def lie_together(one: str, other: str) -> bool:
         one: Absolute, without links.
         other: Likewise.
     """
-    long, short = (os.path.join(path, "") for path in sorted((one, other), key=len, reverse=True))
-    return long.startswith(short)
+    return lies_in(one, other) or lies_in(other, one)
 
 
 def user_key() -> bytes | None:
@@ -246,13 +247,12 @@ def user_key() -> bytes | None:
             key = bytes.fromhex(_read_private(path).strip())
             return key if len(key) == _KEY_BYTES else None
         except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):
-                try:
-                    _write_private(path, secrets.token_hex(_KEY_BYTES), replace=False)
-                except FileExistsError:
-                    raise
-                except OSError:
-                    return None
+            try:
+                _write_private(path, secrets.token_hex(_KEY_BYTES), replace=False)
+            except FileExistsError:
+                continue
+            except OSError:
+                return None
         except (OSError, ValueError):
             return None
     return None
@@ -308,17 +308,12 @@ def hash_regular(path: Path, *, limit_bytes: int) -> tuple[str, int]:
     return digest.hexdigest(), limit_bytes - left
 
 
-@contextlib.contextmanager
-def over_no_link() -> Iterator[None]:
+def over_no_link() -> AbstractContextManager[None]:
     """Read by `read_regular` in this block over no link that others could have made and that leads out of their folder.
 
     That is, out of one that code of this process can write to, or that was the current one while nobody trusted it.
     """
-    token = _OVER_NO_LINK.set(True)
-    try:
-        yield
-    finally:
-        _OVER_NO_LINK.reset(token)
+    return value_set(_OVER_NO_LINK, True)
 
 
 def _opened_over_no_link(path: Path) -> tuple[int, int]:
@@ -368,7 +363,6 @@ def code_files(
     suffixes: tuple[str, ...] = CODE_SUFFIXES,
     caches: BytecodeCaches = BytecodeCaches.none,
     enter: Callable[[str], bool] = lambda path: True,
-    most: int = 100_000,
 ) -> Iterator[Path]:
     """Return the files below folders that are code or describe it: Python, native modules, scripts, YAML, JSON, TOML.
 
@@ -383,10 +377,9 @@ def code_files(
         suffixes: What their names end with; with `PROGRAM_SUFFIXES` a file that may be executed counts too.
         caches: Which of Python's own caches too.
         enter: Called with the path of a folder below: look into it?
-        most: How many files and folders there may be in all.
 
     Raises:
-        ConfigError: there are more than `most` files and folders, links lead round in circles, or a folder can't be
+        ConfigError: there are more than 100 000 files and folders, links lead round in circles, or a folder can't be
             listed, so that what it holds is not known.
     """
     count, imports, programs = 0, suffixes == CODE_SUFFIXES, suffixes == PROGRAM_SUFFIXES
@@ -406,8 +399,8 @@ def code_files(
                 and f"-packages{os.sep}" not in place[len(folder) :]
             )
             count += len(inner) + len(names)
-            if count > most:
-                raise ConfigError(f"{folder}: more than {most} files, too many to look through for trust")
+            if count > _MOST_FILES:
+                raise ConfigError(f"{folder}: more than {_MOST_FILES} files, too many to look through for trust")
             for name in names:
                 path = Path(place, name)
                 counts = name.endswith(suffixes) or programs and os.access(path, os.X_OK)
@@ -490,5 +483,5 @@ def _write_private(path: Path, text: str, *, replace: bool = True) -> None:
         else:
             os.rename(name, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             os.unlink(name)

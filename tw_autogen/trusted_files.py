@@ -12,7 +12,6 @@ code, and wherever a setting of the folder names it (`compared_with(..., only=Tr
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import hashlib
@@ -22,7 +21,8 @@ import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.abc import Loader
@@ -31,7 +31,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from zipimport import zipimporter
 
-from tw_autogen.closing import Closing
+from tw_autogen.closing import Closing, value_set
 from tw_autogen.errors import ConfigError
 from tw_autogen.named_folders import code_writable_symlink
 from tw_autogen.private_files import lies_in
@@ -42,6 +42,7 @@ from tw_autogen.trust_store import (
     MOST_SETTINGS_BYTES,
     PROGRAM_SUFFIXES,
     hash_regular,
+    lie_together,
     read_regular,
 )
 
@@ -201,34 +202,24 @@ _HOLDERS: Counter[int] = Counter()
 _KEPT: ContextVar[dict[Path, bytes | None] | None] = ContextVar("kept_contents", default=None)
 
 
-@contextlib.contextmanager
-def reading_once(kept: dict[Path, bytes | None]) -> Iterator[None]:
+def reading_once(kept: dict[Path, bytes | None]) -> AbstractContextManager[None]:
     """Read each file once by `read_content` in this block, so that what is shown and what is hashed are the same bytes.
 
     Args:
         kept: What files held when they were first read, by absolute path, None of those that could not be read; written
             to.
     """
-    token = _KEPT.set(kept)
-    try:
-        yield
-    finally:
-        _KEPT.reset(token)
+    return value_set(_KEPT, kept)
 
 
-@contextlib.contextmanager
-def compared_with(files: TrustedFiles | None, *, only: bool = False) -> Iterator[None]:
+def compared_with(files: TrustedFiles | None, *, only: bool = False) -> AbstractContextManager[None]:
     """Compare all files that are read in this block by `read_content`.
 
     Args:
         files: The files as they were hashed; None: nothing is compared.
         only: Files that were not hashed are refused: a setting of the folder names them.
     """
-    token = _IN_USE.set((files, only))
-    try:
-        yield
-    finally:
-        _IN_USE.reset(token)
+    return value_set(_IN_USE, (files, only))
 
 
 def active_trusted_files() -> TrustedFiles | None:
@@ -420,7 +411,7 @@ def _files_for(names: Collection[str]) -> TrustedFiles | None:
 
 def _forget_unheld(names: Collection[str]) -> None:
     """End all comparison with what no open session holds, if it is about folders, those below, or those around them."""
-    near = [one for one in tuple(_GUARDED) if any(lies_in(one, name) or lies_in(name, one) for name in names)]
+    near = [one for one in tuple(_GUARDED) if any(lie_together(one, name) for name in names)]
     over = {id(files) for one in near for files in _GUARDED.get(one, ()) if id(files) not in _HOLDERS}
     ended = [folder for folder, known in tuple(_GUARDED.items()) if over.intersection(map(id, known))] if over else []
     for folder in ended:
@@ -467,10 +458,6 @@ def _finder_of(entry: str) -> machinery.FileFinder | _ArchiveFinder:
     loaders = (_ExtensionLoader, SourceLoader, _CompiledLoader)
     details = [(functools.partial(loader, files=files), kind) for loader, kind in zip(loaders, kinds, strict=True)]
     return machinery.FileFinder(entry, *details)  # type: ignore[arg-type]  # it calls what makes a loader
-
-
-def _most_bytes(path: str) -> int:
-    return _MOST_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MOST_BYTES
 
 
 def _digest(path: Path, left_bytes: int) -> tuple[str, int]:
@@ -520,12 +507,11 @@ class SourceLoader(machinery.SourceFileLoader):
         Raises:
             ImportError: the file is not as it was hashed, or no plain file.
         """
-        if self._files is None:
-            return self.source_to_code(_regular_content(fullname, self.path), self.path)
-        content = _import_content(self._files, fullname, self.path)
-        with contextlib.suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
-            lines = [f"{line}\n" for line in python_lines(decode_source(content))]
-            linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
+        content = _module_content(self._files, fullname, self.path)
+        if self._files is not None:
+            with suppress(SyntaxError, UnicodeDecodeError):  # told when it is compiled
+                lines = [f"{line}\n" for line in python_lines(decode_source(content))]
+                linecache.cache[self.path] = (len(content), None, lines, self.path)  # for tracebacks: what runs
         return self.source_to_code(content, self.path)
 
 
@@ -551,7 +537,7 @@ class _CompiledLoader(machinery.SourcelessFileLoader):
         self._files = files
 
     def get_data(self, path: str) -> bytes:
-        return _import_content(self._files, self.name, path)
+        return _module_content(self._files, self.name, path)
 
 
 class _ExtensionLoader(machinery.ExtensionFileLoader):
@@ -561,7 +547,7 @@ class _ExtensionLoader(machinery.ExtensionFileLoader):
 
     def create_module(self, spec: machinery.ModuleSpec) -> ModuleType:
         """Load a copy that nobody else can change; the system takes a path only."""
-        content = _import_content(self._files, spec.name, self.path)
+        content = _module_content(self._files, spec.name, self.path)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
             copy = Path(place, os.path.basename(self.path))
             copy.write_bytes(content)
@@ -575,15 +561,12 @@ _LOADERS: dict[type, Callable[[str, str, TrustedFiles], Loader]] = {
 }
 
 
-def _regular_content(name: str, path: str) -> bytes:
+def _module_content(files: TrustedFiles | None, name: str, path: str) -> bytes:
+    """Return what a module's file holds; only what was hashed, unless it is compared with nothing."""
     try:
-        return read_regular(Path(path), limit_bytes=_MOST_HASHED_BYTES)
-    except OSError as error:
-        raise ImportError(f"{path}: can't be read ({error.strerror or error})", name=name, path=path) from error
-
-
-def _import_content(files: TrustedFiles, name: str, path: str) -> bytes:
-    try:
-        return files.read(path, limit_bytes=_most_bytes(path), only=True)
+        if files is None:
+            return read_regular(Path(path), limit_bytes=_MOST_HASHED_BYTES)
+        most = _MOST_HASHED_BYTES if path.endswith(_BINARY_SUFFIXES) else MOST_BYTES
+        return files.read(path, limit_bytes=most, only=True)
     except OSError as error:
         raise ImportError(f"{path}: cannot be read ({error.strerror or error})", name=name, path=path) from error

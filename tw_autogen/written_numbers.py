@@ -180,7 +180,7 @@ def numbers_in(text: str, where: tuple[str, str] = ("", "")) -> Iterator[Written
     yield from heapq.merge(large, others, key=lambda one: one.start)
 
 
-def _plain_numbers(text: str, where: tuple[str, str] = ("", "")) -> Iterator[WrittenNumber]:
+def _plain_numbers(text: str, where: tuple[str, str]) -> Iterator[WrittenNumber]:
     """Yield the numbers of a text; a comma separates thousands, decimals, or, next to another such comma, numbers."""
     for found in _NUMBER.finditer(text):
         body, unit = found["body"].lower(), (found["unit"] or "").strip().lower()

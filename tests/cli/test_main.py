@@ -167,6 +167,16 @@ def test_a_path_that_the_shell_has_left_alone_lies_in_the_home_and_never_in_a_fo
         assert (ran.exit_code, words in ran.output) == (2, True), ran.output
 
 
+def test_an_address_is_no_folder_of_that_name(run, tmp_path):
+    (tmp_path / "https:" / "example.com").mkdir(parents=True)
+    (tmp_path / "https:" / "example.com" / "mcp.json").write_text("{}", encoding="utf-8")
+
+    ran = run("-p", "hi", "--mcp-config", "https://example.com/mcp.json")
+
+    assert ran.exit_code == 2
+    assert "https://example.com/mcp.json is a URL; download it, and name the file" in ran.output
+
+
 def test_no_option_takes_a_path_in_another_way():
     def paths(command):
         if isinstance(command, click.Group):

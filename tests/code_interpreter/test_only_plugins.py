@@ -150,6 +150,13 @@ def test_what_was_called_stays_in_the_talk_as_code(tmp_path):
     [
         (calls(("tripple", {"x": 1})), "there is no tool 'tripple'; there are double"),
         (Completion("", (ToolCall("c", "double", "{x: 1"),)), "the arguments of double are no JSON"),
+        *(
+            (
+                Completion("", (ToolCall("c", "double", f'{{"x": {"[" * deep}{"]" * deep}}}'),)),
+                "the arguments of double are no JSON",
+            )
+            for deep in (900, 100_000)
+        ),
         (Completion("", (ToolCall("c", "double", "[1]"),)), "the arguments of double are no JSON object"),
         (calls(("double", {"x y": 1})), "double has no argument 'x y'"),
         (calls(("double", {"from": 1})), "double has no argument 'from'"),

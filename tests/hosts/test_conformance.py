@@ -44,7 +44,7 @@ class Driver:
 
 
 @pytest.mark.parametrize("name", HOST_CHECKS)
-def test_it_holds_that(name, tmp_path):
+def test_it_holds_that(name, tmp_path):  # C15 C37
     HOST_CHECKS[name](Driver(tmp_path))
 
 

@@ -374,15 +374,6 @@ def test_files_are_named_with_path_and_preview(served, agent, tmp_path):
     assert result.summary == f"Saved.\n\n- [seven.txt]({path.as_uri()}): 1 bytes"
 
 
-def test_a_round_that_fails_is_told_in_words(served, agent, tmp_path):  # C37
-    config = served(plans("a"), codes("1"), plans("b"), codes("2"))
-    with TaskWeaverAgent(llm_config=config, workspace=tmp_path, settings={"session.max_posts": 3}) as worker:
-        said = agent().initiate_chat(worker, message="go", max_turns=1, **QUIET).summary
-
-    assert said.startswith("I could not answer this request: ")
-    assert "session.max_posts" in said
-
-
 def test_a_reply_that_the_length_limit_has_cut_off_is_named_so_to_the_model(served, agent, tmp_path):
     cut = Completion(plans("It is 42.", to="User")[:-20], finish_reason="length")
     config = served(cut, plans("It is 42.", to="User"))

@@ -196,7 +196,7 @@ def test_a_second_distribution_with_the_package_is_found(tmp_path, other):
 
 
 def test_two_distributions_in_one_folder_are_one_clear_error():  # C42
-    error = install.mixed(["ag2", "autogen"])
+    error = install.mixed_error(["ag2", "autogen"])
 
     assert isinstance(error, HostError)
     assert "ag2, autogen have overwritten one another's files" in str(error)

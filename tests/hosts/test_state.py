@@ -32,15 +32,6 @@ def test_two_partners_have_kernels_of_their_own(served, agent, tmp_path):  # C13
         assert worker.open_session_count == 2
 
 
-def test_the_kernel_remembers_where_the_history_is_kept(served, agent, tmp_path):  # C15
-    with TaskWeaverAgent(llm_config=served(*KEEP, *LOOK), workspace=tmp_path) as worker:
-        person = agent()
-        person.initiate_chat(worker, message="keep seven", **QUIET)
-        person.initiate_chat(worker, message="is it there?", clear_history=False, **QUIET)
-
-        assert looked(worker.session(person)) == "True"
-
-
 @pytest.mark.parametrize("clear", ["chat", "partner", "all", "reset"])
 def test_clearing_the_history_ends_the_session(served, agent, tmp_path, clear):  # C14
     config = served(plans("Hello.", to="User"), plans("Hello again.", to="User"))

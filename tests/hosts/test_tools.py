@@ -402,6 +402,21 @@ def test_the_first_block_that_fails_ends_the_run(executor):
     assert "three" not in done.output
 
 
+def test_a_handler_that_fails_breaks_nothing_and_one_that_is_none_is_an_error(executor, caplog):
+    events = []
+
+    def failing(event):
+        raise RuntimeError("mine")
+
+    done = run(executor(handlers=[failing, events.append]), "print(1)")
+
+    assert (done.exit_code, done.output.strip()) == (0, "1")
+    assert events
+    assert "a handler failed on" in caplog.text
+    with pytest.raises(ConfigError, match="handlers: expected a list of functions"):
+        executor(handlers=print)
+
+
 def test_time_limits_hold_and_variables_stay(executor):
     kernel = executor(seconds=1.0)
     run(kernel, "kept = 7")

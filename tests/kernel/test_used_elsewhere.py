@@ -229,6 +229,40 @@ def test_what_this_programs_processes_load_is_kept_wherever_it_lies(own_python, 
 
 @linux
 @pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
+@pytest.mark.parametrize("place", ["py/bin/python3", "python3"])
+def test_code_can_not_change_what_the_next_kernel_starts_as(own_python, level, place):
+    python = _python_at(own_python / place)
+    settings = KernelSettings(sandbox=level, warm=0, python=str(python))
+    with LocalKernel(own_python, settings=settings) as kernel:
+        changed = run(kernel, f"open({str(python)!r}, 'a')")
+        added = run(kernel, f"open({str(python.parent.parent / 'pyvenv.cfg')!r}, 'w')")
+    assert "Read-only file system" in changed.error
+    assert not added.ok
+
+
+@linux
+def test_no_code_runs_where_it_may_write_to_the_interpreters_own_folder(own_python):
+    python = _python_at(own_python / "bin/python3")
+    settings = KernelSettings(sandbox="namespaces", warm=0, python=str(python))
+    with (
+        LocalKernel(own_python, settings=settings) as kernel,
+        pytest.raises(KernelStartError, match=r"kernel.python: code may write to the folder of .*name an interpreter"),
+    ):
+        run(kernel, "1")
+
+
+def _python_at(path):
+    """Make a script that starts Python, in a folder with something of nobody's beside it."""
+    path.parent.mkdir(exist_ok=True, parents=True)
+    (path.parent.parent / "LICENSE.txt").touch()
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    path.chmod(0o777)
+    path.parent.chmod(0o777)
+    return path
+
+
+@linux
+@pytest.mark.parametrize("level", ["namespaces", "bubblewrap"])
 def test_code_can_not_write_where_this_program_keeps_caches(own_python, monkeypatch, level):
     monkeypatch.setenv("XDG_CACHE_HOME", str(own_python / "cache"))
     with LocalKernel(own_python, settings=KernelSettings(sandbox=level, warm=0)) as kernel:

@@ -130,6 +130,27 @@ def test_a_parameter_is_given_by_its_type_or_in_words():
     ]
 
 
+@pytest.mark.parametrize("words", ["half a pair \ud800", "-" * 100_000 + "1"])
+def test_words_that_cannot_be_parsed_describe_a_parameter(words):
+    (found,) = callable_plugin(lambda n: None, name="f", description="d", parameters={"n": words}).parameters
+
+    assert (found.type, found.description) == ("Any", words)
+
+
+@pytest.mark.parametrize("shown", ["no Python", "{[1]: 2}", None])
+def test_a_default_that_cannot_be_written_down_is_known_to_be_there(shown):
+    class Default:
+        def __repr__(self):
+            if shown is None:
+                raise RuntimeError("no words for it")
+            return shown
+
+    def look(n=Default()):  # noqa: B008 - its value is the point
+        """Look."""
+
+    assert callable_plugin(look).stub().startswith("def look(n: Any = ...) -> Any:")
+
+
 def test_types_are_spelled_without_modules_and_defaults_as_far_as_they_can_be_written_down():
     class Color:
         pass

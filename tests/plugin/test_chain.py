@@ -1,5 +1,7 @@
 """Who works for whom: cycles and depth, also through a kernel's threads."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from tw_autogen.errors import CallCycleError, HostCallError
@@ -31,13 +33,14 @@ def test_another_agent_of_the_same_name_is_another_agent():
 
 
 def test_calls_go_only_so_deep():
-    with (
-        calling("a", object(), max_depth=2),
-        calling("b", object(), max_depth=2),
-        pytest.raises(CallCycleError, match="^a → b → c: 2 agents deep is as far as calls go$"),
-        calling("c", object(), max_depth=2),
-    ):
-        pass
+    with ExitStack() as work:
+        for name in "abcde":
+            work.enter_context(calling(name, object()))
+        with (
+            pytest.raises(CallCycleError, match="^a → b → c → d → e → f: 5 agents deep is as far as calls go$"),
+            calling("f", object()),
+        ):
+            pass
 
 
 def test_a_host_run_plugin_sees_the_chain_of_whoever_runs_the_cell(tmp_path):

@@ -236,3 +236,15 @@ def test_a_projects_plugin_that_is_not_enabled_shadows_no_shipped_one(tmp_path):
     found = find_plugins(["both", "mine"], shipped=tmp_path / "shipped", own=tmp_path / "own")
 
     assert [one.description for one in found] == ["From shipped.", "From own."]
+
+
+def test_a_functions_name_leads_to_the_yaml_that_stands_for_it(tmp_path):
+    host = (
+        "from tw_autogen.plugin import plugin\n\n\n@plugin(runs_in='host')\ndef w() -> int:\n    'Do.'\n    return 1\n"
+    )
+    (tmp_path / "w.py").write_text(host)
+    (tmp_path / "about.yaml").write_text("name: w\ncode: w\nenabled: false\ndescription: Sums.\n")
+
+    (found,) = find_plugins(["w"], shipped=None, own=tmp_path)
+
+    assert (found.path.name, found.runs_in) == ("about.yaml", "kernel")

@@ -112,7 +112,7 @@ def test_notes_come_again_after_a_refusal_unless_they_may_be_what_is_refused(ref
     asked = Round("sums", posts=[Post("User", "Planner", f"sums\n\n{note}")])
     history = ChatHistory("static")
     for _ in range(refusals):
-        history.append_user(history.notes.without_repeats(asked.posts[0], [asked]))
+        history.append_user(history.without_repeated_notes(asked.posts[0], [asked]))
         history.withdraw_if_refused(ModelError("the request was refused (400): policy"))
         history.repeat_notes()
         if answers_between:

@@ -10,7 +10,6 @@ from tw_autogen import Memory, Post, Round, Turn
 from tw_autogen.model import LexicalRanker
 from tw_autogen.role import find_role
 from tw_autogen.setting_values import Setting
-from tw_autogen.shipped_folders import shipped_folder
 
 
 def nobody() -> Any:
@@ -29,7 +28,7 @@ class Stage:
         """Make a shipped role with settings."""
         given = {key: Setting(value, "the test") for key, value in settings.items()}
         offers = {"ranker": LexicalRanker(), **(more or {})}
-        return find_role(name, shipped=shipped_folder("roles")).make(
+        return find_role(name).make(
             (lambda: model) if model is not None else nobody,
             given=lambda known: given,
             more={key: (lambda value=value: value) for key, value in offers.items()},

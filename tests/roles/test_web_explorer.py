@@ -18,7 +18,6 @@ import pytest
 from tw_autogen.errors import RoleSpecError
 from tw_autogen.role import find_role
 from tw_autogen.setting_values import Setting
-from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ScriptedModel, check_role
 
 from . import web
@@ -154,7 +153,7 @@ def lives(pid):
 
 def modules():
     """Give the modules of the browser and of its gate, from the package that the role was loaded as."""
-    spec = find_role("web_explorer", shipped=shipped_folder("roles"))
+    spec = find_role("web_explorer")
     package = type(
         spec.make(lambda: ScriptedModel([]), given=lambda known: {"no_sandbox": Setting(ROOT, "the test")})
     ).__module__
@@ -272,7 +271,7 @@ def test_neither_redirects_nor_parts_of_a_page_lead_to_an_address_that_is_refuse
     ],
 )
 def test_which_addresses_are_public(address, public):
-    spec = find_role("web_explorer", shipped=shipped_folder("roles"))
+    spec = find_role("web_explorer")
     package = type(
         spec.make(lambda: ScriptedModel([]), given=lambda known: {"no_sandbox": Setting(ROOT, "the test")})
     ).__module__

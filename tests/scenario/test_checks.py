@@ -57,7 +57,7 @@ def evidence(tmp_path):
         ran(ok=True),
         RoundClosed(here.id, "finished", "Completed", "It is 1,234.5 kg.", "", 1.0),
     ]
-    return replace(Evidence.of([here], events, tmp_path), lesson="Weigh each barge twice.")
+    return Evidence.of([here], events, tmp_path, numbers=[1], lesson="Weigh each barge twice.")
 
 
 CASES = [
@@ -176,7 +176,7 @@ def told(folder, answer, stop):
         Post("User", "Planner", "q"),
         Post("Planner", "User", answer, (Attachment(AttachmentType.stop, stop),)),
     ]
-    return Evidence.of([here], [], folder)
+    return Evidence.of([here], [], folder, numbers=[1])
 
 
 JSON = {

@@ -2,11 +2,11 @@
 
 import contextlib
 import functools
-import json
 import sys
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import TwAutogenError
 from tw_autogen.session import read_project, read_settings, review_folder
@@ -22,13 +22,6 @@ PYTHON = "from tw_autogen.plugin import register_plugin\n\n@register_plugin\ndef
 EXAMPLE = (
     "enabled: true\nplugins: []\nrounds:\n  - user_query: {words}\n    state: created\n    id: r\n    post_list: []\n"
 )
-
-
-def write(folder, files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
 def evil(folder):

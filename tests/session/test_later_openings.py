@@ -2,12 +2,12 @@
 
 import contextlib
 import functools
-import json
 import sqlite3
 import sys
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, RoundError, TwAutogenError
 from tw_autogen.kernel import LocalKernel
@@ -19,13 +19,6 @@ from tw_autogen.testing import FakeKernel, ScriptedModel
 SETTINGS = "tw_autogen.yaml"
 ROLE = "alias: Crier\nintro: Cries.\nmodule: crier\n"
 CLASS = "from tw_autogen import Role\n\nclass Crier(Role):\n    def reply(self, memory, **kwargs): ...\n"
-
-
-def write(folder, files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
 def role(folder, words):

@@ -459,5 +459,43 @@ def test_what_a_session_leaves_for_later_ones_may_lie_in_a_home_that_nobody_has(
         assert session.save_experience("~nobody_here").parent == Path("~nobody_here")
     with pytest.raises(ConfigError, match="~nobody_here/tw-index.json: there is no index"):
         DocumentIndex.read("~nobody_here")
-    with pytest.raises(ConfigError, match="there is no folder .*~nobody_there"):
+    with pytest.raises(ConfigError, match="~nobody_there: there is no such user"):
         open_session(ScriptedModel([]), project="~nobody_there")
+
+
+CANARY = "open({!r}, 'a').write('ran')\n"
+NO_PATHS = {
+    "": "an empty path; write . for the current folder",
+    " ": "an empty path; write . for the current folder",
+    "https://example.com/w.py": "https://example.com/w.py is a URL; download it, and name the file",
+    "~no-such-user/w.py": "there is no such user; write ./~no-such-user/w.py for what lies here",
+}
+
+
+@pytest.mark.parametrize("wanted", NO_PATHS)
+@pytest.mark.parametrize("what", ["plugins", "project", "roles", "mcp_servers", "folder"])
+def test_a_text_that_is_no_path_does_not_lead_to_what_lies_in_the_current_folder(tmp_path, monkeypatch, what, wanted):
+    monkeypatch.chdir(tmp_path)
+    canary = tmp_path / "canary"
+    function = (
+        "from tw_autogen.plugin import plugin\n\n\n@plugin(runs_in='host')\ndef w() -> int:\n    'Do.'\n    return 1\n"
+    )
+    for place in ("", "plugins", *filter(str.strip, [os.path.dirname(wanted)])):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        (tmp_path / place / "w.py").write_text(CANARY.format(str(canary)) + function)
+    given = {what: [wanted] if what in ("plugins", "roles") else wanted}
+    if what == "mcp_servers" and not wanted or what in ("plugins", "roles") and wanted in (" ", "" * (what == "roles")):
+        pytest.skip("no servers; a word is never a path")
+    opening = functools.partial(open_session, ScriptedModel([]), **given)
+
+    for make in (opening, lambda: checked_opening(opening, read_settings())):
+        with pytest.raises(ConfigError) as told, contextlib.ExitStack() as stack:
+            stack.enter_context(make())
+        assert NO_PATHS[wanted] in str(told.value)
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("key", ["kernel.read", "kernel.write"])
+def test_an_empty_text_grants_no_folder(tmp_path, key):
+    with pytest.raises(ConfigError, match=f"{key}: an empty path"):
+        open_session(ScriptedModel([]), folder=tmp_path, kernel=None, settings={key: [""]})

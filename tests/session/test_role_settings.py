@@ -1,28 +1,20 @@
 """Settings of roles: paths mean what they mean in the file that names them, keys go where they were named for."""
 
 import http.server
-import json
 import sys
 import threading
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.role import find_role
 from tw_autogen.session import read_settings, review_folder, trust_lines
 from tw_autogen.settings_trust import Trust
-from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.testing import ScriptedModel, plans
 
 SETTINGS = "tw_autogen.yaml"
-
-
-def write(folder, files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
 @pytest.fixture
@@ -118,7 +110,7 @@ def test_the_browser_that_a_project_names_is_the_one_that_was_looked_at(here, tm
     write(project, {SETTINGS: {"role.web_explorer.executable": "./chrome"}, "chrome": "1"})
     settings = read_settings(project=project, trust=True)
     assert settings.trust is Trust.full
-    spec = find_role("web_explorer", shipped=shipped_folder("roles"))
+    spec = find_role("web_explorer")
     role = spec.make(lambda: ScriptedModel([]), given=lambda keys: settings.of_role("web_explorer", keys))
 
     assert role._settings.executable == str(project / "chrome")
@@ -197,7 +189,7 @@ def test_a_role_of_the_users_own_says_what_a_named_folder_may_not_set(here, tmp_
     write(tmp_path, {"opener/opener.py": OWN, "opener/role.yaml": "alias: Opener\nintro: Opens.\n"})
     write(project, {SETTINGS: {"role.opener": {"door": "open", "words": "!"}}})
 
-    spec = find_role(tmp_path / "opener", shipped=shipped_folder("roles"))
+    spec = find_role(tmp_path / "opener")
     settings = read_settings(project=project, trust=trust)
     role = spec.make(lambda: ScriptedModel([]), given=lambda keys: settings.of_role("opener", keys))
 

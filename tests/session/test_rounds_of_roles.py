@@ -4,6 +4,7 @@ import datetime
 import html
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -424,10 +425,10 @@ def test_the_limits_of_a_session_hold_where_a_conversation_opens_another_one(tea
         lambda: team([Completion(next(replies), usage=SPENT)], [], max_session_calls=2)[0],
         GivenFiles((), read_settings()),
     )
-    assert talk.ask([Line("one")]).text == "Hello."
+    assert talk.ask([Line("one")], stopped=threading.Event()).text == "Hello."
     talk.close()
 
-    assert "2 model calls in this session" in talk.ask([Line("two")]).text
+    assert "2 model calls in this session" in talk.ask([Line("two")], stopped=threading.Event()).text
 
 
 @pytest.mark.parametrize("scope", ["max_", "max_session_"])

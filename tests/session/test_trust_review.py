@@ -17,6 +17,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, ModelError, NoModelError, RoleSpecError
 from tw_autogen.kernel import LocalKernel
@@ -66,13 +67,6 @@ STRICTER = {
     "code_interpreter.plugin_only": True,
     "code_interpreter.cell_seconds": 5,
 }
-
-
-def write(folder, **files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
 def other_value(key):

@@ -1,6 +1,5 @@
 """A setting is shown, hashed and used in one form, in whatever way it is spelt; trust is of one folder."""
 
-import json
 import os
 import sys
 import tempfile
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings, LocalKernel
@@ -21,13 +21,6 @@ from tw_autogen.settings_trust import Trust
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
 
 SETTINGS = "tw_autogen.yaml"
-
-
-def write(folder, **files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
 SPELLINGS = {

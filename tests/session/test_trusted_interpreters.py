@@ -5,17 +5,11 @@ import sys
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen.session import read_settings, review_folder
 from tw_autogen.settings_trust import Trust
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="an environment lies otherwise there")
-
-
-def write(folder, **files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
 
 
 def program(path):

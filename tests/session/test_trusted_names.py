@@ -1,7 +1,6 @@
 """What a trusted folder's settings name, or lack, is used as it was when the folder was trusted, whatever links do."""
 
 import functools
-import json
 import logging
 import os
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.session.written_files import write
 from tw_autogen import open_session
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.kernel import LocalKernel
@@ -38,13 +38,6 @@ def own_modules(monkeypatch):
     yield
     for name in [one for one in sys.modules if one.partition(".")[0] in ("beside", "tw_autogen_role_crier")]:
         del sys.modules[name]
-
-
-def write(folder, files):
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
 
 
 def link(folder, name, target):

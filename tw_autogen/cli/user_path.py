@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from tw_autogen.errors import url_problem
+
 
 class UserPath(click.Path):
     """As `click.Path`, with `~` replaced before anything is looked at."""
@@ -23,4 +25,6 @@ class UserPath(click.Path):
         """
         if str(value).startswith("~") and os.path.lexists(value):
             self.fail(f"{value}: there is a folder of this name here; write ./{value}, or the whole path", param, ctx)
+        if problem := url_problem(str(value)):
+            self.fail(f"{value} is {problem}", param, ctx)
         return super().convert(os.path.expanduser(value), param, ctx)

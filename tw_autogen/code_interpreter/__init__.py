@@ -1,4 +1,4 @@
-"""The CodeInterpreter: turns one task into Python, checks it, runs it, mends it, and reports."""
+"""The CodeInterpreter: turns one task into Python, checks it, runs it, corrects it, and reports."""
 
 from typing import TYPE_CHECKING
 

@@ -27,7 +27,7 @@ def asks_for(when: CellApproval, findings: Sequence[Finding]) -> bool:
 
 
 def approve_cell(approve: Approve | None, work: TaskProgress, turn: Turn, check: Callable[[str], list[Finding]]) -> str:
-    """Ask about the newest code, and take down what was decided: `work.code` may change, and `work.findings` does.
+    """Ask about the newest code, and note what was decided: `work.code` may change, and `work.findings` does.
 
     Code that the person has changed is checked too; where it breaks the policy, that is shown, and asked once more.
 

@@ -75,8 +75,7 @@ class HostCall:
 
     def end(self) -> float:
         """Mark the call as ended, or abandoned; return how long it took, in seconds."""
-        if self.seconds is None:
-            self.seconds = self.spent()
+        self.seconds = self.spent()
         return self.seconds
 
     def spent(self) -> float:
@@ -222,7 +221,7 @@ CURRENT: ContextVar[RunningCell | None] = ContextVar("cell", default=None)
 
 
 def snapshot(folder: Path) -> FolderSnapshot:
-    """Take down when each file below the folder was last written, and its size.
+    """Return when each file below the folder was last written, and its size.
 
     Hidden ones, links, and names that are no UTF-8 are left out.
     """
@@ -248,7 +247,7 @@ def new_files(before: FolderSnapshot, after: FolderSnapshot, known: Collection[P
 
     Args:
         before: Taken before the cell.
-        after: Taken behind it.
+        after: Taken after it.
         known: Files that are artifacts already.
     """
     changed = [

@@ -1,4 +1,4 @@
-"""The CodeInterpreter: turns one task into Python, checks it, runs it, mends it, and reports."""
+"""The CodeInterpreter: turns one task into Python, checks it, runs it, corrects it, and reports."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CodeInterpreter(Role):
         ModelError: the ranker needs a server that could not be asked.
 
     Source: TaskWeaver's CodeInterpreter (paper, sections 5.2 and 5.3). Differs: findings and failures have counters of
-    their own, afresh for each task; code is fenced, not escaped in JSON; the kernel's variables stand in the prompt.
+    their own for each task; code is fenced, not escaped in JSON; the kernel's variables stand in the prompt.
     """
 
     name = NAME
@@ -191,7 +191,7 @@ class CodeInterpreter(Role):
         return post
 
     def run_code(self, code: str, *, turn: Turn, send_to: str) -> Post:
-        """Check code that the model has not written, run it as it stands, and report; nothing is mended.
+        """Check code that the model has not written, run it as it stands, and report; nothing is corrected.
 
         Args:
             code: Python.
@@ -344,7 +344,7 @@ class CodeInterpreter(Role):
         """
         form = RequestedFormat.read(turn.round.user_query)
         work = TaskProgress(form=form, unworded=self._policy.only_plugins)
-        limit = self._settings.report_chars
+        limit, most = self._settings.report_chars, self._settings.max_tries
         while True:
             reply, sent = sent or self._write(mine, turn), None
             _go_on(turn)
@@ -364,7 +364,7 @@ class CodeInterpreter(Role):
                 told = report_texts.findings_report(work.findings)
                 mine.history.append_user(f"{told}\n{_MEND}")
                 mine.history.results.note(told, code=work.code, ok=False, kept_as="")
-                work.gave_up = work.refused > (1 if self._policy.only_plugins else self._settings.max_tries)
+                work.gave_up = work.refused > (1 if self._policy.only_plugins else most)
                 if work.record_failure("\n".join(map(str, work.findings))) or work.gave_up:
                     return work
                 continue
@@ -378,22 +378,22 @@ class CodeInterpreter(Role):
             there = {one.name for one in execution.variables}
             made = dict.fromkeys([*work.made, *mine.variables.fresh(execution.variables)])
             work.made = [name for name in made if name in there]
-            news = mine.variables.news(execution.variables)
-            exist = f"\nVariables, new or changed:\n{news}" if news else ""
-            if execution.ok and work.may_inspect_again(self._settings.max_tries):
+            if news := mine.variables.news(execution.variables):
+                told += f"\nVariables, new or changed:\n{news}"
+            looks = work.may_inspect_again(most)
+            if execution.ok and looks:
                 work.record_look(limit)
-                last = work.looked == self._settings.max_tries
-                mine.history.append_user(f"{told}{exist}\n{_LAST_LOOK if last else _LOOKED}")
+                mine.history.append_user(f"{told}\n{_LAST_LOOK if work.looked == most else _LOOKED}")
                 continue
             if execution.ok:
-                mine.history.append_user(f"{told}{exist}")
+                mine.history.append_user(told)
                 return work
             work.failed += 1
             work.printed.append(execution.stdout)
             work.own_error = forwarded and work.failed == 1 and raised_by_cell(work.code, execution.error)
-            mend = f"{_MEND}{_MEND_LOOK}" if work.may_inspect_again(self._settings.max_tries) else _MEND
-            mine.history.append_user(f"{told}{exist}" if work.own_error else f"{told}{exist}\n{mend}")
-            work.gave_up = work.failed > self._settings.max_tries
+            mend = f"\n{_MEND}{_MEND_LOOK if looks else ''}"
+            mine.history.append_user(told if work.own_error else f"{told}{mend}")
+            work.gave_up = work.failed > most
             if work.record_failure(execution.error) or work.gave_up or work.own_error:
                 return work
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from tw_autogen import bounded_json
 from tw_autogen.errors import Unreadable
 from tw_autogen.model import Completion
 from tw_autogen.plugin import PluginSpec, is_table, json_schema
@@ -63,7 +64,9 @@ def calls_as_text(reply: Completion, specs: Sequence[PluginSpec], taken: Collect
 def _arguments(spec: PluginSpec, text: str) -> str:
     try:
         given = json.loads(text or "{}", parse_constant=_finite, parse_float=_finite)
-    except ValueError as error:
+        if bounded_json.too_deep(given):
+            raise ValueError("it is nested too deep")
+    except (ValueError, RecursionError) as error:
         raise Unreadable(f"the arguments of {spec.name} are no JSON: {error}") from error
     if not isinstance(given, dict):
         raise Unreadable(f"the arguments of {spec.name} are no JSON object")

@@ -16,6 +16,7 @@ from tw_autogen.code_interpreter import rules as table
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.code_interpreter.syntax import ModulePath, format_attributes, formula_callees
 from tw_autogen.errors import ConfigError, PolicyError, nearest, unknown_key
+from tw_autogen.named_folders import checked_path
 from tw_autogen.trust_store import over_no_link
 from tw_autogen.yaml_files import read_mapping
 
@@ -146,10 +147,8 @@ POLICIES: Mapping[str, Policy] = {
     ),
     "plugins-only": Policy(modules=frozenset(), magics=frozenset(), dynamic=False, only_plugins=True),
     "no-shell": Policy(
-        blocked_modules=frozenset().union(*(rule.modules for rule in (table.PROCESSES, table.WAITING, table.KERNEL))),
-        blocked_functions=frozenset().union(
-            *(rule.functions for rule in (table.PROCESSES, table.WAITING, table.KERNEL))
-        ),
+        blocked_modules=table.PROCESSES.modules | table.WAITING.modules | table.KERNEL.modules,
+        blocked_functions=table.PROCESSES.functions | table.WAITING.functions | table.KERNEL.functions,
         parts=frozenset({"multiprocessing.cpu_count"}),
     ),
 }
@@ -183,12 +182,8 @@ def find_policy(wanted: str | Path, *, folder: Path | None = None) -> Policy:
     """
     name = str(wanted).strip()
     if name.endswith((".yaml", ".yml")):
-        try:
-            path = Path(name).expanduser()
-        except RuntimeError as error:  # no such user's home
-            raise ConfigError(f"code_interpreter.policy: {name}: {error}") from None
         with over_no_link():
-            return read_policy((folder or Path()) / path)
+            return read_policy((folder or Path()) / checked_path(name, "code_interpreter.policy"))
     known = name.replace("_", "-")
     if known not in POLICIES:
         raise ConfigError(

@@ -210,16 +210,12 @@ class PolicyChecker(ast.NodeVisitor):
             self._within(self._module, [ast.copy_location(ast.Name(name, ast.Store()), node)])
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        module: ModulePath = ()
-        if isinstance(node, ast.ImportFrom):
-            module = tuple((node.module or "").split("."))
-            if node.level:
-                message = "relative import is not allowed: a cell is in no package"
-                return self._add(node, Finding(0, "module", message, "Import the module by its full name."))
-        for alias in node.names:
-            path = (*module, alias.name) if module else tuple(alias.name.split("."))
+        if isinstance(node, ast.ImportFrom) and node.level:
+            message = "relative import is not allowed: a cell is in no package"
+            return self._add(node, Finding(0, "module", message, "Import the module by its full name."))
+        for alias, path, name in syntax.imported(node):
             self._imported(alias, path, name=alias.asname or path[-1])
-            self._bind(alias.asname or (alias.name if module else path[0]), alias)
+            self._bind(name, alias)
 
     visit_ImportFrom = visit_Import
 

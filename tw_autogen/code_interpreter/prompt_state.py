@@ -62,14 +62,14 @@ class PromptState:
             self.round_id, self.lessons = here.id, ""
 
     def add_examples(self, rounds: tuple[Round, ...], asked: Post) -> None:
-        """Begin with rounds of other sessions, as if they had been lived through.
+        """Begin the history with rounds of other sessions, as if they were of this one.
 
         Args:
             rounds: Of the examples; `{ROLE_NAME}` in them stands for this role's name, as in TaskWeaver's.
             asked: The task, which is told later.
         """
-        rounds = tuple(_named(one, self.name) for one in rounds)
-        add_examples(self.history, lambda lived: self.listen(Memory.of(self.name, lived), asked), rounds)
+        rounds = tuple(_with_role_name(one, self.name) for one in rounds)
+        add_examples(self.history, lambda examples: self.listen(Memory.of(self.name, examples), asked), rounds)
 
     def forget(self) -> None:
         """Forget what the prompt already holds; call after the conversation was summarized."""
@@ -159,7 +159,7 @@ class PromptState:
         if asked.send_from == "User" and self.date != today:  # a Planner tells the date itself
             parts.append(f"Today is {today}.")
             self.date = today
-        task = self.history.notes.without_repeats(asked, [here]) if asked.send_from == "User" else asked.message
+        task = self.history.without_repeated_notes(asked, [here]) if asked.send_from == "User" else asked.message
         parts.append(f"# Task from {asked.send_from}\n{task}")
         if self.definitions is not None:
             parts.append(self.definitions.news(asked.message).strip())
@@ -169,14 +169,14 @@ class PromptState:
         self.history.mark_read(asked)
 
 
-def _named(lived: Round, name: str) -> Round:
+def _with_role_name(example: Round, name: str) -> Round:
     """Return a round of an example with the role's name filled in."""
 
     def filled(post: Post) -> Post:
         said = (replace(one, content=one.content.replace(_ROLE_NAME, name)) for one in post.attachments)
         return replace(post, message=post.message.replace(_ROLE_NAME, name), attachments=tuple(said))
 
-    return replace(lived, posts=[filled(post) for post in lived.posts])
+    return replace(example, posts=[filled(post) for post in example.posts])
 
 
 def _as_reply(post: Post) -> str:

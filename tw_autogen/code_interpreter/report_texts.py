@@ -116,10 +116,11 @@ def execution_report(
         )
     else:
         head = "The code failed."
+    lost = lost_output(execution)
     logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in execution.logs)
     parts = {
         "Printed": fit(execution.stdout, limit_chars, execution.print_ends),
-        "Not complete": (lost := lost_output(execution)),
+        "Not complete": lost,
         "Result": fit(execution.result or "", limit_chars),
         "Standard error": without_middle(execution.stderr, limit_chars),
         "Log": without_middle(logs, limit_chars),
@@ -128,10 +129,11 @@ def execution_report(
     shown = [f"{name}:\n{trimmed(text)}" for name, text in parts.items() if text.strip()]
     kept = full_output_variable(execution, limit_chars)
     shown += [_KEPT.format("what is not lost" if lost else "the whole output", kept)] if kept else []
-    nothing = ["It printed nothing and has no result."] if execution.ok and not shown and not artifacts else []
-    last = _last_assigned(code) if nothing else ""
-    nothing += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
-    return "\n".join(part for part in [head, *shown, *nothing, files_line(artifacts, folder)] if part)
+    if execution.ok and not shown and not artifacts:
+        last = _last_assigned(code)
+        shown = ["It printed nothing and has no result."]
+        shown += [f"The variable assigned last is {one}" for one in execution.variables if one.name == last]
+    return "\n".join(part for part in [head, *shown, files_line(artifacts, folder)] if part)
 
 
 def full_output_variable(execution: Execution, limit_chars: int) -> str:

@@ -356,7 +356,7 @@ ESCAPES = _words(
 """Attributes that lead out of an object into the interpreter, whatever the object is."""
 
 PICKLING_HOOKS = _words("__reduce__ __reduce_ex__")
-"""Escapes that a class may define for itself, though not read: what they return runs in the kernel, and is judged."""
+"""Escapes that a class may define for itself, though not read: what they return runs in the kernel, and is checked."""
 
 DISPLAY_HOOKS = _words("_repr_html_ _repr_javascript_ _repr_svg_ _repr_mimebundle_ _ipython_display_")
 """Methods whose text a viewer runs or loads from elsewhere."""

@@ -113,7 +113,7 @@ class ShownPlugins:
         return () if self._for_planner() else self._chosen(request).specs
 
     def task(self, shown: Shown, history: ChatHistory, turn: Turn, task: str, *, name: str) -> str:
-        """Choose the plugins for a task, report the choice, and give the words that show what is new of them.
+        """Choose the plugins for a task, report the choice, and return the text that shows what is new of them.
 
         Args:
             shown: What this history has been shown; brought up to date.

@@ -74,11 +74,8 @@ class Scope:
             elif isinstance(node, ast.Global | ast.Nonlocal):
                 elsewhere.update(node.names)
             elif isinstance(node, ast.Import | ast.ImportFrom):
-                module = () if isinstance(node, ast.Import) else tuple((node.module or "").split("."))
-                for alias in node.names:
-                    path = (*module, *(alias.name.split(".") if not module else [alias.name]))
-                    name = alias.asname or (alias.name if module else path[0])
-                    self.paths[name] = path if alias.asname or module else path[:1]
+                for alias, path, name in imported(node):
+                    self.paths[name] = path if alias.asname or isinstance(node, ast.ImportFrom) else path[:1]
             elif isinstance(node, ast.Assign):
                 for target, value in pairs(node):
                     self._alias(target, value)
@@ -108,6 +105,14 @@ def assumed(name: str, attributes: ModulePath = ()) -> ModulePath | None:
     if name in USUAL_NAMES:
         return tuple(USUAL_NAMES[name].split("."))
     return (name,) if name in _ASSUMED else None
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[ast.alias, ModulePath, str]]:
+    """Yield each alias of an import, with the path that it names in full, and the name that it binds."""
+    module = () if isinstance(node, ast.Import) else tuple((node.module or "").split("."))
+    for alias in node.names:
+        path = (*module, alias.name) if module else tuple(alias.name.split("."))
+        yield alias, path, alias.asname or (alias.name if module else path[0])
 
 
 def arguments(args: ast.arguments) -> list[ast.arg]:

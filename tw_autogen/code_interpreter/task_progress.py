@@ -72,7 +72,7 @@ class TaskProgress:
     _last: tuple[str, str] = ("", "")
 
     def record_failure(self, why: str) -> bool:
-        """Take down why the newest code failed or was refused; True if that code failed so before it, too.
+        """Note why the newest code failed or was refused; True if that code failed so before it, too.
 
         Args:
             why: The findings, or the error, in words.
@@ -93,7 +93,7 @@ class TaskProgress:
         return self.looked < most and _LOOK.match(self.code) is not None
 
     def record_files(self, made: Sequence[Artifact]) -> None:
-        """Take down the files that a cell has made, and leave out those of earlier cells that are gone meanwhile.
+        """Note the files that a cell has made, and leave out those of earlier cells that are gone meanwhile.
 
         Args:
             made: By the newest cell.

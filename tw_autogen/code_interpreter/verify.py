@@ -145,7 +145,7 @@ class _Check:
             check_compiles(tree, "<cell>", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         except SyntaxError as error:
             at = _line_of(error.lineno or 1, lines)
-            return [_syntax(error, first_line - 1 + at, unmarked(code))]
+            return [_syntax(error, first_line - 1 + at, bare_magic(code))]
         except (
             ValueError,
             RecursionError,
@@ -267,11 +267,11 @@ def effect_of(node: ast.Call, rules: RuleSet) -> list[Finding | Code] | None:
     return [] if method == "show_usage" else None
 
 
-def unmarked(code: str) -> str:
+def bare_magic(code: str) -> str:
     """Return the magic that a cell without valid syntax begins with, though without its `%`; empty if it is none.
 
     Example:
-        >>> unmarked("pip install pandas"), unmarked("load = (1,")
+        >>> bare_magic("pip install pandas"), bare_magic("load = (1,")
         ('pip', '')
     """
     name, *rest = code.lstrip()[:20].split(maxsplit=1) or [""]

@@ -140,13 +140,11 @@ class Definitions:
 
     def _with(self, new: Definition) -> tuple[Definition, ...]:
         """Return the definitions with a new one at the place of that of the same name, or at the end."""
+        old = next((one for one in self.in_force if _folded(one.name) == _folded(new.name)), None)
         if new.kind == "what-if":
-            old = next((one for one in self.in_force if _folded(one.name) == _folded(new.name)), None)
             new = replace(new, replaced=old.replaced if old is not None and old.kind == "what-if" else old)
-        names = [_folded(one.name) for one in self.in_force]
-        if _folded(new.name) in names:
-            at = names.index(_folded(new.name))
-            return (*self.in_force[:at], new, *self.in_force[at + 1 :])
+        if old is not None:
+            return tuple(new if one is old else one for one in self.in_force)
         if len(self.in_force) >= _MOST:
             raise ValueError(f"{_MOST} definitions are in force, the most there may be: drop some first")
         return (*self.in_force, new)

@@ -36,7 +36,7 @@ class Memory:
 
     @classmethod
     def of(cls, role: str, rounds: Iterable[Round], session_id: str = "") -> Memory:
-        """Look at rounds through the eyes of one role.
+        """Return what one role may see of rounds.
 
         Args:
             role: The role's name.

@@ -9,7 +9,7 @@ from enum import Enum
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from tw_autogen.conversation.untrusted_fields import read_text
+from tw_autogen.conversation.untrusted_fields import text_field
 
 _REPORT = re.compile(
     r"\A\W{0,9}(?:(?:finally|lastly|then|and|now|please|(?:the )?planner)\b[\s,:]{0,3}){0,3}"
@@ -269,10 +269,10 @@ class Plan:
             tuple(
                 Step(
                     one["id"],
-                    read_text(one, "text", needed=True),
+                    text_field(one, "text", needed=True),
                     tuple((other, Depends(how)) for other, how in one.get("depends", ())),
                     Status(one.get("status", Status.pending)),
-                    read_text(one, "role"),
+                    text_field(one, "role"),
                 )
                 for one in plain["steps"]
             )

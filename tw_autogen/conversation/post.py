@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen import bounded_json
 from tw_autogen.conversation.plan import Plan
-from tw_autogen.conversation.untrusted_fields import read_text
+from tw_autogen.conversation.untrusted_fields import text_field
 
 
 class AttachmentType(str, Enum):
@@ -113,7 +113,7 @@ class Attachment:
             known,
             content if isinstance(content, str) else str(content),
             extra,
-            read_text(plain, "id") or new_id("atta"),
+            text_field(plain, "id") or new_id("atta"),
         )
 
 
@@ -151,6 +151,11 @@ class Post:
         """
         found = self.attachment(type)
         return default if found is None else found.content
+
+    @property
+    def is_question(self) -> bool:
+        """Whether a Planner asks the user something with it, and waits for the answer."""
+        return self.content(AttachmentType.stop) in ("Clarification", "AdditionalInformation")
 
     def with_attachments(self, more: Iterable[Attachment]) -> Post:
         """Return the same post (same id) with more attachments after those it has."""
@@ -192,10 +197,10 @@ class Post:
             ValueError: an attachment's type, or a word of the plan, is unknown, or what should be text is none.
         """
         return cls(
-            read_text(plain, "send_from", needed=True),
-            read_text(plain, "send_to", needed=True),
-            read_text(plain, "message", needed=True),
+            text_field(plain, "send_from", needed=True),
+            text_field(plain, "send_to", needed=True),
+            text_field(plain, "message", needed=True),
             tuple(Attachment.from_dict(one) for one in plain.get("attachment_list") or ()),
-            read_text(plain, "id") or new_id("post"),
+            text_field(plain, "id") or new_id("post"),
             Plan.from_dict(plain["plan"]) if plain.get("plan") else None,
         )

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, overload
 
 from tw_autogen.conversation.post import AttachmentType, Post, new_id
-from tw_autogen.conversation.untrusted_fields import read_text
+from tw_autogen.conversation.untrusted_fields import text_field
 from tw_autogen.escaped_text import escape_controls, inert_output
 
 
@@ -110,11 +110,11 @@ class Round:
             raise ValueError("spent: expected amounts, zero or more")
         board = dict(plain.get("board") or {})
         return cls(
-            read_text(plain, "user_query", needed=True),
-            read_text(plain, "id") or new_id("round"),
+            text_field(plain, "user_query", needed=True),
+            text_field(plain, "id") or new_id("round"),
             [Post.from_dict(post) for post in plain["post_list"] or ()],
             RoundState(plain["state"]),
-            read_text(plain, "error"),
-            {str(role): read_text(board, role) for role in board},
+            text_field(plain, "error"),
+            {str(role): text_field(board, role) for role in board},
             spent,
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def read_text(plain: Mapping[str, Any], key: str, *, needed: bool = False) -> str:
+def text_field(plain: Mapping[str, Any], key: str, *, needed: bool = False) -> str:
     """Return a text of a dictionary; empty if it is null, or missing.
 
     Args:
@@ -19,7 +19,7 @@ def read_text(plain: Mapping[str, Any], key: str, *, needed: bool = False) -> st
         ValueError: it is no text.
 
     Example:
-        >>> read_text({"id": "a"}, "id"), read_text({"id": None}, "id")
+        >>> text_field({"id": "a"}, "id"), text_field({"id": None}, "id")
         ('a', '')
     """
     value = (plain[key] if needed else plain.get(key)) or ""

@@ -1,4 +1,4 @@
-"""Whoever can be asked in words, as a role: another agent, a team of them, whatever a host has."""
+"""A conversation partner (an agent, a team of agents) as a role."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tw_autogen.role import Role, Turn
 
 
 def partner_role_factory(make: Callable[[], ConversationPartner], *, name: str, intro: str) -> Callable[[], Role]:
-    """Return somebody who can be asked as a role.
+    """Return a conversation partner as a role.
 
     Args:
         make: Begins a conversation; one for each session.
@@ -65,9 +65,9 @@ class _AskedRole(Role):
             answer = f"({error})"
         answer, copies = bring_linked(answer, conversation.folders(), turn.folder)
         artifacts = [Artifact(copy.name, "file", copy, f"made by {self.name}") for copy in copies]
-        for copy in copies:
-            turn.emit(ArtifactSaved(copy.name, "file", str(copy), f"made by {self.name}"))
-        made = "\n".join(str(one.path) for one in artifacts)
+        for one in artifacts:
+            turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
+        made = "\n".join(map(str, copies))
         kept = [Attachment(AttachmentType.artifact_paths, made, [one.to_dict() for one in artifacts])]
         return Post(self.name, asked.send_from, answer or "(no answer)", tuple(kept if artifacts else ()))
 

@@ -1,4 +1,4 @@
-"""Whoever can be asked in words, as a plugin: another agent, a team of them, whatever a host has."""
+"""A conversation partner (an agent, a team of agents) as a plugin."""
 
 from __future__ import annotations
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from tw_autogen.closing import value_set
 from tw_autogen.errors import CallCycleError
 
-MAX_DEPTH = 5
+_MAX_DEPTH = 5
 
 
 @dataclass(eq=False)
@@ -23,7 +24,7 @@ class Link:
     Args:
         name: The agent's name.
         agent: The agent; None once its work has ended: threads that it has left running are no part of it.
-        refused: The ring that was refused in its work, which its tools may have swallowed.
+        refused: The cycle that was refused in its work, which its tools may have swallowed.
     """
 
     name: str
@@ -40,38 +41,32 @@ def chain() -> tuple[Link, ...]:
     return tuple(one for one in _CHAIN.get() if one.agent is not None)
 
 
-@contextmanager
-def continued(links: tuple[Link, ...]) -> Iterator[None]:
+def continued(links: tuple[Link, ...]) -> AbstractContextManager[None]:
     """Continue a chain in a context that doesn't know it, such as that of another thread."""
-    token = _CHAIN.set(links)
-    try:
-        yield
-    finally:
-        _CHAIN.reset(token)
+    return value_set(_CHAIN, links)
 
 
 @contextmanager
-def calling(name: str, agent: Any, *, max_depth: int = MAX_DEPTH) -> Iterator[Link]:
+def calling(name: str, agent: Any) -> Iterator[Link]:
     """Enter an agent's work; threads that are started in it, and what it submits to thread pools, belong to it.
 
     Args:
         name: The agent's, for messages.
         agent: Compared by identity.
-        max_depth: How many agents may be at work, one called by the other.
 
     Yields:
         The agent's link; `refused` is set once a call in its work was refused.
 
     Raises:
-        CallCycleError: the agent is at work already, or so many are that one more is too deep.
+        CallCycleError: the agent is at work already, or five are, each called by the one before.
     """
-    _inherit()
+    _patch_threads()
     links = chain()
     shown = " → ".join([*(one.name for one in links), name])
     if any(one.agent is agent for one in links):
         raise _refusal(CallCycleError(f"{shown}: an agent can't be called from its own work", name=name))
-    if len(links) >= max_depth:
-        raise _refusal(CallCycleError(f"{shown}: {max_depth} agents deep is as far as calls go", name=name))
+    if len(links) >= _MAX_DEPTH:
+        raise _refusal(CallCycleError(f"{shown}: {_MAX_DEPTH} agents deep is as far as calls go", name=name))
     link = Link(name, agent)
     try:
         with continued((*links, link)):
@@ -109,17 +104,17 @@ def asking(name: str, agent: Any, *, enters: bool) -> Iterator[Link]:
 
 
 def _refusal(error: CallCycleError) -> CallCycleError:
-    """Note a refused ring with the agent in whose work it was refused, and return it."""
+    """Note a refused cycle with the agent in whose work it was refused, and return it."""
     for one in chain()[-1:]:
         one.refused = error
     return error
 
 
-def _inherit() -> None:
-    """Make threads and thread pools inherit the chain, once for this process.
+def _patch_threads() -> None:
+    """Make threads and thread pools inherit the chain, once in this process.
 
     Before Python 3.14 a thread starts with an empty context, and the worker of a pool never has the submitter's, so
-    that a ring over them could not be told from another chat. Outside of an agent's work nothing is changed.
+    that a cycle over them could not be told from another chat. Outside of an agent's work nothing is changed.
 
     Source: instrumentation of threads by OpenTelemetry and Sentry, which hand on their contexts in the same places.
     """

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
-from tw_autogen.hosts.partner_conversation import PartnerConversation, close_all
+from tw_autogen.hosts.partner_conversation import PartnerConversation, close_all, close_soon
 from tw_autogen.session import SessionSettings
 from tw_autogen.settings import Settings
 
@@ -42,7 +42,7 @@ class Conversations(Generic[Kept]):
     a key that its host vouches for, or by the unguessable one of its last answer; never by what was said.
     """
 
-    def __init__(self, new: Callable[[Any], Kept], *, most_open: int = 16) -> None:
+    def __init__(self, new: Callable[[Any], Kept], *, most_open: int) -> None:
         self._new = new
         self._most_open = max(1, most_open)
         self._guard = threading.RLock()
@@ -93,12 +93,12 @@ class Conversations(Generic[Kept]):
 
         Args:
             partner: Who was talked with until now.
-            new: Who takes that place; no partner with a conversation of its own.
+            new: Who takes that place, which may be the same; no other partner with a conversation of its own.
         """
         with self._guard:
             self._partners[new] = self._partners.pop(partner)
 
-    def drop(self, partner: Any, *, wait: bool = True) -> None:
+    def drop(self, partner: Any, *, wait: bool) -> None:
         """Forget the conversation with a partner, and end its session; files that no session has got yet stay.
 
         Args:
@@ -114,7 +114,7 @@ class Conversations(Generic[Kept]):
         if found is not None and wait:
             found.close()
         elif found is not None:
-            threading.Thread(target=found.close, name="close").start()
+            close_soon(found)
 
     def close(self) -> None:
         """Forget all conversations; new ones may begin afterwards."""

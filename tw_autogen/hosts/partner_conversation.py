@@ -21,7 +21,7 @@ from tw_autogen.session import USER, Answer, FilesWanted, Session, distrusted_fo
 from tw_autogen.settings import Settings
 
 CONTINUE = "Go on."
-"""The request of an agent that is given the word although nobody has said anything new."""
+"""The request where it is an agent's turn although nobody has said anything new."""
 
 _FRESH_KERNEL = "(This chat is resumed: what was said is known, but variables of earlier requests are gone.)"
 """Said to the model with the first request of a session that has rounds which it has not lived through."""
@@ -155,43 +155,28 @@ class PartnerConversation:
         self._files += unsent
         return bool(unsent)
 
-    def ask(
-        self,
-        news: Sequence[Line],
-        *,
-        rules: str = "",
-        show: Handler | None = None,
-        stopped: threading.Event | None = None,
-    ) -> Reply:
+    def ask(self, news: Sequence[Line], *, stopped: threading.Event, show: Handler | None = None) -> Reply:
         """Answer new lines.
 
         Args:
-            news: What is asked; empty: the agent has the word again.
-            rules: The house rules now; a change since the last request is told with this one.
-            show: Called with each event of this request.
+            news: What is asked; empty: it is the agent's turn again.
             stopped: Identifies this request for `stop`.
+            show: Called with each event of this request.
 
         Raises:
             SessionClosedError: the request was stopped before its round began.
             Exception: what the model's client raised.
         """
         with self.turn(stopped) as session:
-            return self._put(session, news, rules, show, stopped or threading.Event())
+            return self._put(session, news, stopped, show=show)
 
-    def answer(
-        self,
-        chat: Sequence[Line],
-        *,
-        goes_on: bool = False,
-        rules: str = "",
-        stopped: threading.Event | None = None,
-    ) -> Reply | None:
+    def answer(self, chat: Sequence[Line], *, goes_on: bool, rules: str, stopped: threading.Event) -> Reply | None:
         """Answer what is new in a whole chat; words that did not pass through here are remembered as rounds.
 
         Args:
             chat: The chat so far, oldest first; its beginning may be missing.
-            goes_on: Continue where nothing is new, as a group does that gives an agent the word twice.
-            rules: As in `ask`.
+            goes_on: Continue where nothing is new, as in a group that selects an agent twice in a row.
+            rules: The house rules now; a change since the last request is told with this one.
             stopped: As in `ask`.
 
         Returns:
@@ -207,23 +192,25 @@ class PartnerConversation:
                 return None
             count = len(session.rounds)
             try:
-                reply = self._put(session, news, rules, None, stopped or threading.Event())
+                reply = self._put(session, news, stopped, rules=rules)
             except BaseException:
                 if len(session.rounds) == count:  # no round has begun, so the lines are still new
                     self._known = known
                 raise
-            if stopped is None or not stopped.is_set():  # else nobody hears it
+            if not stopped.is_set():  # else nobody hears it
                 self.said(reply.text)
             return reply
 
     @contextlib.contextmanager
-    def turn(self, stopped: threading.Event | None = None) -> Iterator[Session]:
+    def turn(self, stopped: threading.Event) -> Iterator[Session]:
         """Wait for earlier requests, and yield the open session for one request.
+
+        Args:
+            stopped: Identifies the request for `stop`.
 
         Raises:
             SessionClosedError: the request was stopped meanwhile.
         """
-        stopped = stopped or threading.Event()
         while not self._turn.acquire(timeout=_GLANCE_SECONDS):
             if stopped.is_set():
                 raise _never_begun()
@@ -262,7 +249,7 @@ class PartnerConversation:
         """Mark that the agent has answered; the host may word the answer otherwise."""
         self._note([(True, text)])
 
-    def compose_request(self, session: Session, request: str, rules: str = "") -> tuple[str, list[Path]]:
+    def compose_request(self, session: Session, request: str, rules: str) -> tuple[str, list[Path]]:
         """Return a request with what is to be noted at its head, and the files that go along.
 
         Args:
@@ -283,7 +270,7 @@ class PartnerConversation:
         return "\n\n".join([request, *notes]), [path for one in given for path in one.paths]
 
     def begun(self) -> None:
-        """Mark that the round of the newest `opening` has begun, and its files have arrived."""
+        """Mark that the round of the newest `compose_request` has begun, and its files have arrived."""
         self._files_sent = self._files_asked
 
     def stop(self, stopped: threading.Event) -> None:
@@ -340,16 +327,15 @@ class PartnerConversation:
 
     def _opened(self, stopped: threading.Event) -> Session:
         """Return the open session, or open one; not for a request that was stopped meanwhile."""
-        session = self.session
-        if session is None and not stopped.is_set():
-            session = self._make()  # without the guard: it takes a while, and may be stopped
-            with self._guard:
-                if not stopped.is_set():
-                    return self._begin(session)
-        if session is not None and not stopped.is_set():
+        if stopped.is_set():
+            raise _never_begun()
+        if (session := self.session) is not None:
             return session
-        if session is not None and session is not self._session:
-            session.close()
+        session = self._make()  # without the guard: it takes a while, and may be stopped
+        with self._guard:
+            if not stopped.is_set():
+                return self._begin(session)
+        session.close()
         raise _never_begun()
 
     def _begin(self, session: Session) -> Session:
@@ -357,13 +343,19 @@ class PartnerConversation:
             session.remember(one)
         self._past, self._session, self._files_sent, self._rules = [], session, 0, None
         self._end.detach()
-        self._end = weakref.finalize(self, _close_soon, session)
+        self._end = weakref.finalize(self, close_soon, session)
         self._end.atexit = False
         _ALIVE.add(self)
         return session
 
     def _put(
-        self, session: Session, news: Sequence[Line], rules: str, show: Handler | None, stopped: threading.Event
+        self,
+        session: Session,
+        news: Sequence[Line],
+        stopped: threading.Event,
+        *,
+        rules: str = "",
+        show: Handler | None = None,
     ) -> Reply:
         def watch(event: Event) -> None:
             if isinstance(event, RoundOpened):
@@ -387,7 +379,7 @@ class PartnerConversation:
         self._known = [*self._known, *lines][-_MOST_KNOWN:]
 
     def _unknown(self, chat: Sequence[Line]) -> Sequence[Line]:
-        """Return the part of a chat behind what is known.
+        """Return the part of a chat after what is known.
 
         The known lines are looked for at the chat's beginning, which may be missing: as many of them as fit. The host
         may have worded answers otherwise. Where none fits, or what is left holds an answer of the agent's, because the
@@ -447,9 +439,9 @@ def _never_begun() -> SessionClosedError:
     return SessionClosedError("the request was stopped before it had begun")
 
 
-def _close_soon(session: Session) -> None:
-    """Close a session that nobody can ask any more; on a thread, since this one may hold any lock."""
-    threading.Thread(target=session.close, name="close").start()
+def close_soon(one: Session | PartnerConversation) -> None:
+    """Close what nobody can ask any more; on a thread, since this one may hold any lock, or run a loop."""
+    threading.Thread(target=one.close, name="close").start()
 
 
 _ALIVE: weakref.WeakSet[PartnerConversation] = weakref.WeakSet()

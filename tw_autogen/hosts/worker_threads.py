@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from tw_autogen.deadline import threaded
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 LOOP: contextvars.ContextVar[asyncio.AbstractEventLoop | None] = contextvars.ContextVar("loop", default=None)
 """The loop of the reply that is being made: clients, agents and people of the host are asked on it."""
 
 
-def on_thread(work: Callable[[], Given], *, name: str) -> asyncio.Future[Given]:
+def on_thread(work: Callable[[], Result], *, name: str) -> asyncio.Future[Result]:
     """Do blocking work on a daemon thread of its own, in a copy of this context; to be called on a loop.
 
     Args:
@@ -29,7 +29,7 @@ def on_thread(work: Callable[[], Given], *, name: str) -> asyncio.Future[Given]:
     agents would wait for ever.
     """
 
-    def run() -> Given:
+    def run() -> Result:
         try:
             return work()
         except StopIteration as error:  # a coroutine that awaits can't be given one, and would wait for ever

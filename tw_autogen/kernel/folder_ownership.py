@@ -108,7 +108,7 @@ def hand_over(folder: Path, uid: int) -> _Owners:
                 owners[found.st_dev, found.st_ino] = owner
             return uid, uid
 
-        opened.give(take, but=(SESSIONS,))
+        opened.chown(take, but=(SESSIONS,))
     return owners
 
 
@@ -121,4 +121,4 @@ def _give_back(folder: Path, uid: int, owners: _Owners) -> None:
         return owners.get((found.st_dev, found.st_ino), _ROOT) if found.st_uid == uid else None
 
     with contextlib.suppress(OSError), SafeFolder(folder) as opened:  # it may be gone
-        opened.give(give, but=(SESSIONS,))
+        opened.chown(give, but=(SESSIONS,))

@@ -30,6 +30,8 @@ from tw_autogen.safe_folder import protected_below, used_elsewhere, walk_links
 from tw_autogen.trust_store import config_folder, state_folder
 
 _MOST_KEPT = 500
+_VENV_MARK = "pyvenv.cfg"
+"""Python reads it before anything else; without one an interpreter can be given one."""
 
 Kept = Mapping[str, Mapping[str, tuple[int, int]]]
 """By path of a settings file or hook: device and number by path of the file, its folder and those on the way."""
@@ -110,7 +112,8 @@ def assignment_of(place: KernelFolders, settings: KernelSettings) -> dict[str, A
         if available_level(settings) != LANDLOCK:  # which can keep no part of a folder read-only
             kept |= _sessions_in(place.folder)
         real_by_name = {one: os.path.realpath(one) for one in runtime_paths()}
-        used = _used_outside((str(place.folder), *write), set(real_by_name.values()))
+        of_python = _of_interpreter(settings.python, (str(place.folder), *write))
+        used = _used_outside((str(place.folder), *write), {*real_by_name.values(), *of_python})
         elsewhere = _named_elsewhere_in(place, [*write, *kept], tuple(used), _MOST_KEPT - len(kept))
         kept |= {**used, **elsewhere}
         linked = [one for one, path in real_by_name.items() if one != path]
@@ -157,6 +160,29 @@ def _used_outside(folders: Sequence[str], used: Iterable[str]) -> Kept:
                 infos = [(one, os.lstat(one)) for one in way if os.path.lexists(one)]
                 found[path] = {one: (about.st_dev, about.st_ino) for one, about in infos}
     return found
+
+
+def _of_interpreter(python: str, folders: Sequence[str]) -> list[str]:
+    """Return what must stay as it is of the interpreter that starts kernels, and starts before there is a sandbox.
+
+    Args:
+        python: Its path, or a name that is searched for: then it lies in folders that are kept anyway.
+        folders: What code may write to, without links.
+
+    Raises:
+        KernelStartError: code may write to its folder, and could add what the next start would read first.
+    """
+    if os.sep not in python:
+        return []
+    prefix = os.path.realpath(Path(os.path.abspath(python)).parent.parent)
+    mark = os.path.join(prefix, _VENV_MARK)
+    if prefix in folders and not os.path.exists(mark):
+        text = (
+            f"kernel.python: code may write to the folder of {python} and change what the next kernel starts as, so no "
+            f"code is run; name an interpreter elsewhere, or a virtual environment below {prefix}"
+        )
+        raise KernelStartError(text, folder=Path(prefix))
+    return [os.path.realpath(python), mark if prefix in folders else prefix]
 
 
 def runtime_paths() -> dict[str, None]:

@@ -124,6 +124,9 @@ class KernelSettings:
             if isinstance(value, int | float) and value < 0:
                 raise ConfigError(f"kernel.{name}: {value} is less than 0")
             object.__setattr__(self, name, value)
+        for name in ("read", "write"):
+            if not all(one.strip() for one in getattr(self, name)):
+                raise ConfigError(f"kernel.{name}: an empty path; write . for the current folder")
         if os.sep in self.python:
             object.__setattr__(self, "python", os.path.abspath(os.path.expanduser(self.python)))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tw_autogen.bounded_json import replace_half_pairs
+from tw_autogen.closing import value_set
 from tw_autogen.errors import ModelUnreadable, Unreadable
 from tw_autogen.model.abandonable import run_abandonable
 from tw_autogen.model.chat_model import BROKEN_OFF, ChatModel, Completion, Message
@@ -208,18 +209,13 @@ class _AskedAs(BaseChatModel):
         return complete(self._model, replace(request, role=self._role))
 
 
-@contextmanager
-def reporting_delays(on_delay: Callable[[str], None] | None) -> Iterator[None]:
+def reporting_delays(on_delay: Callable[[str], None] | None) -> AbstractContextManager[None]:
     """Report delays of calls made here, also on threads with a copy of this context.
 
     Args:
         on_delay: Called with one line, from any thread; None: delays are not reported.
     """
-    token = _ON_DELAY.set(on_delay)
-    try:
-        yield
-    finally:
-        _ON_DELAY.reset(token)
+    return value_set(_ON_DELAY, on_delay)
 
 
 def report_delay(reason: str) -> None:

@@ -53,8 +53,7 @@ def approve_in_notebook(proposal: Proposal) -> Decision:
     except KeyboardInterrupt:
         handle.update(_page(proposal, "Not decided"), raw=True)
         raise
-    else:
-        decision = read_decision(said, proposal)
+    decision = read_decision(said, proposal)
     handle.update(_page(proposal, "Approved" if decision.approved else "Refused"), raw=True)
     return decision
 

@@ -27,7 +27,7 @@ _USAGE = """usage: %tw [--file PATH]... [--var NAME]... QUESTION      or %%tw, w
 
 @dataclass(frozen=True)
 class _Line:
-    """What stands behind `%tw`."""
+    """The arguments of `%tw`."""
 
     question: str
     files: list[str] = field(default_factory=list)
@@ -85,7 +85,7 @@ def as_calls(lines: list[str]) -> list[str]:
 
 
 def _in_string(lines: list[str]) -> bool:
-    """Return whether a string over several lines is open behind the lines."""
+    """Return whether a string over several lines is open after these lines."""
     try:
         for _ in tokenize.generate_tokens(iter([*lines, ""]).__next__):
             pass
@@ -173,7 +173,7 @@ class Magic:
 
 
 def _read(line: str, cell: str) -> _Line:
-    """Parse what stands behind `%tw`.
+    """Parse the arguments of `%tw`.
 
     Raises:
         ConfigError: an option is unknown or lacks its value, or there is no question.

@@ -15,7 +15,7 @@ from tw_autogen.escaped_text import inert_output, without_middle
 from tw_autogen.events import AnswerChecked, ModelDelayed
 from tw_autogen.model import ChatModel, ask, split_blocks
 from tw_autogen.planner.hard_requests import hard_because
-from tw_autogen.planner.planner_reply import USER
+from tw_autogen.planner.user_request import message_of_user
 from tw_autogen.role import Turn
 
 Verify = Literal["off", "auto", "always"]
@@ -26,6 +26,9 @@ _CODE_CHARS, _PRINTED_CHARS = 8000, 4000
 _ASKED = re.compile(
     r"\b(?:verif\w+|double[- ]check|cross[- ]check|überprüf\w*|nachrechne\w*|vérifi\w+|verific\w+)", re.I
 )
+_INDENT = " " * 4
+"""Of code that a worker is told: in a fence, another agent of a host could run it where no sandbox is."""
+_OUTCOMES = {True: "passed", False: "failed", None: "not carried out"}
 
 
 @runtime_checkable
@@ -107,7 +110,7 @@ class AnswerChecks:
     def attachment(self) -> Attachment:
         """Return the outcome and its cost, for the answer's post."""
         checks = self.checks or []
-        words = [f"{_WORDS[one.passed]}: {_title(one)}" + (f" ({one.why})" if one.why else "") for one in checks]
+        words = [f"{_OUTCOMES[one.passed]}: {_title(one)}" + (f" ({one.why})" if one.why else "") for one in checks]
         extra = {"checks": [asdict(one) for one in checks], "sent_back": self.sent_back}
         extra |= {"calls": self.calls, "tokens": self.tokens}
         return Attachment(AttachmentType.checks, "\n".join(words), extra)
@@ -125,12 +128,7 @@ class AnswerChecks:
         return codes
 
 
-_INDENT = " " * 4
-"""Of code that is told: in a fence, an agent beside ours could run it where no sandbox is."""
-_WORDS = {True: "passed", False: "failed", None: "not carried out"}
-
-
-def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round] = ()) -> bool:
+def wants_checks(verify: Verify, here: Round, earlier: Sequence[Round]) -> bool:
     """Return whether an answer is checked: code has run for it, and `auto` finds it hard.
 
     Args:
@@ -170,11 +168,10 @@ def _title(check: AnswerCheck) -> str:
 
 
 def _material(here: Round, answer: str) -> str:
-    asked = next((post.message for post in here.posts if post.send_from == USER), here.user_query)
     printed = [post.message for post in here.posts if post.content(AttachmentType.reply_content)]
     code = without_middle("\n".join(_codes(here)), _CODE_CHARS, tail_percent=100)
     parts = {
-        "The request": asked,
+        "The request": message_of_user(here),
         "The code that ran": f"```python\n{code}\n```",
         "What came of it": without_middle("\n\n".join(printed), _PRINTED_CHARS, tail_percent=100),
         "The answer": answer,

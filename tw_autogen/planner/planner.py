@@ -27,7 +27,7 @@ from tw_autogen.escaped_text import trimmed, visible
 from tw_autogen.events import ModelDelayed, PromptTruncatedByServer
 from tw_autogen.model import BaseChatModel, ChatModel, Completion, FieldStream, Message, ask
 from tw_autogen.number_sources import unfounded_numbers
-from tw_autogen.picture_files import is_written_out
+from tw_autogen.picture_files import is_embedded_image
 from tw_autogen.planner.answer_checks import (
     AnswerChecks,
     check_runner,
@@ -62,6 +62,10 @@ _SENT_AFTER_ALL = "(No other one came. It has gone to the User as it was.)"
 _DOUBTS = (
     "(This has not gone to the User yet: {}. Have a worker look at it once more, or, if it is right all the same, "
     "answer with it and say why it is.)"
+)
+_CORRECTION = (
+    "This has not gone to the User yet, because of its form or its numbers: {}. "
+    "Send one that is right in this, or have a worker do what is missing; if that can't be, answer and say why."
 )
 
 
@@ -258,7 +262,7 @@ class Planner(Role):
         """Begin the history with the examples that fit the request."""
         roles = [self.name, USER, *(one.name for one in self._workers)]
         rounds = self._recall.example_rounds(roles, here.user_query)
-        add_examples(mine.history, lambda lived: self._append_posts(mine, Memory.of(self.name, lived)), rounds)
+        add_examples(mine.history, lambda examples: self._append_posts(mine, Memory.of(self.name, examples)), rounds)
 
     def _append_posts(self, mine: _PlannerState, memory: Memory, turn: Turn | None = None) -> None:
         """Append the posts that are new; without a turn, those of examples."""
@@ -266,18 +270,18 @@ class Planner(Role):
             if isinstance(new, Round):
                 mine.history.append_user(f"(That request failed, because {new.error or 'it was stopped'}.)")
             elif turn and _was_forwarded(new, memory):
-                mine.history.append_user(f"From: {new.send_from}\n{_FORWARDED}{_made(new)}")
+                mine.history.append_user(f"From: {new.send_from}\n{_FORWARDED}{_variables_line(new)}")
             elif new.send_from == self.name:
                 mine.history.append_assistant(_as_json(new, then=bool(self._coder[0])))
             else:
                 seen = (one.content for one in new.attachments if one.type is AttachmentType.image_url)
-                images = tuple(one for one in seen if turn or is_written_out(one))  # no example has a server asked
+                images = tuple(one for one in seen if turn or is_embedded_image(one))  # no example has a server asked
                 now = new.send_from == USER and new.id in {one.id for one in memory.rounds[-1].posts}
                 offers = self._offers(mine, new.message, turn) if now and turn else ""
                 date = _date_where_new(mine) if now and turn else ""
                 kept = mine.definitions.news(memory.rounds[-1].user_query) if now and turn else ""
                 own = new.send_from == USER and turn
-                said = mine.history.notes.without_repeats(new, memory.rounds) if own else new.message
+                said = mine.history.without_repeated_notes(new, memory.rounds) if own else new.message
                 mine.history.append_user(f"From: {new.send_from}{_unrun_note(new)}\n{said}{offers}{date}{kept}", images)
                 _note_result(mine.history, new)
 
@@ -369,8 +373,9 @@ class Planner(Role):
     def _send_back(self, mine: _PlannerState, problems: Sequence[str], turn: Turn) -> None:
         """Append what is wrong with the model's answer to its history, once in a round."""
         mine.corrected = True
-        mine.history.append_user(_correction(problems))
-        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {'; '.join(problems)}"))
+        words = "; ".join(problems)
+        mine.history.append_user(_CORRECTION.format(words))
+        turn.emit(ModelDelayed(self.name, f"the answer is sent back: {words}"))
 
     def _checked(self, mine: _PlannerState, post: Post, turn: Turn, memory: Memory) -> tuple[Post, Post | None]:
         """Check an answer, where the setting `verify` says so.
@@ -509,7 +514,7 @@ def _was_forwarded(post: Post, memory: Memory) -> bool:
     return sent is not None and [(one.send_to, one.message) for one in follows] == [(USER, sent.message)]
 
 
-def _made(post: Post) -> str:
+def _variables_line(post: Post) -> str:
     """Return the last line of a report if it names variables; else nothing."""
     last = post.message.splitlines()[-1:]
     return f"\n{last[0]}" if last and last[0].startswith(_VARIABLES) else ""
@@ -553,13 +558,6 @@ def _date_where_new(mine: _PlannerState) -> str:
     today = datetime.date.today().isoformat()
     known, mine.date = mine.date, today
     return "" if known == today else f"\n\nToday is {today}."
-
-
-def _correction(problems: Sequence[str]) -> str:
-    return (
-        f"This has not gone to the User yet, because of its form or its numbers: {'; '.join(problems)}. "
-        "Send one that is right in this, or have a worker do what is missing; if that can't be, answer and say why."
-    )
 
 
 def _as_json(post: Post, *, then: bool) -> str:

@@ -1,4 +1,4 @@
-"""`implausible`: what in a printed answer can hardly be right, so that somebody looks before the user gets it."""
+"""`implausible`: what in a printed answer can hardly be right, so that it is looked at before the user gets it."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tw_autogen.conversation import AttachmentType, Memory, Plan, Post, Round, RoundState, file_names
+from tw_autogen.conversation import Memory, Plan, Round, RoundState, file_names
 from tw_autogen.errors import is_refused_prompt
 from tw_autogen.escaped_text import without_known_paragraphs
-from tw_autogen.planner.planner_reply import USER, Stop
+from tw_autogen.planner.planner_reply import USER
 
 _REMEDY = re.compile(r": (?=(?:put|send|find out|have a worker) )")
 _WORD = re.compile(r"[^\W\d_]{5,}")
@@ -33,7 +33,8 @@ def rounds_of_request(memory: Memory, name: str) -> list[Round]:
     *earlier, here = memory.rounds
     asked, failed = [here], list[Round]()
     for one in reversed([each for each in earlier if each.posts]):
-        if _is_question(one.posts[-1], name):
+        last = one.posts[-1]
+        if last.send_from == name and last.is_question:
             asked, failed = [one, *failed, *asked], []
         elif one.state is RoundState.failed:
             failed = failed if is_refused_prompt(one.error) else [one, *failed]
@@ -42,12 +43,7 @@ def rounds_of_request(memory: Memory, name: str) -> list[Round]:
     return asked
 
 
-def _is_question(post: Post, name: str) -> bool:
-    stop = post.content(AttachmentType.stop)
-    return post.send_from == name and stop in (Stop.Clarification.value, Stop.AdditionalInformation.value)
-
-
-def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: str = "") -> str:
+def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: str) -> str:
     """Return the Planner's text on the board: the user's request with what it brings, the plan, and the date.
 
     Args:
@@ -56,9 +52,9 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
         date: Today, in ISO form; empty: left out.
         definitions: The list of those in force; empty: there are none.
     """
-    lines = [f"The User's request:\n{_said(asked[0])}"]
+    lines = [f"The User's request:\n{message_of_user(asked[0])}"]
     for before, after in zip(asked, asked[1:], strict=False):
-        said = without_known_paragraphs(_said(after), "\n\n".join(lines))
+        said = without_known_paragraphs(message_of_user(after), "\n\n".join(lines))
         question = f"The User was asked:\n{before.posts[-1].message}\nand answered:"
         failed = before.state is RoundState.failed
         lines.append(f"{'The work on that failed. The User said:' if failed else question}\n{said}")
@@ -71,7 +67,8 @@ def bulletin(asked: Sequence[Round], plan: Plan | None, date: str, definitions: 
     return "\n\n".join(lines)
 
 
-def _said(here: Round) -> str:
+def message_of_user(here: Round) -> str:
+    """Return what the user's post of a round says: their words, and what the session has added to them."""
     return next((post.message for post in here.posts if post.send_from == USER), here.user_query)
 
 
@@ -81,7 +78,7 @@ def is_about_files(asked: Round) -> bool:
     Args:
         asked: A round of a request.
     """
-    words, said = asked.user_query, _said(asked)
+    words, said = asked.user_query, message_of_user(asked)
     notes = said[len(words) :].lstrip() if said.startswith(words) else said
     brought, _, folder = notes.partition("\n\n")  # what is said of the folder's files stands further down
     listed = "\n".join(line for line in folder.splitlines() if line.startswith(("'", "-", " ")))

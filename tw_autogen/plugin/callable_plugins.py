@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel.guest import plugin_options
 from tw_autogen.lazy_module import LazyModule
-from tw_autogen.plugin.annotation import spelled
+from tw_autogen.plugin.annotation import NO_EXPRESSION, spelled
 from tw_autogen.plugin.docstring import read_doc
 from tw_autogen.plugin.host_arguments import only_listed, with_checked_texts
 from tw_autogen.plugin.signature import parameters_of, result_of
@@ -174,7 +174,7 @@ def _described(name: str, words: Any) -> Parameter:
         return Parameter(name, spelled(words), required=True)
     try:
         nodes = list(ast.walk(expression_of(words.strip())))
-    except SyntaxError:
+    except NO_EXPRESSION:
         return Parameter(name, required=True, description=words)
     forms = (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.BitOr, ast.Tuple, ast.List, ast.Constant, ast.Load)
     if all(isinstance(node, forms) for node in nodes):

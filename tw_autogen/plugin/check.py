@@ -24,8 +24,8 @@ class Flaw:
 
     Args:
         path: The file.
-        what: Is wrong.
-        remedy: What to do.
+        what: The problem.
+        remedy: What to do about it.
         level: `warning` is for what works all the same.
         line: In that file, where it is known.
         unfit: The plugin can't be loaded.
@@ -135,13 +135,10 @@ def _flaws(spec: PluginSpec) -> Iterator[Flaw]:
 def _held(tree: ast.Module) -> Iterator[tuple[str, int]]:
     """Yield the names that a file gives secrets to, with their lines."""
     for node in ast.walk(tree):
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        value: Any = getattr(node, "value", None)
-        for target in targets if isinstance(value, ast.Constant) else ():
-            if isinstance(target, ast.Name) and is_secret(target.id, value.value):
-                yield target.id, target.lineno
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name) and is_secret(target.id, node.value.value):
+                    yield target.id, target.lineno
 
 
 def _settings(plain: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

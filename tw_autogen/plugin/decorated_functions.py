@@ -17,12 +17,12 @@ from tw_autogen.plugin.spec import PluginSpec, limit_problem
 from tw_autogen.trusted_files import read_content, trusted_files_for
 
 SUFFIX = ".py"
-_OPTIONS: dict[str, type | tuple[type, ...]] = {
-    "runs_in": str,
-    "examples": str,
-    "required": bool,
-    "plugin_only": bool,
-    "calls": int,
+_OPTIONS: dict[str, tuple[type, ...]] = {
+    "runs_in": (str,),
+    "examples": (str,),
+    "required": (bool,),
+    "plugin_only": (bool,),
+    "calls": (int,),
     "seconds": (int, float),
 }
 
@@ -124,15 +124,13 @@ def _options(decorator: ast.expr, path: Path) -> dict[str, Any]:
                 path=path,
                 line=one.value.lineno,
             ) from None
+        if value is None:
+            continue
         known = _OPTIONS[one.arg]
-        if value is not None and (not isinstance(value, known) or (known is not bool and isinstance(value, bool))):
+        if not isinstance(value, known) or (bool not in known and isinstance(value, bool)):
+            names = " or ".join(kind.__name__ for kind in known)
             raise PluginLoadError(
-                f"@plugin: {one.arg}: expected {_names(known)}, got {value!r}", path=path, line=one.value.lineno
+                f"@plugin: {one.arg}: expected {names}, got {value!r}", path=path, line=one.value.lineno
             )
-        if value is not None:
-            options[one.arg] = value
+        options[one.arg] = value
     return options
-
-
-def _names(kinds: type | tuple[type, ...]) -> str:
-    return " or ".join(one.__name__ for one in (kinds if isinstance(kinds, tuple) else (kinds,)))

@@ -128,9 +128,7 @@ def named_in(folder: Path | None) -> dict[str, Path]:
     if folder is None or not folder.is_dir():
         return {}
     files = _files(folder)
-    functions = {
-        spec.name: path for path in files if path.suffix == SUFFIX and _holds(path) for spec in read_functions(path)
-    }
+    functions = {spec.name: path for path in files if path.suffix == SUFFIX for spec in _functions_in(path)}
     return {**functions, **{path.stem: path for path in files if path.suffix in YAMLS}}
 
 
@@ -153,8 +151,8 @@ def _files(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(sizes)]
 
 
-def _holds(path: Path) -> bool:
+def _functions_in(path: Path) -> tuple[PluginSpec, ...]:
     try:
-        return holds_functions(path) and bool(read_functions(path))
+        return read_functions(path) if holds_functions(path) else ()
     except ConfigError:  # told when it is asked for
-        return False
+        return ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, PluginLoadError, nearest
+from tw_autogen.named_folders import checked_path
 from tw_autogen.plugin.entry_points import installed_plugins, read_entry
 from tw_autogen.plugin.folder import is_name, plugin_files, read_file, read_folder
 from tw_autogen.plugin.import_check import check_imports
@@ -104,7 +104,7 @@ def files_of_plugins(wanted: Sequence[str], project: Path | None) -> list[Path]:
     files: list[Path] = []
     named: dict[str, Listed] = {}
     for one in wanted:
-        path = Path(os.path.expanduser(one))
+        path = Path(one) if is_name(one) else checked_path(one, "plugins")
         if not is_name(one) and path.exists():
             files += plugin_files(path) if path.is_dir() else [path]
             continue

@@ -113,9 +113,9 @@ def load_module(file: Path, name: str) -> ModuleType:
 
 def _load(name: str, source: Path, *, is_package: bool) -> ModuleType:
     known = sys.modules.get(name)
-    folders = [str(source.parent)] if is_package else None
+    is_bare = is_package and not source.exists()  # a package without a file of its own
     if known is not None and known.__spec__ is not None:
-        if folders and not source.exists():
+        if is_bare:
             same = str(source.parent) in map(os.path.realpath, known.__spec__.submodule_search_locations or ())
         else:
             same = os.path.realpath(known.__spec__.origin or "") == str(source)
@@ -125,13 +125,10 @@ def _load(name: str, source: Path, *, is_package: bool) -> ModuleType:
         raise ImportError(
             f"{source}: a module {name!r} is there already, from another place; rename this one", name=name
         )
-    if is_package and not source.exists():  # a package without a file of its own
-        spec = machinery.ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = folders
-    else:
-        spec = machinery.ModuleSpec(name, source_loader(name, source), origin=str(source), is_package=is_package)
-        spec.submodule_search_locations = folders
-        spec.has_location = True
+    loader, origin = (None, None) if is_bare else (source_loader(name, source), str(source))
+    spec = machinery.ModuleSpec(name, loader, origin=origin, is_package=is_package)
+    spec.submodule_search_locations = [str(source.parent)] if is_package else None
+    spec.has_location = not is_bare
     module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look there
     try:
         if spec.loader is not None:

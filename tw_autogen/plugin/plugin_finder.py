@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Signature
@@ -12,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tw_autogen.errors import ConfigError, PluginLoadError, PluginSpecError, nearest
+from tw_autogen.named_folders import checked_path
 from tw_autogen.plugin.callable_plugins import function_plugin
 from tw_autogen.plugin.decorated_functions import SUFFIX
 from tw_autogen.plugin.entry_points import installed_plugins, read_entry
-from tw_autogen.plugin.folder import enabled_in, is_name, named_in, read_file
+from tw_autogen.plugin.folder import enabled_in, is_name, named_in, read_file, read_folder
 from tw_autogen.plugin.signature import shown_default, signature_in
 from tw_autogen.plugin.source import (
     Function,
@@ -165,7 +165,7 @@ def _specs(one: PluginWanted, shipped: Path | None, own: Path | None) -> Iterato
             f"no plugin is called {one!r}{nearest(one, known)}\n"
             "One of your own is named by the path of its file, *.py or *.yaml, or of its folder."
         )
-    elif (path := Path(os.path.expanduser(one))).is_dir():
+    elif (path := checked_path(one, "plugins")).is_dir():
         yield from enabled_in(path)
     else:
         yield from read_file(path)
@@ -179,7 +179,10 @@ def _named(name: str, shipped: Path | None, own: Path | None) -> tuple[PluginSpe
             specs = read_file(path)
             if folder is own and not any(spec.enabled for spec in specs) and name in named_in(shipped):
                 continue
-            return tuple(spec for spec in specs if spec.name == name) if path.suffix == SUFFIX else specs
+            if path.suffix != SUFFIX:
+                return specs
+            there = [spec for spec in read_folder(path.parent) if isinstance(spec, PluginSpec)]
+            return tuple(spec for spec in there if spec.name == name)  # a YAML's, where one stands for the function
     if not name.isidentifier() and "-" not in name:  # a path, of which there is no need to look at all packages
         return ()
     point = installed_plugins().get(name)

@@ -77,15 +77,16 @@ def write_plugin(
     options = plugin_options(function)
     decorated = options is not None or hasattr(function, "_tw_registered")
     marked = decorated and spec.name == function.__name__ and file.parent == folder
-    near = _installed(file) or root == folder or marked
+    importable = _installed(file) or root == folder
     waits = inspect.iscoroutinefunction(function)
-    place = runs_in or (options["runs_in"] if options else "kernel" if near and not waits else "host")
+    in_kernel = (importable or marked) and not waits
+    place = runs_in or (options["runs_in"] if options else "kernel" if in_kernel else "host")
     if waits and place != "host":
         raise ConfigError(f"{function.__name__}: an async function runs in the host: runs_in='host'")
     path = folder / f"{spec.name}.yaml"
     files = {path: _yaml(spec, place, file.stem if marked else "")}
     if not marked:
-        form = _INSTALLED if _installed(file) or root == folder else _IN_HOST if place == "host" else _IN_KERNEL
+        form = _INSTALLED if importable else _IN_HOST if place == "host" else _IN_KERNEL
         about = {"module": function.__module__, "function": function.__name__}
         paths = {"folder": os.path.relpath(root, folder), "file": os.path.relpath(file, folder)}
         python = _PYTHON.format(**about, name=spec.name, imported=form.format(**about, **paths))

@@ -14,8 +14,6 @@ from tw_autogen.plugin.spec import NO_DEFAULT, Parameter
 from tw_autogen.python_source import expression_of
 
 _BY: Mapping[Any, Any] = {inspect.Parameter.POSITIONAL_ONLY: "position", inspect.Parameter.KEYWORD_ONLY: "keyword"}
-
-
 _SHORT_NUMBER = 1 << 63  # a number of thousands of digits can't be written down
 
 
@@ -83,7 +81,7 @@ def shown_default(default: Any) -> Any:
         return default
     try:
         ast.literal_eval(expression_of(repr(default)))
-    except (ValueError, SyntaxError):
+    except Exception:  # noqa: BLE001 - a `repr` of anybody's, which need be no Python either
         return NO_DEFAULT
     return default
 

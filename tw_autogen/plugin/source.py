@@ -99,16 +99,13 @@ def statements_in(node: ast.AST) -> Iterator[ast.stmt]:
 
 def last_word(node: ast.expr) -> str:
     """Return `register_plugin` for `@register_plugin`, `@plugin.register_plugin` and `@register_plugin()`."""
-    if isinstance(node, ast.Call):
-        node = node.func
+    node = _target(node)
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def registered_in(tree: ast.Module) -> list[ast.ClassDef | Function]:
     """Return the classes and functions with `@register_plugin`."""
-    words = {"register_plugin", *(name for _, original, name in _imported(tree) if original == "register_plugin")}
-    marked = (node for node in tree.body if isinstance(node, (ast.ClassDef, *_FUNCTIONS)))
-    return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
+    return [node for node in _with_decorator("register_plugin", tree) if isinstance(node, (ast.ClassDef, *_FUNCTIONS))]
 
 
 @lru_cache(maxsize=2)  # whether there are some is asked before which
@@ -145,9 +142,15 @@ def decorated_in(tree: ast.Module, path: Path) -> tuple[tuple[Function, ast.expr
 
 def tests_in(tree: ast.Module) -> list[Function]:
     """Return the functions with `@test_plugin`."""
-    words = {"test_plugin", *(name for _, original, name in _imported(tree) if original == "test_plugin")}
-    marked = (node for node in tree.body if isinstance(node, _FUNCTIONS))
-    return [node for node in marked if any(last_word(one) in words for one in node.decorator_list)]
+    return [node for node in _with_decorator("test_plugin", tree) if isinstance(node, _FUNCTIONS)]
+
+
+def _with_decorator(name: str, tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the classes and functions with a decorator, also where it was imported by another name."""
+    names = {name, *(here for _, original, here in _imported(tree) if original == name)}
+    for node in tree.body:
+        if any(last_word(one) in names for one in getattr(node, "decorator_list", ())):
+            yield node
 
 
 @lru_cache(maxsize=4)  # asked for each decorator of the file that is being read
@@ -165,7 +168,7 @@ def _imported(tree: ast.Module) -> tuple[tuple[str, str, str], ...]:
 
 def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
     """Return whether a decorator is ours, or was meant to be: others have a `plugin` too."""
-    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    target = _target(decorator)
     if isinstance(target, ast.Attribute):
         return ast.unparse(target) in {f"{package}.plugin" for package in (*_PACKAGES, "plugin")}
     here = getattr(target, "id", None)
@@ -176,5 +179,10 @@ def _is_plugin(decorator: ast.expr, tree: ast.Module) -> bool:
 
 
 def _is_module(decorator: ast.expr, tree: ast.Module) -> bool:
-    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    target = _target(decorator)
     return ("tw_autogen", "plugin", getattr(target, "id", "")) in _imported(tree)
+
+
+def _target(decorator: ast.expr) -> ast.expr:
+    """Return what a decorator names, without its arguments."""
+    return decorator.func if isinstance(decorator, ast.Call) else decorator

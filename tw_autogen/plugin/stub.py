@@ -47,7 +47,7 @@ def as_function(spec: PluginSpec) -> str:
     return f'def {spec.name}({_arguments(spec.parameters)}) -> {_result(spec.returns)}:\n    """{closed}"""{example}'
 
 
-def plugin_line(spec: PluginSpec, *, whole: bool = False) -> str:
+def plugin_line(spec: PluginSpec, *, whole: bool) -> str:
     """Return `- name(required: T): first sentence of the description`, or `- name(a: T, b: T = 1) -> T: …`.
 
     Args:
@@ -63,7 +63,7 @@ def plugin_line(spec: PluginSpec, *, whole: bool = False) -> str:
     return f"- {spec.name}({head}: {sentence[0] if sentence else description}"
 
 
-def kinds(parameters: Sequence[Parameter]) -> tuple[inspect._ParameterKind, ...]:
+def _kinds(parameters: Sequence[Parameter]) -> tuple[inspect._ParameterKind, ...]:
     """Return how a call may give each parameter, as the stub shows it.
 
     Python has no required parameter behind an optional one, except by keyword, and none by position only behind others.
@@ -87,7 +87,7 @@ def signature(parameters: Sequence[Parameter]) -> inspect.Signature:
     return inspect.Signature(
         [
             inspect.Parameter(one.name, kind, default=inspect.Parameter.empty if one.required else None)
-            for one, kind in zip(parameters, kinds(parameters), strict=True)
+            for one, kind in zip(parameters, _kinds(parameters), strict=True)
         ]
     )
 
@@ -95,7 +95,7 @@ def signature(parameters: Sequence[Parameter]) -> inspect.Signature:
 def _arguments(parameters: tuple[Parameter, ...]) -> str:
     parts: list[str] = []
     before: inspect._ParameterKind | None = None
-    for one, kind in zip(parameters, kinds(parameters), strict=True):
+    for one, kind in zip(parameters, _kinds(parameters), strict=True):
         if before is kind.POSITIONAL_ONLY and kind is not before:
             parts.append("/")
         if kind is kind.KEYWORD_ONLY and kind is not before:

@@ -14,16 +14,15 @@ from typing import Any
 
 from tw_autogen.conversation import Memory, Post, Round, RoundState
 from tw_autogen.errors import REFUSED, ModelError, is_refused_prompt
-from tw_autogen.escaped_text import long_paragraphs, without_middle
+from tw_autogen.escaped_text import long_paragraphs, without_known_paragraphs, without_middle
 from tw_autogen.model import TokenEstimate
-from tw_autogen.python_source import parse
-from tw_autogen.recall.session_notes import SessionNotes
+from tw_autogen.python_source import parsed_cell
 
 _Content = str | list[dict[str, Any]]
 """Text, or text and image parts."""
 _FAILURE_CHARS, _CUT_CHARS = 240, 600
-_MENDED = "(What replaced it ran; this is a part of the report.)"
-_SEEN = "(It was looked at again further down; this is a part of it.)"
+_REPLACED = "(What replaced it ran; this is a part of the report.)"
+_SEEN_AGAIN = "(It was looked at again further down; this is a part of it.)"
 _MOST_REFUSALS = 3
 _GROWN_CHARS, _GROWN_SHARE = 400, 0.05
 """What a prompt must have grown by until its tokens are compared with those before."""
@@ -63,7 +62,8 @@ class ChatHistory:
         self._stalls = 0
         self.results = SupersededResults()
         """What `prune` leaves out."""
-        self.notes = SessionNotes()
+        self._notes = ""
+        """What the session has added to the user's newest words, such as a note on their folder."""
 
     @property
     def tokens(self) -> int:
@@ -248,7 +248,7 @@ class ChatHistory:
             return False
         self._refusals += 1
         if self._refusals >= _MOST_REFUSALS:
-            self.notes.told = ""
+            self._notes = ""
         front = self._front if len(self.messages) - 1 == self._static else ""
         last["content"] = _joined(front, _WITHDRAWN)
         return True
@@ -267,9 +267,21 @@ class ChatHistory:
                 ]
                 message["content"] = _joined(parts)
 
+    def without_repeated_notes(self, post: Post, rounds: Sequence[Round]) -> str:
+        """Return the message of the user's post; long paragraphs of the session that the last one had are only named.
+
+        Args:
+            post: The user's.
+            rounds: What the role sees; the user's own words are left alone.
+        """
+        own = next((one.user_query for one in rounds if any(post.id == each.id for each in one.posts)), "")
+        words, notes = (own, post.message[len(own) :]) if post.message.startswith(own) else (post.message, "")
+        before, self._notes = self._notes, notes
+        return words + without_known_paragraphs(notes, before)
+
     def repeat_notes(self) -> None:
         """Append the session's notes that a summary has taken out, so far as they still hold."""
-        if lost := self.lost(long_paragraphs(self.notes.told)):
+        if lost := self.lost(long_paragraphs(self._notes)):
             self.append_user("\n\n".join(lost))
 
     def lost(self, parts: Sequence[str]) -> list[str]:
@@ -354,7 +366,7 @@ def _with_text(part: dict[str, Any], change: Callable[[str], str]) -> dict[str, 
 
 
 class SupersededResults:
-    """Finds failures that a later cell has mended, and cut outputs that a later cell has looked at again.
+    """Finds failures that a later cell has fixed, and cut outputs that a later cell has looked at again.
 
     Texts in a history stay as they are until `shortener` is called for them, when the history is shortened anyway. A
     report may stand in it several times, as the same failure in two tasks: the oldest ones are those superseded.
@@ -367,7 +379,7 @@ class SupersededResults:
         self._left: Counter[str] = Counter()
 
     def begin_task(self) -> None:
-        """Note that another task begins: what failed before it is not mended by what it does."""
+        """Note that another task begins: what failed before it is not fixed by what it does."""
         self._failed.clear()
 
     def note(self, report: str, *, code: str, ok: bool, kept_as: str) -> None:
@@ -383,11 +395,11 @@ class SupersededResults:
             self._failed.append(report)
             return
         for one in self._failed:
-            self._note_shorter(one, _FAILURE_CHARS, _MENDED)
+            self._note_shorter(one, _FAILURE_CHARS, _REPLACED)
         self._failed.clear()
         name, cut = self._cut
         if name and _reads(code, name):
-            self._note_shorter(cut, _CUT_CHARS, _SEEN)
+            self._note_shorter(cut, _CUT_CHARS, _SEEN_AGAIN)
             self._cut = ("", "")
         if kept_as:
             self._cut = kept_as, report
@@ -422,15 +434,12 @@ class SupersededResults:
 
 
 def _reads(code: str, name: str) -> bool:
-    """Return whether code reads a variable; False for code of other kinds than plain Python.
+    r"""Return whether code reads a variable; lines of magics do not count.
 
     Example:
-        >>> _reads("print(last_output[:9])", "last_output"), _reads("last_output = 5", "last_output")
+        >>> _reads("%time\nprint(last_output[:9])", "last_output"), _reads("last_output = 5", "last_output")
         (True, False)
     """
-    try:
-        tree = parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    loaded = (one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
-    return any(one.id == name for one in loaded)
+    tree = parsed_cell(code)
+    names = [one for one in ast.walk(tree) if isinstance(one, ast.Name)] if tree else []
+    return any(one.id == name and isinstance(one.ctx, ast.Load) for one in names)

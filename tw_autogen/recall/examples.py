@@ -11,14 +11,13 @@ from pathlib import Path
 from tw_autogen.conversation import Attachment, AttachmentType, Post, Round, RoundState
 from tw_autogen.errors import ConfigError, ConversationFormatError
 from tw_autogen.escaped_text import without_middle
-from tw_autogen.model import Ranker
+from tw_autogen.model import Ranker, TokenEstimate
 from tw_autogen.named_folders import named_folder
 from tw_autogen.recall.conversation_files import Conversation, read_conversation
 from tw_autogen.recall.new_text_files import create_text_file, without_paths
 from tw_autogen.secret_masking import redactor
 from tw_autogen.trust_store import over_no_link
 
-_TOKEN_CHARS = 4
 _SUFFIXES = (".yaml", ".yml", ".json")
 _WRITTEN = (".yaml", ".yml")
 _LONGEST_CHARS = 3000
@@ -54,7 +53,7 @@ class Example:
     def tokens(self) -> int:
         """About how many tokens it takes in a prompt: an estimate by its characters."""
         rounds = [one.to_dict() for one in self.conversation.rounds]
-        return len(json.dumps(rounds, ensure_ascii=False)) // _TOKEN_CHARS
+        return int(TokenEstimate().tokens(len(json.dumps(rounds, ensure_ascii=False))))
 
     @property
     def requests(self) -> str:
@@ -164,7 +163,7 @@ def cleaned_example(
     def clean(text: str) -> str:
         return without_middle(without_paths(mask(text), private), _LONGEST_CHARS, tail_percent=0)
 
-    fine = [one for one in rounds if one.state is RoundState.finished and not _ran_as_it_stood(one, role)]
+    fine = [one for one in rounds if one.state is RoundState.finished and not _ran_code_of_no_model(one, role)]
     kept = [_cleaned_round(one, role, clean) for one in fine]
     kept = [one for one in kept if any(post.send_from == role for post in one.posts)]
     if not kept:
@@ -190,22 +189,22 @@ def write_example(conversation: Conversation, path: Path) -> Path:
     return create_text_file(path, conversation.to_yaml())
 
 
-def _ran_as_it_stood(lived: Round, role: str) -> bool:
+def _ran_code_of_no_model(one: Round, role: str) -> bool:
     """Return True if a round ran code that the role's model did not write: it is no example of an answer."""
     kind = AttachmentType
-    mine = [post for post in lived.posts if post.send_from == role]
+    mine = [post for post in one.posts if post.send_from == role]
     return any(post.content(kind.reply_content) and not post.content(kind.thought) for post in mine)
 
 
-def _cleaned_round(lived: Round, role: str, clean: Callable[[str], str]) -> Round:
+def _cleaned_round(finished: Round, role: str, clean: Callable[[str], str]) -> Round:
     posts = []
-    for post in lived.posts:
+    for post in finished.posts:
         if role in (post.send_from, post.send_to):
             kept = [one for one in post.attachments if one.type in _KEPT]
             attachments = tuple(Attachment(one.type, clean(one.content)) for one in kept)
-            asked = lived.user_query if post.send_from == "User" else post.message
+            asked = finished.user_query if post.send_from == "User" else post.message
             posts.append(Post(post.send_from, post.send_to, clean(asked), attachments))
-    return Round(clean(lived.user_query), posts=posts, state=RoundState.finished)
+    return Round(clean(finished.user_query), posts=posts, state=RoundState.finished)
 
 
 def keep_example(rounds: Sequence[Round], path: Path | str, role: str, *, private: Sequence[str] = ()) -> Path:

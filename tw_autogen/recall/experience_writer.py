@@ -25,11 +25,11 @@ _SCHEMA = {
 }
 
 
-def distill(lived: Experience, model: ChatModel, request: ModelRequest | None = None) -> Experience:
+def distill(experience: Experience, model: ChatModel, request: ModelRequest | None = None) -> Experience:
     """Return the same experience with a lesson.
 
     Args:
-        lived: What happened.
+        experience: What happened.
         model: Who writes the lesson.
         request: Limits and reports of the call, as for `ask`. None: no limits.
 
@@ -38,27 +38,27 @@ def distill(lived: Experience, model: ChatModel, request: ModelRequest | None = 
 
     Source: the experiences of TaskWeaver, and those of Data Interpreter, which keeps failures beside successes.
     """
-    wrong = "\n".join(f"- {one}" for one in lived.went_wrong)
+    wrong = "\n".join(f"- {one}" for one in experience.went_wrong)
     parts = {
-        "The request": lived.request,
-        "How it ended": lived.outcome,
-        "The plan": lived.plan,
-        "The code that ran in the end": lived.code,
+        "The request": experience.request,
+        "How it ended": experience.outcome,
+        "The plan": experience.plan,
+        "The code that ran in the end": experience.code,
         "What went wrong on the way": wrong or "nothing",
     }
     told = "\n\n".join(f"# {head}\n{text}" for head, text in parts.items() if text)
     messages: list[dict[str, Any]] = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": told}]
     lesson, _ = ask(model, replace(request or ModelRequest(), messages=messages, schema=_SCHEMA), _read)
-    return replace(lived, lesson=lesson)
+    return replace(experience, lesson=lesson)
 
 
 @dataclass(frozen=True)
 class Learner:
-    """Who words lessons, and where they are kept.
+    """Has a model write lessons, and keeps them.
 
     Args:
-        model: Asked for the words; None: there is nobody.
-        folder: Where lessons go if nothing else is said; None: nowhere.
+        model: Returns the model that writes them; None: there is none.
+        folder: Where lessons go if no other folder is given; None: nowhere.
         distrusted: A folder that somebody else may have made: a link there must not lead out of it. None: there is
             none.
     """
@@ -76,17 +76,17 @@ class Learner:
         private: Sequence[str] = (),
         request: ModelRequest | None = None,
     ) -> Path:
-        """Word a lesson out of rounds and write it down.
+        """Write a lesson about rounds, in a model's words, and keep it.
 
         Args:
             rounds: What happened.
-            folder: Where to; None: the own one.
-            model: Who words it; None: the own one.
+            folder: Where it is kept; None: in the own folder.
+            model: What writes it; None: the own model.
             private: Paths to take out, such as the session's folder. Secrets of the environment are masked as well.
             request: As for `distill`.
 
         Raises:
-            ConfigError: there is nothing to learn from, nowhere to keep it, nobody to word it, or what lies in the
+            ConfigError: there is nothing to learn from, nowhere to keep it, no model, or what lies in the
                 folder can't be read.
             ModelError: the model could not be asked.
         """
@@ -102,11 +102,11 @@ class Learner:
             raise ConfigError(f"{kept_in} is a file; lessons are kept in a folder")
         if kept_in.is_dir():
             read_experiences(kept_in)
-        lived = collect_experience(rounds)
+        experience = collect_experience(rounds)
         asked = model or (self.model() if self.model else None)
         if asked is None:
             raise ConfigError("no model to word the lesson; give one")
-        lesson = _redacted(distill(lived, asked, request), (*private, str(Path.home())))
+        lesson = _redacted(distill(experience, asked, request), (*private, str(Path.home())))
         return write_experience(lesson, kept_in)
 
 

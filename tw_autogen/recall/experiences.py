@@ -26,8 +26,6 @@ _LONGEST_CHARS, _LEAST_CHARS = 4000, 300
 _MOST_FILES = 2000
 _MOST_BYTES = 5_000_000
 """Of all lessons of a folder: to read so many takes seconds."""
-_QUESTIONS = ("Clarification", "AdditionalInformation")
-"""Why a Planner's message to the user is a question."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +170,7 @@ def _requests(rounds: Sequence[Round]) -> str:
         words = shortened(one.user_query.strip(), most)
         said.append(f"(asked: {shortened(question, _LEAST_CHARS)})\nanswered: {words}" if question else words)
         last = one.posts[-1] if one.posts else None
-        asks = last is not None and last.content(AttachmentType.stop) in _QUESTIONS
-        question = " ".join(last.message.split()) if last is not None and asks else ""
+        question = " ".join(last.message.split()) if last is not None and last.is_question else ""
     return _short("\n".join(said))
 
 

@@ -57,7 +57,7 @@ class Recall:
     settings: RecallSettings = field(default_factory=RecallSettings)
     examples: tuple[Example, ...] = ()
     ranker: Ranker = field(default_factory=LexicalRanker)
-    _read: dict[Any, tuple[Experience, ...]] = field(default_factory=dict, init=False, repr=False)
+    _lessons: dict[Any, tuple[Experience, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Read what there is, so that a wrong file shows before the first request."""
@@ -192,7 +192,7 @@ class Recall:
             model: Who summarizes.
             role: The role whose history it is.
             emit: Takes the events that say what became of the prompt.
-            request: As in `shorten`.
+            request: As in `compress`.
             shortened: Called after each time.
 
         Raises:
@@ -216,13 +216,12 @@ class Recall:
         if pruned := history.prune():
             emit(HistoryCompacted(role, before, history.tokens, pruned_chars=pruned))
             return True
-        old = history.older_messages(0)
         try:
             summary = compress(history, model, tokens=history.most_tokens, keep_rounds=0, request=request)
         except ModelError as error:
             if not (is_too_long(error) or isinstance(error, ModelUnreadable) or REFUSED in str(error)):
                 raise  # cancelled, busy or away: a summary can be made later, and what is dropped is gone
-            summary = keep_newest(history, old, _CUT_CHARS)
+            summary = _keep_newest(history)
         if not summary and history.cut_longest(_LEAST_CUT_CHARS):
             summary = _CUT
         if summary:
@@ -234,11 +233,11 @@ class Recall:
         folder = Path(self.settings.experience)
         there = folder.iterdir() if folder.is_dir() else ()
         files = tuple((one.name, one.stat().st_mtime_ns if one.exists() else 0) for one in there)
-        found = self._read.get(files)
+        found = self._lessons.get(files)
         if found is None:
             found = read_experiences(folder)
-            self._read.clear()
-            self._read[files] = found
+            self._lessons.clear()
+            self._lessons[files] = found
         return found
 
 
@@ -296,20 +295,12 @@ def compress(
     return summary
 
 
-def keep_newest(history: ChatHistory, old: Sequence[Mapping[str, Any]], limit_chars: int) -> str:
-    """Replace the older part of a history by its end, if no summary can be made.
-
-    Args:
-        history: Changed in place.
-        old: Its older part, as `ChatHistory.older_messages` gives it.
-        limit_chars: How much of its text stays.
-
-    Returns:
-        The text that replaces it; empty if there is no older part.
-    """
+def _keep_newest(history: ChatHistory) -> str:
+    """Replace all before the current round by its end; return the text that replaces it, empty if nothing is there."""
+    old = history.older_messages(0)
     if not old:
         return ""
-    words = f"{_SUMMARY_HEAD}(Most of it is lost. It ended with:)\n{_transcript(old)[-limit_chars:]}"
+    words = f"{_SUMMARY_HEAD}(Most of it is lost. It ended with:)\n{_transcript(old)[-_CUT_CHARS:]}"
     history.replace_oldest(len(old), words)
     return words
 

@@ -12,6 +12,7 @@ from typing import Any
 from tw_autogen.conversation import Attachment, Post, Round
 from tw_autogen.errors import RoleError, TwAutogenError
 from tw_autogen.role.role import Offering, Role, Worker
+from tw_autogen.role.role_source import line_in
 from tw_autogen.role.taskweaver.spec import AdaptedRole
 
 _OURS = __name__.partition(".")[0]
@@ -29,12 +30,12 @@ def role_error(role: Role | Worker, error: Exception, here: Round) -> RoleError 
         None where the error isn't the role's: a role of this package lets through what its parts raise, and any role
         what the client of its model does.
     """
-    frames = list(traceback.walk_tb(error.__traceback__))
-    if type(_theirs(role)).__module__.partition(".")[0] == _OURS or any(_asks_model(frame) for frame, _ in frames):
+    asks_model = any(_asks_model(frame) for frame, _ in traceback.walk_tb(error.__traceback__))
+    if asks_model or type(_theirs(role)).__module__.partition(".")[0] == _OURS:
         return None
     source, _ = _reply_of(role)
-    lines = [line for frame, line in frames if Path(frame.f_code.co_filename) == source]
-    where = f"{source}:{lines[-1]}" if lines else str(source)
+    line = line_in(error, source)
+    where = f"{source}:{line}" if line else str(source)
     return RoleError(
         f"{here.id}: the role {role.name} failed: {type(error).__name__}: {error} ({where})", round=here, role=role.name
     )

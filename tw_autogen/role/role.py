@@ -95,7 +95,7 @@ class Turn:
 
 
 class Worker(Protocol):
-    """Somebody whom a Planner may write to: a role of its session, or an agent of the host's."""
+    """Whom a Planner may write to: a role of its session, or an agent of the host's."""
 
     @property
     def name(self) -> str:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from tw_autogen.errors import RoleSpecError, nearest, path_suggestion
 from tw_autogen.lazy_module import LazyModule
+from tw_autogen.named_folders import checked_path
 from tw_autogen.role.spec import RoleSpec, check_entry, replies
 from tw_autogen.role.taskweaver.spec import SUFFIX, find_role_yaml, read_role_yaml
+from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.yaml_files import read_mapping
 
 if TYPE_CHECKING:
@@ -53,18 +55,13 @@ def is_role_file(path: Path) -> bool:
 
 
 def find_role(
-    wanted: str | Path | type,
-    *,
-    shipped: Path,
-    own: Mapping[str, Path] | None = None,
-    built_in: Collection[str] = (),
+    wanted: str | Path | type, *, own: Mapping[str, Path] | None = None, built_in: Collection[str] = ()
 ) -> RoleSpec:
     """Find a role: a shipped one, or one that an installed package brings, by name; a folder by its path; or a class.
 
     Args:
         wanted: A name, the path of a folder, or a class with `name`, `intro` and `reply`. A single word is always a
             name: what lies in the current folder by chance takes no role's place; `./word` is the folder.
-        shipped: Where the ready-made roles lie.
         own: The folders of a project's own roles by their names; they come first.
         built_in: Names that the caller knows without looking here; a misspelt one of them is named in the error.
 
@@ -76,9 +73,10 @@ def find_role(
     own = own or {}
     if isinstance(wanted, str) and (name := _own_name(wanted, own)):
         return read_role(own[name])
-    folder = Path(os.path.expanduser(wanted))
+    folder = Path(wanted) if isinstance(wanted, str) and _is_word(wanted) else checked_path(wanted, "roles")
     if isinstance(wanted, Path) or not _is_word(wanted) and folder.is_dir():
         return read_role(folder)
+    shipped = shipped_folder("roles")
     names = sorted(one.parent.name for one in shipped.glob(f"*/{ROLE_FILE}"))
     if name := _named(wanted, names):  # its alias, as in the conversation, is understood too
         return read_role(shipped / name)
@@ -122,7 +120,7 @@ def _of_entry_point(entry: metadata.EntryPoint) -> RoleSpec:
     where = f"entry point {entry.name} = {entry.value}"
     try:
         found = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # foreign code: whatever its import raises
         raise RoleSpecError(f"{type(error).__name__}: {error}", path=where) from error
     if isinstance(found, ModuleType) and found.__file__:
         return dataclasses.replace(read_role(Path(found.__file__).parent), name=entry.name)

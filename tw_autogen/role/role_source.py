@@ -1,4 +1,4 @@
-"""A role's Python, run anew; the line of it that an error came from; and what may stand for a role."""
+"""Run a role's Python; find the line of it that an error came from; take an object for a role."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +20,7 @@ _LOADING = threading.RLock()
 
 
 def load_source(source: Path, *, builtins: Mapping[str, Any] | None = None) -> ModuleType:
-    """Run a role's Python anew, as a package of its folder: `from .pages import …` finds what lies beside it.
+    """Run a role's Python again, as a package of its folder: `from .pages import …` finds what lies beside it.
 
     Where the folder is trusted by a hash, this file and what it imports from its folder, now and later, must be as they
     were hashed.
@@ -66,12 +67,9 @@ def line_in(error: BaseException, source: Path) -> int | None:
         error: With its traceback.
         source: A Python file.
     """
-    line, trace = None, error.__traceback__
-    while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == source:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if Path(frame.f_code.co_filename) == source]
+    return lines[-1] if lines else None
 
 
 def as_role(made: Any) -> Role:

@@ -139,13 +139,13 @@ class RoleSpec:
             declared = {key: Any if value is None else type(value) for key, value in plain.items()}
         given = dict(give(declared))
         self._refuse_unknown(declared, given)
-        paths: set[str] = set()
-        for one in dataclasses.fields(hint) if hint is not None else ():
-            paths |= {one.name} if one.metadata.get("path") else set()
+        fields = dataclasses.fields(hint) if hint is not None else ()
+        paths = {one.name for one in fields if one.metadata.get("path")}
+        for one in fields:
             if one.name in given and one.metadata.get("folder") == "trusted" and not given[one.name].trusted:
                 words = f"left out, since the folder is not trusted; {_TRUST_IT}"
                 _log.warning(f"%s of %s: {words}", self._key(one.name), given.pop(one.name).origin)
-            if one.name in given and one.metadata.get("path"):
+            if one.name in given and one.name in paths:
                 given[one.name] = self._placed(one.name, _beside(given[one.name]), distrusted)
             if one.name in given and "server" in one.metadata:
                 self._withhold(given, one.name, one.metadata["server"])
@@ -157,16 +157,15 @@ class RoleSpec:
                 values[key] = fit_setting(self._key(key), own, declared[key])
             except SettingsError as error:
                 raise RoleSpecError(str(error).removeprefix(f"{self.path}: "), path=self.path) from error
-        known = {key: setting for key, setting in given.items() if key in declared}
-        values.update({key: fit_setting(self._key(key), setting, declared[key]) for key, setting in known.items()})
-        if hint is None:
-            return values
-        for one in dataclasses.fields(hint):
+        for key, setting in given.items():
+            if key in declared:
+                values[key] = fit_setting(self._key(key), setting, declared[key])
+        for one in fields:
             if one.name not in values and one.default is dataclasses.MISSING is one.default_factory:
                 what = one.metadata.get("missing", "it has no default")
                 problem = f"the setting {self._key(one.name)!r} is missing; {what}"
                 raise RoleSpecError(problem, path=self.path)
-        return hint(**values)
+        return values if hint is None else hint(**values)
 
     def _placed(self, key: str, setting: Setting, distrusted: Path | None) -> Setting:
         """Return a setting that is a path; one in a folder that somebody else may have made leads over no link.

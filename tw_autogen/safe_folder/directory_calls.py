@@ -18,6 +18,8 @@ if sys.platform != "win32":
     import pwd
 
 _PIECE_BYTES, _AT_ONCE_BYTES = 1 << 20, 1 << 30
+PATH_MAX = 4096
+"""Linux's limit of a path, with the NUL at its end; what lies deeper no program finds by its path."""
 BY_DESCRIPTOR = hasattr(os, "O_NOFOLLOW") and os.open in os.supports_dir_fd
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
@@ -144,9 +146,8 @@ def open_again(at: At) -> At:
 
 def open_above(at: At) -> At:
     """Open the directory that an open directory is in now."""
-    kind = (
-        UntrustedDirFd if isinstance(at, UntrustedDirFd) else int
-    )  # to remove what is in a `ForeignAt` nothing goes down into it
+    # A walk that removes never goes down into a `ForeignAt`.
+    kind = UntrustedDirFd if isinstance(at, UntrustedDirFd) else int
     return kind(os.open("..", os.O_RDONLY | _DIRECTORY, dir_fd=int(at)))
 
 
@@ -399,7 +400,7 @@ def set_mode(file: int, at: At, name: str, mode: int) -> None:
         os.chmod(entry(at, name)[0], mode)
 
 
-def give(at: At, name: str, owner_of: OwnerOf) -> None:
+def chown(at: At, name: str, owner_of: OwnerOf) -> None:
     """Change the owner of an entry, after a look at the very descriptor by which that is done; never of a device.
 
     Args:
@@ -417,7 +418,7 @@ def give(at: At, name: str, owner_of: OwnerOf) -> None:
             os.close(found)
 
 
-def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
+def chown_entries(at: At, owner_of: OwnerOf) -> list[str]:
     """Change the owner of an open directory and of all that is in it, but not of what is in directories below it.
 
     The directory belongs to the superuser meanwhile. If nobody else may write to it either, a name in it can't be
@@ -425,7 +426,7 @@ def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
 
     Args:
         at: The directory.
-        owner_of: As of `give`.
+        owner_of: As of `chown`.
 
     Returns:
         The names of the directories below.
@@ -447,7 +448,7 @@ def give_entries(at: At, owner_of: OwnerOf) -> list[str]:
                     if owner is not None and fixed:
                         os.chown(one.name, *owner, dir_fd=fd, follow_symlinks=False)
                     elif owner is not None:
-                        give(fd, one.name, owner_of)
+                        chown(fd, one.name, owner_of)
                 except OSError:
                     continue
     finally:

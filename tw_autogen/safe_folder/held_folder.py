@@ -13,14 +13,12 @@ from pathlib import Path
 
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
-from tw_autogen.safe_folder.directory_calls import At
+from tw_autogen.safe_folder.directory_calls import PATH_MAX, At
 
 KERNEL_FOLDERS: set[Path] = set()
 """The folders of all kernels that this process has had, and what these could write to: code may have made links."""
-LONGEST_PATH = 4096
-"""Of what the system opens by its path, in bytes."""
 _LOCK = threading.RLock()  # what is collected while it is held may open and close folders on the same thread
-_KEPT: dict[str, tuple[int, ...]] = {}
+_HELD: dict[str, tuple[int, ...]] = {}
 """Descriptors by absolute path, the oldest first; those of one path are of one folder, but for removed ones."""
 _UNUSED: deque[tuple[str, int]] = deque()
 """Descriptors to be closed, with their paths, once nobody is about to use one."""
@@ -32,14 +30,14 @@ class HeldFolder(Closing):
     """A folder that is kept open while untrusted code works in it.
 
     Code that may write above the folder can rename it, or a folder above, and put something else in its place. Until
-    `close`, whoever opens this path, or one below it, with `SafeFolder` or `open_nofollow` gets what lies in the folder
+    `close`, whoever opens this path, or one below it, with `SafeFolder` or `read_unlinked` gets what lies in the folder
     that was here first. On Windows, which has no descriptors of folders, nothing is kept.
 
     Args:
         path: The folder; absolute, without links.
 
     Raises:
-        PermissionError: the path is that of another kept folder, which is still there, elsewhere.
+        PermissionError: the path is that of another held folder, which is still there, elsewhere.
         OSError: there is no such folder.
     """
 
@@ -53,14 +51,14 @@ class HeldFolder(Closing):
                 opened = _open(self._path)
             except OSError as error:
                 raise directory_calls.explained(error, self._path) from None
-            here = _KEPT.get(self._path, ())
+            here = _HELD.get(self._path, ())
             if any(
                 not _removed(one) and directory_calls.identity(one) != directory_calls.identity(opened) for one in here
             ):
                 os.close(opened)
                 why = "another folder than the one that is in use here, which was moved"
                 raise PermissionError(errno.EPERM, why, self._path)
-            _KEPT[self._path] = (*here, opened)
+            _HELD[self._path] = (*here, opened)
         self._at = opened
         self._close = weakref.finalize(self, _release, self._path, opened)
 
@@ -82,10 +80,10 @@ class HeldFolder(Closing):
 
 
 def innermost_held_folder(path: Path | str) -> str:
-    """Return the path of the innermost kept folder that a path lies in, or is; empty if there is none."""
+    """Return the path of the innermost held folder that a path lies in, or is; empty if there is none."""
     full = os.path.abspath(path)
-    ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _KEPT else []
-    return next((full[:at] for at in [len(full), *reversed(ends)] if full[:at] in _KEPT), "")
+    ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _HELD else []
+    return next((full[:at] for at in [len(full), *reversed(ends)] if full[:at] in _HELD), "")
 
 
 def is_of_code(path: Path | str) -> bool:
@@ -99,28 +97,28 @@ def as_of_code(at: At, path: str) -> At:
 
     Args:
         at: The directory.
-        path: Its absolute path; one that is relative, or `LONGEST_PATH` long, is no kernel's folder.
+        path: Its absolute path; one that is relative, or `PATH_MAX` long, is no kernel's folder.
     """
-    if not isinstance(at, int) or isinstance(at, directory_calls.UntrustedDirFd) or len(path) >= LONGEST_PATH:
+    if not isinstance(at, int) or isinstance(at, directory_calls.UntrustedDirFd) or len(path) >= PATH_MAX:
         return at
     return directory_calls.UntrustedDirFd(at) if Path(path) in KERNEL_FOLDERS else at
 
 
 def real_path(path: Path | str) -> Path:
-    """Return a path as an absolute one without links; in a kept folder, where links are never followed, as it is."""
+    """Return a path as an absolute one without links; in a held folder, where links are never followed, as it is."""
     return Path(os.path.abspath(path)) if innermost_held_folder(path) else Path(path).resolve()
 
 
-def kept_above(path: Path | str) -> tuple[int, str] | None:
-    """Return a descriptor, which the caller closes, of the kept folder that a path lies in, and the rest of the path.
+def held_above(path: Path | str) -> tuple[int, str] | None:
+    """Return a descriptor, which the caller closes, of the held folder that a path lies in, and the rest of the path.
 
     Returns:
-        None if there is none. The rest is empty for the kept folder itself.
+        None if there is none. The rest is empty for the held folder itself.
     """
     full = os.path.abspath(path)
     with _using():
         found = innermost_held_folder(full)
-        here = _KEPT.get(found, ())
+        here = _HELD.get(found, ())
         if not here:
             return None
         at = next((one for one in here if not _removed(one)), here[-1])
@@ -128,8 +126,8 @@ def kept_above(path: Path | str) -> tuple[int, str] | None:
 
 
 def _open(path: str) -> int:
-    """Open a folder by its path; below a kept folder without following links."""
-    above = kept_above(os.path.dirname(path))
+    """Open a folder by its path; below a held folder without following links."""
+    above = held_above(os.path.dirname(path))
     if above is None:
         return int(directory_calls.open_folder(None, path))
     at, rest = above
@@ -144,7 +142,7 @@ def _open(path: str) -> int:
 
 @contextlib.contextmanager
 def _using() -> Iterator[None]:
-    """Keep every descriptor of `_KEPT` open; close the unused ones before and after, but not inside another use."""
+    """Keep every descriptor of `_HELD` open; close the unused ones before and after, but not inside another use."""
     with _LOCK:
         if not _USERS:
             _close_unused()
@@ -173,11 +171,11 @@ def _close_unused() -> None:
     try:
         while _UNUSED:
             path, at = _UNUSED.popleft()
-            left = tuple(one for one in _KEPT.get(path, ()) if one != at)
+            left = tuple(one for one in _HELD.get(path, ()) if one != at)
             if left:
-                _KEPT[path] = left
+                _HELD[path] = left
             else:
-                _KEPT.pop(path, None)
+                _HELD.pop(path, None)
             os.close(at)
     finally:
         _USERS.pop()

@@ -29,13 +29,15 @@ def open_or_make_folder(path: Path | str, *, below: Iterable[Path | str] = ()) -
         OSError: the folder can't be made or opened.
     """
     full = Path(os.path.abspath(path))
-    kept = innermost_held_folder(full)
-    if str(full) == kept:
+    around = innermost_held_folder(full)
+    if str(full) == around:
         return SafeFolder(full)
-    if not kept and not is_of_code(full):
+    base = Path(around or full.anchor)
+    folders = [base]
+    if not around and not is_of_code(full):
         _refuse_link_of_code(full)
-    base = Path(kept or (full.anchor if is_of_code(full) else os.getcwd()))
-    folders = (base,) if kept or is_of_code(full) else (base, *map(Path, below), *KERNEL_FOLDERS)
+        base = Path(os.getcwd())
+        folders = [base, *map(Path, below), *KERNEL_FOLDERS]
     name, found = SafeFolder.outermost(full, folders)
     if name:
         base = found

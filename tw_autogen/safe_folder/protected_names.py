@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Collection, Iterator
 
-from tw_autogen.safe_folder.directory_calls import KERNEL_USERS, At, identity, open_folder
+from tw_autogen.safe_folder.directory_calls import KERNEL_USERS, PATH_MAX, At, identity, open_folder
 from tw_autogen.safe_folder.directory_tree import Descent
 from tw_autogen.unlisted_folders import check_unlisted
 
@@ -49,8 +49,6 @@ _OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
 _OF_REPOSITORIES = frozenset({"HEAD", "objects", "refs"})
 _PACKAGES = frozenset({"bin", "lib", "lib64", "scripts", "include", *_OF_ENVIRONMENTS})
 _MOST_ENTRIES = 200_000
-LONGEST_PATH = 4095
-"""How long a path can be that the system takes as a whole; what lies deeper no program finds by its path."""
 
 
 def is_protected(name: str) -> bool:
@@ -170,7 +168,7 @@ def _is_entered(one: os.DirEntry[str], here: str, closed: list[str] | None) -> b
     """Return whether an entry that is not protected is a folder to be looked into; note it if it is closed."""
     if closed is not None and _is_closed(one):
         closed.append(os.path.join(here, one.name))
-    return one.is_dir(follow_symlinks=False) and len(here) + len(one.name) < LONGEST_PATH
+    return one.is_dir(follow_symlinks=False) and len(here) + 1 + len(one.name) < PATH_MAX
 
 
 def _is_closed(one: os.DirEntry[str]) -> bool:

@@ -14,9 +14,9 @@ from typing import BinaryIO
 
 from tw_autogen.closing import Closing
 from tw_autogen.safe_folder import directory_calls
-from tw_autogen.safe_folder.directory_calls import At, OwnerOf
+from tw_autogen.safe_folder.directory_calls import PATH_MAX, At, OwnerOf
 from tw_autogen.safe_folder.directory_tree import Descent, empty
-from tw_autogen.safe_folder.held_folder import LONGEST_PATH, as_of_code, innermost_held_folder, is_of_code, kept_above
+from tw_autogen.safe_folder.held_folder import as_of_code, held_above, innermost_held_folder, is_of_code
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
@@ -77,16 +77,16 @@ class SafeFolder(Closing):
         self.path = Path(path)
         self._at: At = ""
         of_code = directory_calls.BY_DESCRIPTOR and is_of_code(path)
-        kept = kept_above(path)
-        if kept is None and of_code and (full := os.path.abspath(path)) != os.sep:
+        held = held_above(path)
+        if held is None and of_code and (full := os.path.abspath(path)) != os.sep:
             try:
                 self._at = SafeFolder.without_links(full)._at
             except OSError as error:
                 raise directory_calls.explained(error, full) from None
             return
         of_code = of_code and os.geteuid() == 0
-        if kept is not None:
-            found, below = kept
+        if held is not None:
+            found, below = held
             self._at = directory_calls.UntrustedDirFd(found) if of_code else found
             if below:
                 try:
@@ -129,7 +129,7 @@ class SafeFolder(Closing):
 
         Args:
             path: Absolute, or relative to the working directory. Links above the folder are followed, none below it.
-                In a kept folder it is the path as it is written: it means this folder, whatever lies there by now.
+                In a held folder it is the path as it is written: it means this folder, whatever lies there by now.
         """
         full, mine = Path(os.path.abspath(path)), os.path.abspath(self.path)
         if (innermost_held_folder(mine) or is_of_code(mine)) and full.is_relative_to(mine):
@@ -226,7 +226,13 @@ class SafeFolder(Closing):
             OSError: as of `open_file`; with `errno.EFBIG` if the file is longer than the limit.
         """
         with self.open_file(name) as file:
-            return read_limited(file, limit_bytes, name)
+            size = min(os.fstat(file.fileno()).st_size, limit_bytes)  # memory for a whole read is taken before it
+            data = file.read(size + 1)
+            if size < len(data) <= limit_bytes:  # it grew meanwhile
+                data += file.read(limit_bytes + 1 - len(data))
+        if len(data) > limit_bytes:
+            raise _too_large(name, limit_bytes)
+        return data
 
     def info(self, name: str) -> os.stat_result:
         """Return what `os.lstat` says of an entry; `.` is the folder itself.
@@ -282,7 +288,7 @@ class SafeFolder(Closing):
                 if mode is not None:
                     directory_calls.set_folder_mode(at, last, mode)
                 if owner:
-                    directory_calls.give(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
+                    directory_calls.chown(at, last, lambda made: (owner, owner) if _is_own_folder(made) else None)
 
     def copy_in(self, source: BinaryIO, name: str, *, mode: int = 0o644, limit_bytes: int | None = None) -> None:
         """Copy an open file into the folder, in place of whatever file or link has that name.
@@ -386,28 +392,13 @@ class SafeFolder(Closing):
         with self._parent(name) as (at, last):
             return directory_calls.hold_socket(at, last)
 
-    def unlock(self, name: str = ".") -> None:
-        """Restore all permissions of a directory's owner, where code has taken them away.
-
-        Args:
-            name: Relative to the folder; `.` is the folder itself.
-
-        Raises:
-            OSError: there is no such directory, or a link is in the way.
-        """
-        if name == ".":
-            directory_calls.unlock(self._at)
-            return
-        with self._parent(name) as (at, last):
-            inner = directory_calls.open_folder(at, last)
-            try:
-                directory_calls.unlock(inner)
-            finally:
-                directory_calls.close(inner)
+    def unlock(self) -> None:
+        """Restore all permissions of the folder's owner, where code has taken them away."""
+        directory_calls.unlock(self._at)
 
     def clear(self) -> None:
         """Remove all that is in the folder. Errors as of `remove_tree`."""
-        directory_calls.unlock(self._at)
+        self.unlock()
         inner = self._list()
         try:
             empty(inner)
@@ -435,7 +426,7 @@ class SafeFolder(Closing):
                             folders.append(name)
                 more = way.advance(folders)
 
-    def give(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
+    def chown(self, owner_of: OwnerOf, *, but: Collection[str] = ()) -> None:
         """Change the owner of the folder and of what is below it, as the superuser can.
 
         Args:
@@ -450,7 +441,7 @@ class SafeFolder(Closing):
         with Descent(self._list()) as way:
             more = True
             while more:
-                folders = directory_calls.give_entries(way.at, owner_of)
+                folders = directory_calls.chown_entries(way.at, owner_of)
                 more = way.advance(folders if way.prefix else [name for name in folders if name not in but])
 
     def _open(self, name: str, flags: int, *, mode: int = 0o644) -> int:
@@ -502,7 +493,7 @@ class SafeFolder(Closing):
                     inner = directory_calls.open_folder(at, part)
                 except OSError as error:
                     raise directory_calls.explained(error, name, part) from None
-                path = os.path.join(path, part)[:LONGEST_PATH]
+                path = os.path.join(path, part)[:PATH_MAX]
                 inner = as_of_code(inner, path)
                 outer, at = at, inner  # first: a signal may raise between any two lines, and nothing is closed twice
                 if outer != self._at:
@@ -513,36 +504,22 @@ class SafeFolder(Closing):
                 directory_calls.close(at)
 
 
-def open_nofollow(path: Path | str) -> BinaryIO:
-    """Open a file by its absolute path for reading, if no component of the path is a link.
-
-    For a path that was taken down when the file was made, in a folder that untrusted code could change since.
-
-    Raises:
-        OSError: there is no such file, the path is relative, or it leads over a link.
-    """
-    path = Path(path)
-    if not path.is_absolute():
-        raise FileNotFoundError(errno.ENOENT, "not an absolute path", os.fspath(path))
-    if innermost_held_folder(path.parent):
-        with SafeFolder(path.parent) as folder:
-            return folder.open_file(path.name)
-    with SafeFolder(path.anchor) as root:
-        return root.open_file(path.relative_to(path.anchor).as_posix())
-
-
 def read_unlinked(path: Path | str, *, limit_bytes: int) -> bytes:
     """Read a whole file by its absolute path, if no component of the path is a link.
+
+    For a path that was noted when the file was made, in a folder that untrusted code could change since.
 
     Args:
         path: Absolute.
         limit_bytes: Of a longer file nothing is returned.
 
     Raises:
-        OSError: as of `open_nofollow`; with `errno.EFBIG` if the file is longer than the limit.
+        OSError: there is no such file, the path is relative, or it leads over a link; with `errno.EFBIG` if the file is
+            longer than the limit.
     """
-    with open_nofollow(path) as file:
-        return read_limited(file, limit_bytes, os.fspath(path))
+    path = Path(path)
+    with SafeFolder.without_links(path.parent) as folder:
+        return folder.read_file(path.name, limit_bytes=limit_bytes)
 
 
 def remove_folder(path: Path | str) -> None:
@@ -551,26 +528,6 @@ def remove_folder(path: Path | str) -> None:
         with SafeFolder(path) as folder, contextlib.suppress(OSError):
             folder.clear()
         os.rmdir(path)
-
-
-def read_limited(file: BinaryIO, limit_bytes: int, name: str) -> bytes:
-    """Read an open file to its end.
-
-    Args:
-        file: Open for reading.
-        limit_bytes: How much may be read.
-        name: For the error.
-
-    Raises:
-        OSError: with `errno.EFBIG`: it is longer than the limit.
-    """
-    size = min(os.fstat(file.fileno()).st_size, limit_bytes)  # memory for a whole read is taken before it
-    data = file.read(size + 1)
-    if size < len(data) <= limit_bytes:  # it grew meanwhile
-        data += file.read(limit_bytes + 1 - len(data))
-    if len(data) > limit_bytes:
-        raise _too_large(name, limit_bytes)
-    return data
 
 
 def _components(name: str) -> tuple[str, ...]:
@@ -595,6 +552,5 @@ def _too_large(name: str, limit_bytes: int | None) -> OSError:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_dev, found.st_ino
+        return directory_calls.identity(os.fspath(path))
     return None

@@ -8,10 +8,9 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tw_autogen.safe_folder.directory_calls import At, identity, open_folder
+from tw_autogen.safe_folder.directory_calls import PATH_MAX, At, identity, open_folder
 from tw_autogen.safe_folder.directory_tree import Descent
 from tw_autogen.safe_folder.protected_names import (
-    LONGEST_PATH,
     folder_replaced_error,
     is_environment,
     is_environment_entry,
@@ -115,7 +114,7 @@ def used_elsewhere(
             for path, number, count in linked:
                 links[number] = count
                 files.setdefault(number, []).append(_Found(above, (path, number)))
-            if any(len(here) + len(one) >= LONGEST_PATH for one in inner):  # what lies there can't be named
+            if any(len(here) + 1 + len(one) >= PATH_MAX for one in inner):  # what lies there can't be named
                 *outermost, last = above[:2]
                 others.append(_Found(outermost, last))
                 inner = []

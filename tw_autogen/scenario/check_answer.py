@@ -13,7 +13,6 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from tw_autogen.scenario.check_parameters import Problems, Regex, Rounds, Words, near, short, span
-from tw_autogen.scenario.evidence import ASKING
 
 _DATE_OR_TIME = re.compile(
     r"\b\d{4}-(0[1-9]|1[0-2])(-\d{2})?(?!\d)([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?|\b\d{1,2}:\d{2}(:\d{2})?(?!\d)"
@@ -146,7 +145,7 @@ def asked_back(rounds: Rounds, matches: Regex = re.compile("")) -> Problems:
         rounds: The rounds, at least one, oldest first.
         matches: The regular expression; empty: any question.
     """
-    questions = [seen.answer for seen in rounds if seen.stop in ASKING]
+    questions = [last.message for seen in rounds for last in seen.round.posts[-1:] if last.is_question]
     if not any(matches.search(one) for one in questions):
         wanted = f"a question that matches {matches.pattern!r}" if matches.pattern else "a question"
         yield f"{span(rounds)}: expected {wanted}, found {short('; '.join(questions)) if questions else 'none'}"

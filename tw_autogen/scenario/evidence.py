@@ -10,8 +10,6 @@ from tw_autogen.conversation import AttachmentType, Post, Round
 from tw_autogen.events import CellStarted, Event, RoundClosed, RoundOpened
 
 USER = "User"
-ASKING = ("Clarification", "AdditionalInformation")
-"""The Planner's stop words that want an answer of the user's."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Evidence:
 
     @classmethod
     def of(
-        cls, rounds: Sequence[Round], events: Iterable[Event], folder: Path, *, numbers: Sequence[int] | None = None
+        cls, rounds: Sequence[Round], events: Iterable[Event], folder: Path, *, numbers: Sequence[int], lesson: str = ""
     ) -> Evidence:
         """Collect what a session's rounds hold and what its handler was told.
 
@@ -84,7 +82,8 @@ class Evidence:
             rounds: The session's.
             events: All that its handler was told.
             folder: Where its files lie.
-            numbers: For each round, which request it belongs to; None: each is one of its own.
+            numbers: For each round, which request it belongs to.
+            lesson: As of the class.
         """
         told: dict[str, list[Event]] = {one.id: [] for one in rounds}
         here = ""
@@ -95,11 +94,8 @@ class Evidence:
                 told[here].append(event)
             if isinstance(event, RoundClosed):
                 here = ""
-        which = list(numbers or range(1, len(rounds) + 1))
-        return cls(
-            tuple(
-                RoundEvidence(number, one, tuple(told[one.id]), which[:at].count(number))
-                for at, (number, one) in enumerate(zip(which, rounds, strict=True))
-            ),
-            folder,
+        seen = (
+            RoundEvidence(number, one, tuple(told[one.id]), numbers[:at].count(number))
+            for at, (number, one) in enumerate(zip(numbers, rounds, strict=True))
         )
+        return cls(tuple(seen), folder, lesson)

@@ -85,7 +85,7 @@ def _plain(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
                 "outcome": one,
                 "judged": said,
                 "rounds": [
-                    {"name": str(seen), "things": list(_things(seen, pictures)), "error": seen.round.error}
+                    {"name": str(seen), "entries": list(_entries(seen, pictures)), "error": seen.round.error}
                     for seen in one.evidence.rounds
                 ],
                 "calls": _calls(one),
@@ -95,7 +95,7 @@ def _plain(runs: Runs, pictures: PictureReader) -> dict[str, Any]:
     }
 
 
-def _things(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str, Any]]:
+def _entries(seen: RoundEvidence, pictures: PictureReader) -> Iterator[dict[str, Any]]:
     """Yield what happened in a round, as the template shows it."""
     code: dict[int, str] = {}
     for event in seen.events:

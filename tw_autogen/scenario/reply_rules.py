@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tw_autogen.errors import unknown_key
-from tw_autogen.scenario.evidence import ASKING
 from tw_autogen.scenario.expect import fit
 from tw_autogen.session import Answer
 
@@ -57,7 +56,7 @@ def take_rule(left: list[ReplyRule], answer: Answer) -> str:
     Returns:
         The user's words; empty if the agent doesn't ask, or no rule fits its question.
     """
-    if answer.stop not in ASKING:
+    if not answer.round.posts[-1].is_question:
         return ""
     at = next((at for at, one in enumerate(left) if one.matches.search(answer.text)), None)
     return "" if at is None else left.pop(at).say

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +103,12 @@ def run_scenario(
         **(settings or {}),
     }
     events: list[Event] = []
-    heard = SpyModel(model)
+    spy = SpyModel(model)
     started = time.monotonic()
     with (
         _environment(scenario.environment),
         open_session(
-            {name: asked_as(name, heard) for name in map(model_key, scenario.roles)},
+            {name: asked_as(name, spy) for name in map(model_key, scenario.roles)},
             roles=scenario.roles,
             plugins=scenario.plugins,
             folder=workspace,
@@ -116,13 +116,12 @@ def run_scenario(
             settings=keyword_settings(keywords),
         ) as session,
     ):
-        conversation = _Conversation(session)
-        problems = conversation.hold(scenario)
+        answers, numbers, problems = _converse(session, scenario)
         lesson = None
         if scenario.learn and not problems:
             lesson, problems = _learn(session)
-    evidence = Evidence.of(session.rounds, events, session.folder, numbers=conversation.numbers)
-    evidence = replace(evidence, lesson=lesson.lesson if lesson else "")
+    words = lesson.lesson if lesson else ""
+    evidence = Evidence.of(session.rounds, events, session.folder, numbers=numbers, lesson=words)
     for expectation in scenario.expect:
         try:
             problems += expectation.problems(evidence)
@@ -132,55 +131,53 @@ def run_scenario(
     return Outcome(
         scenario.name,
         tuple(problems),
-        tuple(conversation.answers),
+        tuple(answers),
         session.folder,
         session.usage,
         seconds,
         evidence,
-        tuple(heard.calls),
+        tuple(spy.calls),
         lesson=lesson,
     )
 
 
-class _Conversation:
-    """The user of a scenario: says what is to be asked, and answers questions by the rules."""
+def _converse(session: Session, scenario: Scenario) -> tuple[list[str], list[int], list[str]]:
+    """Ask all that a scenario asks, and answer questions by its rules.
 
-    def __init__(self, session: Session) -> None:
-        self.answers: list[str] = []
-        self.numbers: list[int] = []
-        """For each round, the number of the request that it belongs to."""
-        self._session = session
+    Returns:
+        An answer for each request; for each round, the number of the request that it belongs to; and the problem that
+        ended it early, if there was one.
+    """
+    answers, numbers = list[str](), list[int]()
+    files, variables = _copied(scenario, session.folder), scenario.variables
+    for number, request in enumerate(scenario.ask, start=1):
+        words, left, said = request, list(scenario.when_asked), ""
+        while words:
+            numbers.append(number)
+            try:
+                answer = session.ask(words, files, variables)
+            except RoundError as error:
+                return answers, numbers, [f"round {number} failed: {error}"]
+            files, variables, said = [], {}, answer.text
+            words = take_rule(left, answer)
+        answers.append(said)
+    return answers, numbers, []
 
-    def hold(self, scenario: Scenario) -> list[str]:
-        """Ask all of it; return the problem that ended it early, if there was one."""
-        files, variables = self._copied(scenario), scenario.variables
-        for number, request in enumerate(scenario.ask, start=1):
-            words, left, said = request, list(scenario.when_asked), ""
-            while words:
-                self.numbers.append(number)
-                try:
-                    answer = self._session.ask(words, files, variables)
-                except RoundError as error:
-                    return [f"round {number} failed: {error}"]
-                files, variables, said = [], {}, answer.text
-                words = take_rule(left, answer)
-            self.answers.append(said)
-        return []
 
-    def _copied(self, scenario: Scenario) -> list[Path]:
-        """Copy the scenario's files to the session's folder, over no link; return the copies.
+def _copied(scenario: Scenario, folder: Path) -> list[Path]:
+    """Copy the scenario's files to the session's folder, over no link; return the copies.
 
-        Raises:
-            ConfigError: one is no plain file any more.
-        """
-        with SafeFolder(scenario.folder) as source, SafeFolder(self._session.folder) as target:
-            for name in scenario.files:
-                try:
-                    with source.open_file(name) as file:
-                        target.copy_in(file, name, mode=_READ_ONLY)
-                except OSError as error:
-                    raise ConfigError(f"{scenario.folder / name}: can't be read: {error.strerror}") from error
-        return [self._session.folder / name for name in scenario.files]
+    Raises:
+        ConfigError: one is no plain file any more.
+    """
+    with SafeFolder(scenario.folder) as source, SafeFolder(folder) as target:
+        for name in scenario.files:
+            try:
+                with source.open_file(name) as file:
+                    target.copy_in(file, name, mode=_READ_ONLY)
+            except OSError as error:
+                raise ConfigError(f"{scenario.folder / name}: can't be read: {error.strerror}") from error
+    return [folder / name for name in scenario.files]
 
 
 def _learn(session: Session) -> tuple[Experience | None, list[str]]:

@@ -16,14 +16,14 @@ from tw_autogen.code_interpreter import CodeInterpreter, CodeInterpreterSettings
 from tw_autogen.conversation import new_id
 from tw_autogen.errors import ConfigError, RoleSpecError, SettingsError, nearest
 from tw_autogen.escaped_text import visible_line
-from tw_autogen.events import Handler
+from tw_autogen.events import Handler, checked_handlers
 from tw_autogen.kernel import Kernel, KernelSettings, LocalKernel
 from tw_autogen.model import EmbeddingSettings, ModelSettings, resolve_model
-from tw_autogen.named_folders import distrusted_now
+from tw_autogen.named_folders import checked_path, distrusted_now
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec, PluginWanted, find_plugins
 from tw_autogen.plugin.mcp import McpWanted, read_mcp_servers
-from tw_autogen.private_files import FOLDER_MODE, create_kept_folder
+from tw_autogen.private_files import FOLDER_MODE, create_held_folder
 from tw_autogen.role import Role, as_role
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, mark_own_session
@@ -202,11 +202,7 @@ def open_team(
     Raises:
         ConfigError: as in `open_session`.
     """
-    if not isinstance(handlers, Iterable):
-        raise ConfigError(f"handlers: expected a list of functions that take an event, got {handlers!r}")
-    for handler in handlers:
-        if not callable(handler):
-            raise ConfigError(f"handlers: expected functions that take an event, got {handler!r}")
+    handlers = checked_handlers(handlers)
     for config in configs:
         if config.kernel is not None and not isinstance(config.kernel, Kernel) and not callable(config.kernel):
             raise ConfigError(f"kernel: expected a Kernel, or a function from a folder to one, got {config.kernel!r}")
@@ -225,7 +221,7 @@ def open_team(
     if folder is None and earlier is None and read.origin("session.workspace") == Settings.DEFAULT:
         ignore_in_git(root.parent, distrusted=distrusted is not None)
     # What was made is closed again if a later part can't be made.
-    with compared_with(read.files), create_kept_folder(root), ExitStack() as undo:
+    with compared_with(read.files), create_held_folder(root), ExitStack() as undo:
         opened: list[Session] = []
         guards = undo.enter_context(ImportGuards(read.files))
         asked = _told(approve, opened)
@@ -313,7 +309,7 @@ def open_kernel(
         place = chosen_folder(read, folder) / ("" if folder is not None else new_id(name))
         settings = read.read("kernel", KernelSettings)
         LocalKernel.check_folder(place, settings)
-        undo.enter_context(create_kept_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
+        undo.enter_context(create_held_folder(place, mode=FOLDER_MODE))  # code may be able to write above it
         kernels = Kernels(place, read, "", checked_approve(approve), undo, distrusted=distrusted)
         kernel = kernels.pick(RoleConfig("code_interpreter"))
         place_inputs(sources, place, lambda path: False, distrusted=held, limit_mb=settings.disk_mb)
@@ -364,7 +360,7 @@ def checked_opening(opening: functools.partial[Session], settings: Settings) -> 
     if given.get("roles") is not None:
         given["roles"] = tuple(map(absolute_role, several(given["roles"])))
     if given.get("folder") is not None:
-        given["folder"] = Path(os.path.expanduser(given["folder"])).absolute()
+        given["folder"] = checked_path(given["folder"], "folder").absolute()
     if isinstance(given.get("project"), str | Path):
         given["project"] = project_folder(given["project"])
     check_roles(given.get("roles"), settings, given.get("project"))
@@ -388,8 +384,9 @@ def _opened_as_made(
 
 def _absolute_file(servers: McpWanted) -> McpWanted:
     """Return the path of a file of MCP servers as an absolute one, and what may stand in such a file as it is."""
-    is_text = isinstance(servers, str) and servers.lstrip().startswith("{")
-    return servers if is_text or isinstance(servers, Mapping) else Path(servers).expanduser().absolute()
+    if isinstance(servers, Mapping) or not str(servers) or str(servers).lstrip().startswith("{"):
+        return servers
+    return checked_path(servers, "mcp_servers").absolute()
 
 
 def check_roles(

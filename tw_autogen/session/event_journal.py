@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 import sys
 import threading
@@ -26,6 +25,7 @@ from tw_autogen.events import (
     PostGrew,
     RoundClosed,
     RoundOpened,
+    deliver,
     event_from_dict,
 )
 from tw_autogen.owner_marks import LineSeals
@@ -43,8 +43,6 @@ _MOST_HELD_BYTES = 1 << 30
 
 _LOOKS, _LOOK_SECONDS = 20, 0.01
 """How often a session is tried to be marked as open, and how long after one another."""
-
-_log = logging.getLogger(__name__)
 
 
 class Journal(Closing):
@@ -108,11 +106,7 @@ class Journal(Closing):
         """
         if not isinstance(event, PostGrew):
             self._append(event)
-        for handler in list(self._handlers):
-            try:
-                handler(event)
-            except Exception:  # noqa: BLE001 - a listener is foreign code, and must not break what it listens to
-                _log.exception("a handler failed on %s", type(event).__name__)
+        deliver(event, list(self._handlers))
 
     def close(self) -> None:
         """Close the file."""

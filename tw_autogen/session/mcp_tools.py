@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tw_autogen import plugin
 from tw_autogen.approval import Approve
 from tw_autogen.errors import ConfigError
-from tw_autogen.named_folders import current_folder, executable_search_path, named_file
+from tw_autogen.named_folders import checked_path, current_folder, executable_search_path, named_file
 from tw_autogen.plugin import McpApproval, PluginSettings
 from tw_autogen.plugin.mcp import McpServer, McpWanted, read_mcp_servers
 from tw_autogen.private_files import belongs_to_user, lies_in, make_private_folder
@@ -71,7 +71,7 @@ def start_mcp_servers(
     wanted = options.mcp_servers if wanted is None else wanted
     distrusted = None if from_folder else distrusted_folder(read)
     if not from_folder and not isinstance(wanted, Mapping) and not str(wanted).lstrip().startswith("{"):
-        wanted = named_file(Path(wanted).expanduser(), distrusted=distrusted)[0] if str(wanted) else ""
+        wanted = named_file(checked_path(wanted, origin), distrusted=distrusted)[0] if str(wanted) else ""
     with compared_with(read.files if from_folder else None, only=True):
         servers = read_mcp_servers(wanted, origin=origin, from_folder=from_folder) if wanted else ()
     if not servers or not any(runs_code(config) for config in configs):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tw_autogen.errors import ConfigError, ConversationFormatError, path_suggestion
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import path_out_of
+from tw_autogen.named_folders import checked_path, path_out_of
 from tw_autogen.plugin import PluginSettings, PluginSpec, project_plugins
 from tw_autogen.private_files import lies_in
 from tw_autogen.recall import read_conversation
@@ -21,7 +21,6 @@ from tw_autogen.session.role_configs import BUILT_IN, RoleWanted, known
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import PROJECT_FILE, Settings
 from tw_autogen.settings_trust import MOST_EXAMPLE_BYTES, MOST_EXAMPLES, Trust
-from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.taskweaver_config import TASKWEAVER_FILE, remedies
 from tw_autogen.trusted_files import compared_with
 
@@ -92,7 +91,7 @@ class Project:
         """
         if not isinstance(wanted, str) or known(wanted) and wanted not in self.roles:
             return wanted
-        folder = find_role(wanted, shipped=shipped_folder("roles"), own=self.roles, built_in=BUILT_IN).path.parent
+        folder = find_role(wanted, own=self.roles, built_in=BUILT_IN).path.parent
         return folder if folder in self.roles.values() else wanted
 
     def unsandboxed_notices(self, roles: Sequence[RoleWanted]) -> tuple[str, ...]:
@@ -126,8 +125,11 @@ def project_folder(folder: Path | str) -> Path:
 
     Args:
         folder: As the caller wrote it.
+
+    Raises:
+        ConfigError: it is no path.
     """
-    return Path(os.path.expanduser(folder)).absolute()
+    return checked_path(folder, "project").absolute()
 
 
 def is_project(folder: Path) -> bool:

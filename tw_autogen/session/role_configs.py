@@ -23,7 +23,7 @@ from tw_autogen.model import (
     resolve_model,
     resolve_ranker,
 )
-from tw_autogen.named_folders import granted_path, named_folder
+from tw_autogen.named_folders import checked_path, granted_path, named_folder
 from tw_autogen.planner import Planner, PlannerSettings
 from tw_autogen.plugin import PluginSpec
 from tw_autogen.private_files import make_private_folder
@@ -34,7 +34,6 @@ from tw_autogen.session.path_grants import Grants
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.settings import Settings
 from tw_autogen.settings_trust import Trust
-from tw_autogen.shipped_folders import shipped_folder
 from tw_autogen.taskweaver_config import PLUGIN_ONLY
 from tw_autogen.trusted_files import compared_with
 
@@ -91,7 +90,7 @@ class RoleConfig:
 def absolute_role(wanted: RoleWanted) -> RoleWanted:
     """Return a role that is named by the path of its folder with that path absolute, and any other as it is."""
     by_path = wanted if isinstance(wanted, Path) or isinstance(wanted, str) and {"/", os.sep} & set(wanted) else None
-    return wanted if by_path is None else Path(os.path.expanduser(by_path)).absolute()
+    return wanted if by_path is None else checked_path(by_path, "roles").absolute()
 
 
 def checked_models(model: ModelWanted, *, names: bool = False) -> Mapping[str, ChatModel | str]:
@@ -190,7 +189,7 @@ def model_key(wanted: RoleWanted) -> str:
 
 def role_spec(wanted: str | Path | type) -> RoleSpec:
     """Find a role that is loaded when it is named."""
-    return find_role(wanted, shipped=shipped_folder("roles"), built_in=BUILT_IN)
+    return find_role(wanted, built_in=BUILT_IN)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from tw_autogen.kernel import Artifact, Variable
 from tw_autogen.model import ChatModel, ModelRequest, Usage
 from tw_autogen.named_folders import named_folder
 from tw_autogen.planner import Planner
-from tw_autogen.private_files import create_kept_folder, make_private_folder
+from tw_autogen.private_files import create_held_folder, make_private_folder
 from tw_autogen.recall import Learner, keep_example
 from tw_autogen.role import Role, Turn, checked_post, report_model_call, role_error
 from tw_autogen.safe_folder import remove_folder, temporary_folder
@@ -134,7 +134,7 @@ class Session(NotebookAccess, Closing):
         self._made = ArtifactIndex(earlier.events if earlier else ())
         self._temporary = None if folder else temporary_folder("tw-session-")
         root = named_folder(folder or self._temporary or Path())
-        self._kept = create_kept_folder(root)  # code of another session may be allowed to write above it
+        self._kept = create_held_folder(root)  # code of another session may be allowed to write above it
         self.folder = self._team.folder or root / FILES
         make_private_folder(self.folder)
         self.inputs = SessionInputs(

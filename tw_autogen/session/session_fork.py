@@ -18,7 +18,7 @@ from tw_autogen.escaped_text import visible_line
 from tw_autogen.events import FileCopied, SessionOpened
 from tw_autogen.kernel import KernelSettings, LocalKernel
 from tw_autogen.owner_marks import unsealed
-from tw_autogen.private_files import create_kept_folder
+from tw_autogen.private_files import create_held_folder
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.session.earlier_session import EarlierSession, is_made_by_user, mark_own_session
 from tw_autogen.session.event_journal import LARGEST_BYTES, seal_lines, whole_lines
@@ -53,7 +53,7 @@ def fork_session(
     name = new_id("session")
     root = folder.parent / name
     try:
-        with SafeFolder.without_links(folder) as source, create_kept_folder(root), SafeFolder(root) as target:
+        with SafeFolder.without_links(folder) as source, create_held_folder(root), SafeFolder(root) as target:
             said = whole_lines(source.read_file(JOURNAL, limit_bytes=LARGEST_BYTES))
             own, journal = is_made_by_user(source, said), said if words else b""
             own_names = _names_of(earlier)

@@ -15,7 +15,7 @@ from pathlib import Path
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError
 from tw_autogen.kernel import KernelSettings
-from tw_autogen.named_folders import named_folder
+from tw_autogen.named_folders import checked_path, named_folder
 from tw_autogen.private_files import belongs_to_user
 from tw_autogen.safe_folder import SafeFolder, open_or_make_folder, real_path
 from tw_autogen.session.earlier_session import has_own_mark
@@ -84,7 +84,7 @@ def chosen_folder(settings: Settings, named: Path | str | None) -> Path:
     """
     writable = settings.read("kernel", KernelSettings).write
     if named is not None:
-        return named_folder(os.path.expanduser(named), writable=writable, distrusted=distrusted_folder(settings))
+        return named_folder(checked_path(named, "folder"), writable=writable, distrusted=distrusted_folder(settings))
     workspace = Path(settings.read("session", SessionSettings).workspace)
     if settings.origin("session.workspace") == Settings.DEFAULT:
         folder = named_folder(workspace, writable=writable, distrusted=())

@@ -187,11 +187,9 @@ def _tool_calls(completion: Completion) -> list[dict[str, Any]]:
 
 
 def _whole(completion: Completion, *, number: int) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": completion.text or None}
+    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
-        message["tool_calls"] = _tool_calls(completion)
-    elif not completion.text:
-        message["content"] = ""
+        message |= {"content": completion.text or None, "tool_calls": _tool_calls(completion)}
     choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason}
     return {**_head(completion, number, "chat.completion"), "choices": [choice], "usage": _usage(completion)}
 

@@ -18,7 +18,6 @@ from tw_autogen.events import Event
 from tw_autogen.model import ChatModel, LexicalRanker
 from tw_autogen.role import Role, Turn, as_role, find_role
 from tw_autogen.safe_folder import remove_folder, temporary_folder
-from tw_autogen.shipped_folders import shipped_folder
 
 _SECONDS = 30.0
 """What an answer is given that was cancelled, or is late, before it began; a slow machine must not fail a check."""
@@ -73,7 +72,7 @@ def check_role(
 
 def _maker(wanted: str | Path) -> Callable[[], Role]:
     """Return what makes a role that is named, with its own settings, where nobody is to be asked."""
-    spec = find_role(wanted, shipped=shipped_folder("roles"))
+    spec = find_role(wanted)
     return lambda: spec.make(_no_model, more={"ranker": LexicalRanker, "approve": lambda: None})
 
 

@@ -34,7 +34,7 @@ from autogen_core.models import UserMessage  # noqa: E402
 from autogen_ext.models.openai import OpenAIChatCompletionClient  # noqa: E402
 from autogen_ext.models.replay import ReplayChatCompletionClient  # noqa: E402
 
-from tw_autogen.hosts.agentchat import ClientModel, TaskWeaverAgent, agent_plugin, agent_role  # noqa: E402
+from tw_autogen.hosts.agentchat import TaskWeaverAgent, agent_plugin, agent_role  # noqa: E402
 
 SIX_TIMES_SEVEN = (plans("compute 6*7"), codes("6 * 7"), plans("It is 42.", to="User"))
 INFO = {"vision": True, "function_calling": True, "json_output": True, "family": "unknown", "structured_output": False}
@@ -112,26 +112,6 @@ def test_the_loop_stays_free_and_the_incoming_list_may_be_emptied(tmp_path):  # 
         return response
 
     assert "hello" in run(main()).chat_message.content
-
-
-def test_the_kernel_remembers_between_runs_until_the_reset(worker):
-    agent = worker(
-        plans("keep"), codes("kept = 7"), plans("Kept.", to="User"),
-        plans("look"), codes("'kept' in globals()"), plans("Looked.", to="User"),
-        plans("look"), codes("'kept' in globals()"), plans("Looked.", to="User"),
-    )  # fmt: skip
-
-    async def main():
-        seen = []
-        await agent.run(task="keep seven")
-        for _ in range(2):
-            await agent.run(task="is it there?")
-            seen.append(agent.session.rounds[-1].posts[2].message.rpartition("\n")[2])
-            await agent.on_reset(CancellationToken())
-        await agent.close()
-        return seen
-
-    assert run(main()) == ["True", "False"]
 
 
 def test_a_state_is_json_and_brings_back_what_was_said(worker, tmp_path):  # C50
@@ -252,19 +232,6 @@ def test_a_selector_reads_what_it_can_do(worker):
     assert agent.description in str(chooser.create_calls[0]["messages"])
 
 
-def test_a_teams_state_holds_its_state(worker):
-    agent = worker(plans("Kept.", to="User"))
-    team = RoundRobinGroupChat([agent], termination_condition=MaxMessageTermination(2))
-
-    async def main():
-        await team.run(task="keep seven")
-        state = await team.save_state()
-        await agent.close()
-        return json.dumps(state)
-
-    assert "keep seven" in run(main())
-
-
 def test_a_team_with_it_sits_in_a_team(worker):
     agent = worker(plans("It is 42.", to="User"))
     inner = RoundRobinGroupChat([agent], termination_condition=MaxMessageTermination(2), name="inner")
@@ -362,12 +329,6 @@ def test_a_client_over_http_is_asked_on_the_runs_loop(tmp_path):
         assert server.requests[0]["response_format"] == {"type": "json_object"}
 
 
-def test_a_client_serves_outside_of_any_loop():
-    model = ClientModel(ReplayChatCompletionClient(["Hello."], model_info=INFO))
-
-    assert model.complete([{"role": "user", "content": "hi"}]).text == "Hello."
-
-
 # Its agents and teams as plugins and as roles.
 
 
@@ -391,16 +352,6 @@ def test_code_asks_an_agent_and_a_team(tmp_path):
         return message
 
     assert "Printed:\nIt is legal. Quite. So be it." in run(main())
-
-
-def test_the_planner_writes_to_an_agent(tmp_path):
-    lawyer = AssistantAgent("lawyer", ReplayChatCompletionClient(["It is legal."]), description="Knows the law.")
-    model = ScriptedModel([plans("is it?", to="lawyer"), plans("It is.", to="User")])
-    agent = TaskWeaverAgent(model=model, workspace=tmp_path, roles=["planner", agent_role(lawyer)])
-    result = run(closing(agent, agent.run(task="is it legal?")))
-
-    assert result.messages[-1].content == "It is."
-    assert "From: lawyer\nIt is legal." in model.calls[1][-1]["content"]
 
 
 class Later:

@@ -168,6 +168,8 @@ STREAM, DATAGRAM, RAW, SEQUENCED, CLOEXEC = 1, 2, 3, 5, 0o2000000
         ("landlock", "fcntl", (3, 1024, 1), "EPERM"),
         ("namespaces", "fcntl", (3, 1024, 1), "EPERM"),
         ("network", "fcntl", (3, 1024, 1), "EPERM"),
+        ("namespaces", "fcntl", (3, 1040, 1), "EPERM"),  # F_SETDELEG
+        ("landlock", "fcntl", (3, 1040, 1), "EPERM"),
         ("namespaces", "fcntl", (3, 8, OTHER), ALLOW),  # F_SETOWN
         ("old landlock", "fcntl", (3, 2), ALLOW),
         ("namespaces", "ioctl", (3, 0x40305828), "EPERM"),  # FS_IOC_RESVSP, takes room on the disk in no time

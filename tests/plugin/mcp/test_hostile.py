@@ -189,12 +189,18 @@ SCHEMAS = {
 }
 
 
+def plugin_of(schemas):
+    tool = {"name": "do", **schemas}
+    gate = Gate(McpServer("s"), tool, approval="never", approve=None, asking=threading.Lock())
+    return tool_spec(tool, server="s", name="do", call=lambda *_: {}, seconds=5, gate=gate)
+
+
 @pytest.mark.parametrize("words", SCHEMAS)
 @pytest.mark.parametrize("side", ["inputSchema", "outputSchema"])
 def test_a_tool_is_described_in_little_time_and_room_whatever_its_schema(words, side, cpu_seconds):
     began = cpu_seconds()
 
-    made = tool_spec({"name": "do", side: SCHEMAS[words]}, server="s", name="do", call=lambda *_: {}, seconds=5)
+    made = plugin_of({side: SCHEMAS[words]})
     stub = made.stub()
 
     assert cpu_seconds() - began < 5
@@ -207,13 +213,7 @@ def test_an_ordinary_schema_has_work_enough_for_all_of_it():
     item = {"type": "object", "properties": {f"field_{n}": {"type": ["string", "null"]} for n in range(5)}}
     schema = {"properties": {f"p{n}": {"type": "array", "items": {"$ref": "#/$defs/i"}} for n in range(40)}}
 
-    made = tool_spec(
-        {"name": "do", "inputSchema": {**schema, "$defs": {"i": item}}},
-        server="s",
-        name="do",
-        call=lambda *_: {},
-        seconds=5,
-    )
+    made = plugin_of({"inputSchema": {**schema, "$defs": {"i": item}}})
 
     assert {one.type for one in made.parameters} == {"list[dict]"}
     assert all("'field_4'?: str | None" in one.description for one in made.parameters)

@@ -5,6 +5,7 @@ import builtins
 import datetime
 import decimal
 import keyword
+import threading
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ import pytest
 
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.plugin.host_plugin import HostPlugin
+from tw_autogen.plugin.mcp.call_gate import Gate
+from tw_autogen.plugin.mcp.config import McpServer
 from tw_autogen.plugin.mcp.python_names import tool_names
 from tw_autogen.plugin.mcp.tool import tool_spec
 from tw_autogen.plugin.schema_types import Schema
@@ -67,7 +70,8 @@ def test_the_keys_of_nested_objects_are_told_and_recursion_ends():
 
 def spec(input_schema=None, call=None, **more):
     tool = {"name": "do", "description": "Do it.", "inputSchema": input_schema or {"type": "object"}, **more}
-    return tool_spec(tool, server="s", name="do", call=call or (lambda arguments, tell: {}), seconds=5)
+    gate = Gate(McpServer("s"), tool, approval="never", approve=None, asking=threading.Lock())
+    return tool_spec(tool, server="s", name="do", call=call or (lambda arguments, tell: {}), seconds=5, gate=gate)
 
 
 def test_parameters_that_python_cannot_have_get_a_name_and_travel_under_their_own(tmp_path):

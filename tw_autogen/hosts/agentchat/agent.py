@@ -30,6 +30,7 @@ from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.partner_conversation import GivenFiles, PartnerConversation, Reply
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.model import ChatModel
+from tw_autogen.named_folders import checked_path
 from tw_autogen.plugin.mcp import McpWanted
 from tw_autogen.session import (
     AGENT_DESCRIPTION,
@@ -141,20 +142,20 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             raise ConfigError(f"{name}: give model_client=, a client of the host's, or model=")
         plugins, files = several(plugins), several(files)
         roles = None if roles is None else several(roles)
-        file_of_servers = _file(mcp_servers)
+        servers_file = _servers_file(mcp_servers)
         self._client = model_client
         self._wanted = TaskWeaverAgentConfig.model_construct(
             name=name,
             description=description,
             model_client_stream=model_client_stream,
-            plugins=[_whole(one) for one in plugins],
-            roles=None if roles is None else [_whole(one) for one in roles],
+            plugins=[_as_text(one) for one in plugins],
+            roles=None if roles is None else [_as_text(one) for one in roles],
             files=[str(Path(one).absolute()) for one in files],
-            workspace=None if workspace is None else str(Path(workspace).expanduser().absolute()),
+            workspace=None if workspace is None else str(checked_path(workspace, "workspace").absolute()),
             settings=dict(settings or {}),
-            project=None if project is None else str(Path(project).expanduser().absolute()),
-            mcp_servers=file_of_servers,
-            policy=_whole(policy) if isinstance(policy, str | Path) else None,
+            project=None if project is None else str(checked_path(project, "project").absolute()),
+            mcp_servers=servers_file,
+            policy=_as_text(policy) if isinstance(policy, str | Path) else None,
             hand_on=hand_on,
             system_message=system_message,
             made_in=str(naming_folder() or Path.cwd()),
@@ -164,7 +165,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         live["policy, which is no name"] = None if isinstance(policy, str | Path) else policy
         live["plugins"] = next((one for one in plugins if not isinstance(one, (str, Path))), None)
         live["roles"] = next((one for one in roles or () if not isinstance(one, (str, Path))), None)
-        live["mcp_servers, which is no file"] = None if file_of_servers else mcp_servers
+        live["mcp_servers, which is no file"] = None if servers_file else mcp_servers
         self._live = [what for what, value in live.items() if value is not None]
         asked = model if model is not None else ClientModel(model_client, stream=model_client_stream)
         make = functools.partial(
@@ -189,7 +190,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        """An answer is text, and hands the word on in a `Swarm`."""
+        """An answer is text, or a handoff in a `Swarm`."""
         return (TextMessage, HandoffMessage)
 
     def __copy__(self) -> Self:
@@ -208,7 +209,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
 
     @property
     def session(self) -> Session | None:
-        """The session that lives now; None before the first message."""
+        """The open session; None before the first message."""
         return self._conversation.session
 
     def hand_over(self, files: FilesWanted) -> None:
@@ -243,7 +244,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
         """Answer new messages; plan, code and outcome come as events while the work goes on.
 
         A round that failed is told in words; errors of the client are raised. Cancelling stops the running cell or
-        model call; the session stays good for more.
+        model call; the session can be asked again.
 
         Args:
             messages: What was said since the last call.
@@ -307,7 +308,7 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
     def _begin(
         self, asked: Sequence[BaseChatMessage], news: asyncio.Queue[BaseAgentEvent | None], stopped: threading.Event
     ) -> asyncio.Future[Reply]:
-        """Start the work on a thread; its events go into the queue, and a None behind the last one."""
+        """Start the work on a thread; its events go into the queue, and a None after the last one."""
         loop = asyncio.get_running_loop()
         translate = Translator(self.name)
 
@@ -351,14 +352,15 @@ class TaskWeaverAgent(BaseChatAgent, Component[TaskWeaverAgentConfig]):  # type:
             return cls(model_client=client, **config.model_dump(exclude={"model_client", "made_in"}))
 
 
-def _whole(one: object) -> str:
+def _as_text(one: object) -> str:
     """Return the text of what is named; of a path the absolute one, which means the same wherever it is read again."""
     text = str(one)
     is_path = isinstance(one, Path) or os.sep in text or text.endswith((".py", ".yaml", ".yml"))
-    return str(Path(text).expanduser().absolute()) if is_path and isinstance(one, str | Path) else text
+    return str(checked_path(text, "path").absolute()) if is_path and isinstance(one, str | Path) else text
 
 
-def _file(mcp_servers: McpWanted | None) -> str | None:
+def _servers_file(mcp_servers: McpWanted | None) -> str | None:
     """Return the path of a file of MCP servers; None for what stands in one, where secrets may be."""
-    named = isinstance(mcp_servers, Path) or isinstance(mcp_servers, str) and not mcp_servers.lstrip().startswith("{")
-    return str(Path(mcp_servers).expanduser().absolute()) if named and isinstance(mcp_servers, str | Path) else None
+    if isinstance(mcp_servers, str | Path) and str(mcp_servers) and not str(mcp_servers).lstrip().startswith("{"):
+        return str(checked_path(mcp_servers, "mcp_servers").absolute())
+    return None

@@ -13,9 +13,9 @@ from autogen_core import CancellationToken
 
 from tw_autogen.hosts.worker_threads import LOOP
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 _GLANCE_SECONDS = 0.05  # a future can't be waited for together with an event, so the event is looked at this often
-_PARTING_SECONDS = 2.0
+_JOIN_SECONDS = 2.0
 
 
 class _OwnLoop:
@@ -30,7 +30,9 @@ class _OwnLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_live, args=(self._loop,), name="agentchat loop", daemon=True)
+                self._thread = threading.Thread(
+                    target=_run_until_stopped, args=(self._loop,), name="agentchat loop", daemon=True
+                )
                 self._thread.start()
                 atexit.register(self.close)
             return self._loop
@@ -40,10 +42,10 @@ class _OwnLoop:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(_PARTING_SECONDS)
+            thread.join(_JOIN_SECONDS)
 
 
-def _live(loop: asyncio.AbstractEventLoop) -> None:
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> None:
     """Run a loop until it is stopped, and close it when what it had begun has ended."""
     try:
         loop.run_forever()
@@ -64,11 +66,11 @@ _OWN = _OwnLoop()
 
 
 def run_on_loop(
-    work: Coroutine[Any, Any, Given],
+    work: Coroutine[Any, Any, Result],
     *,
-    cancelled: threading.Event | None = None,
+    cancelled: threading.Event,
     token: CancellationToken | None = None,
-) -> Given:
+) -> Result:
     """Run a coroutine on the host's loop and wait for it in this thread, which is not the loop's.
 
     Args:
@@ -92,7 +94,7 @@ def run_on_loop(
                 raise asyncio.CancelledError from None
         if loop.is_closed():
             raise asyncio.CancelledError
-        if cancelled is not None and cancelled.is_set():
+        if cancelled.is_set():
             if token is not None:
                 loop.call_soon_threadsafe(token.cancel)
             future.cancel()

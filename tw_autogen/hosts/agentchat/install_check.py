@@ -1,4 +1,4 @@
-"""Says in one sentence what is missing, and which command mends it."""
+"""Says in one sentence what is missing, and which command fixes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def check_installed() -> None:
     """Make sure that autogen-agentchat is there, and that its parts belong together.
 
     Raises:
-        HostError: they don't, or it is missing; with the command that mends it.
+        HostError: they don't, or it is missing; with the command that fixes it.
     """
     try:
         importlib.import_module("autogen_agentchat.agents")

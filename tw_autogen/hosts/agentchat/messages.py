@@ -1,4 +1,4 @@
-"""The host's messages as a request, and our events as the host's."""
+"""The host's messages as lines of a conversation, and our events as the host's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lines_of(messages: Sequence[BaseChatMessage]) -> list[Line]:
 
 
 class Translator:
-    """Makes the host's built-in events of ours, without control characters; others the host's teams would refuse.
+    """Translates our events into built-in ones of the host, without control characters; its teams refuse any others.
 
     Args:
         source: The agent's name, under which they are shown.

@@ -19,7 +19,7 @@ from tw_autogen.hosts.asked_plugin import asked_plugin
 from tw_autogen.hosts.call_chain import Link, asking, chain, continued
 from tw_autogen.hosts.conversable.agent import TaskWeaverAgent
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
-from tw_autogen.hosts.conversable.messages import text_of
+from tw_autogen.hosts.conversable.messages import calls_tool, text_of
 from tw_autogen.hosts.conversable.speaking_agent import SILENT, SpeakingAgent
 from tw_autogen.model import Usage
 from tw_autogen.plugin import Parameters, PluginSpec, Returns
@@ -122,7 +122,7 @@ class AgentConversation:
     The conversation is shown where the one around it is shown. Close it, and the agent forgets it.
     """
 
-    def __init__(self, agent: Any, name: str, spending: _Spending, *, max_turns: int = 10) -> None:
+    def __init__(self, agent: Any, name: str, spending: _Spending, *, max_turns: int) -> None:
         self._agent = agent
         self._spending = spending
         self._max_turns = max_turns
@@ -171,7 +171,7 @@ class AgentConversation:
                     self._ask(words, link)
             said = self._agent.chat_messages[self._partner][known:]
         answers = [text_of(one) for one in said if one.get("role") == "assistant" and text_of(one).strip()]
-        if not answers or not _is_answer(said[-1]):
+        if not answers or calls_tool(said[-1]):
             turns = sum(one.get("role") == "user" or one.get("role") == "tool" for one in said)
             used_up = f" in {turns} turns (max_turns)" if turns >= self._max_turns else ""
             raise HostCallError(f"{self._agent.name} gave no answer{used_up}", name=self._agent.name)
@@ -182,7 +182,7 @@ class AgentConversation:
         for _ in range(self._max_turns):
             self._partner.send(words, self._agent, request_reply=True, silent=silent)
             said = self._partner.chat_messages[self._agent]
-            if _is_answer(said[-1]):
+            if not calls_tool(said[-1]):
                 return
             words = self._partner.generate_reply(messages=said, sender=self._agent)
             if words is None or link.refused is not None:
@@ -193,7 +193,7 @@ class AgentConversation:
         for _ in range(self._max_turns):
             await self._partner.a_send(words, self._agent, request_reply=True, silent=silent)
             said = self._partner.chat_messages[self._agent]
-            if _is_answer(said[-1]):
+            if not calls_tool(said[-1]):
                 return
             words = await self._partner.a_generate_reply(messages=said, sender=self._agent)
             if words is None or link.refused is not None:
@@ -276,11 +276,6 @@ class _Spending:
             sum(one.get(f"{kind}_tokens") or 0 for one in models) for kind in ("prompt", "completion")
         )
         return Usage(prompt, 0, completion, int(client is not None), summary.get("total_cost") or 0.0)
-
-
-def _is_answer(message: dict[str, Any]) -> bool:
-    """Return whether the agent has answered, and doesn't ask for a tool."""
-    return not message.get("tool_calls") and not message.get("function_call")
 
 
 def _needs_loop(agent: Any) -> bool:

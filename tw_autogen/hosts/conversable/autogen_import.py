@@ -1,4 +1,4 @@
-"""Imports the package `autogen`, or says in one sentence why that can't be, and which command mends it."""
+"""Imports the package `autogen`, or says in one sentence why that can't be, and which command fixes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def import_autogen() -> ModuleType:
     """
     owners = _owners()
     if len(owners) > 1:
-        raise mixed(owners)
+        raise mixed_error(owners)
     try:
         autogen = importlib.import_module("autogen")
     except ModuleNotFoundError as error:
@@ -37,7 +37,7 @@ def import_autogen() -> ModuleType:
     return autogen
 
 
-def mixed(owners: Sequence[str]) -> HostError:
+def mixed_error(owners: Sequence[str]) -> HostError:
     """Return the error that several distributions own `autogen`, each having overwritten the other's files."""
     return HostError(
         f"the distributions {', '.join(owners)} have overwritten one another's files in the package `autogen`; "
@@ -46,7 +46,7 @@ def mixed(owners: Sequence[str]) -> HostError:
     )
 
 
-def missing_error(pyautogen: str = "") -> HostError:
+def missing_error(pyautogen: str) -> HostError:
     """Return the error that there is no package `autogen`.
 
     Args:

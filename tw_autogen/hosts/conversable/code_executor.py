@@ -16,7 +16,7 @@ from tw_autogen.closing import Closing
 from tw_autogen.code_interpreter import CellRunner, CodeInterpreterSettings, Policy, findings_report, verify
 from tw_autogen.conversation import Round
 from tw_autogen.escaped_text import inert_output, without_middle
-from tw_autogen.events import Event, Handler
+from tw_autogen.events import Handler, checked_handlers, deliver
 from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.messages import without_end
 from tw_autogen.kernel import Artifact, Execution, KernelSettings
@@ -89,7 +89,7 @@ class KernelCodeExecutor(Closing):
         self._held_by: dict[str, list[object]] = {}
         self._seconds = seconds
         self._names = tuple(spec.name for spec in specs)
-        self._emit = functools.partial(_emit, tuple(handlers))
+        self._emit = functools.partial(deliver, handlers=checked_handlers(handlers))
         self._options = read.read("code_interpreter", CodeInterpreterSettings)
         self._policy: Policy | None = None
         if policy is not None or any(read.origin(key) != Settings.DEFAULT for key in _POLICY_KEYS):
@@ -127,29 +127,19 @@ class KernelCodeExecutor(Closing):
         """
         said: list[str] = []
         made: list[Artifact] = []
-        exit_code = 0
+        ok = True
         here = Round("code blocks")
         turn = Turn(here, self.work_dir, emit=self._emit, variables=self._variables, held_by=self._held_by)
         for block in code_blocks:
-            if block.language and not _PYTHON.fullmatch(block.language):
-                said.append(f"{block.language} is not run here; write Python")
-                exit_code = 1
-                break
-            findings = verify(block.code, self._policy, plugins=self._names) if self._policy else []
-            if findings:
-                said.append(findings_report(findings))
-                exit_code = 1
-                break
-            ran = self._cells.run(block.code, turn=turn, seconds=self._seconds)
-            said.append(self._output(ran))
-            made += ran.artifacts
-            if not ran.ok:
-                exit_code = 1
+            ok, output, files = self._run(block, turn)
+            said.append(output)
+            made += files
+            if not ok:
                 break
         lines = "\n".join(one.markdown() for one in made)
         output = without_end(inert_output("\n".join(part for part in [*said, lines] if part)))
         return _coding.base.IPythonCodeResult(
-            exit_code=exit_code, output=output, output_files=[str(one.path) for one in made]
+            exit_code=int(not ok), output=output, output_files=[str(one.path) for one in made]
         )
 
     def restart(self) -> None:
@@ -164,16 +154,21 @@ class KernelCodeExecutor(Closing):
         """End the kernel; files stay."""
         self._end()
 
+    def _run(self, block: Any, turn: Turn) -> tuple[bool, str, Sequence[Artifact]]:
+        """Run a block; return whether that went well, its output, and its files."""
+        if block.language and not _PYTHON.fullmatch(block.language):
+            return False, f"{block.language} is not run here; write Python", ()
+        findings = verify(block.code, self._policy, plugins=self._names) if self._policy else []
+        if findings:
+            return False, findings_report(findings), ()
+        ran = self._cells.run(block.code, turn=turn, seconds=self._seconds)
+        return ran.ok, self._output(ran), ran.artifacts
+
     def _output(self, ran: Execution) -> str:
         limit = self._options.report_chars
         logs = "\n".join(f"[{one.level}] {one.tag}: {one.message}" for one in ran.logs)
         parts = (ran.stdout, ran.result or "", ran.stderr, logs, ran.error)
         return "\n".join(without_middle(part.strip("\n"), limit) for part in parts if part.strip())
-
-
-def _emit(handlers: Sequence[Handler], event: Event) -> None:
-    for handler in handlers:
-        handler(event)
 
 
 class _NoModel(BaseChatModel):

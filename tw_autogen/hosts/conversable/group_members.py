@@ -11,7 +11,7 @@ from typing import Any
 
 from tw_autogen.errors import ConfigError, HostError
 from tw_autogen.hosts.conversable.group_functions import VARIABLES, with_context
-from tw_autogen.hosts.conversable.messages import lines_of
+from tw_autogen.hosts.conversable.messages import calls_tool, lines_of
 from tw_autogen.hosts.conversable.model import HostModel
 from tw_autogen.hosts.conversable.running_reply import on_loop, register_with_running_reply
 from tw_autogen.hosts.conversable.shared_session import SharedChat, SharedSession
@@ -30,7 +30,6 @@ from tw_autogen.session import (
     checked_policy,
     several,
 )
-from tw_autogen.shipped_folders import shipped_folder
 
 _PLANS = "Plans data work, hands its steps to the others by name, looks at what they bring, and answers."
 _CODES = "Writes Python for one task, checks it, runs it in a kernel that remembers, and reports numbers and files."
@@ -48,7 +47,7 @@ class GroupMember(SpeakingAgent):
     """
 
     def __init__(
-        self, name: str, *args: Any, role_config: RoleConfig, session: SharedSession | None, does: str = "", **host: Any
+        self, name: str, *args: Any, role_config: RoleConfig, session: SharedSession | None, does: str, **host: Any
     ) -> None:
         super().__init__(name, *args, does=does, **host)
         self._model = role_config.model
@@ -87,7 +86,7 @@ class GroupMember(SpeakingAgent):
         """
         super().clear_history(recipient, nr_messages_to_preserve)
         if not nr_messages_to_preserve:
-            self.shared.prepare(recipient, clear=True, wait=not on_loop())
+            self.shared.end_chat(recipient, wait=not on_loop())
 
     def close(self) -> None:
         """End the shared sessions, and their kernels."""
@@ -95,7 +94,7 @@ class GroupMember(SpeakingAgent):
 
     def _prepare_chat(self, recipient: Any, clear_history: bool, *args: Any, **kwargs: Any) -> None:
         super()._prepare_chat(recipient, clear_history, *args, **kwargs)
-        self.shared.prepare(recipient, clear=False, wait=not on_loop())
+        self.shared.begin_chat(recipient)
 
     _shared_with_copies = ("_model", "role_config", "shared")
 
@@ -226,7 +225,7 @@ class RoleAgent(GroupMember):
     ) -> None:
         does = ""
         if isinstance(role, str | Path | type):
-            spec = find_role(role, shipped=shipped_folder("roles"))
+            spec = find_role(role)
             name = name or spec.alias
             does = spec.intro
         elif not name:
@@ -238,7 +237,7 @@ class RoleAgent(GroupMember):
 
 
 def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
-    """Return the word to whom the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
+    """Return the agent that the newest post is written to; for `GroupChat(speaker_selection_method=route_by_post)`.
 
     Args:
         last_speaker: Who has just spoken.
@@ -247,8 +246,8 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
     A call of a tool goes to an agent that can run it, and its result back to who has called.
 
     Returns:
-        An agent of the group; None, which ends the chat, when the request is answered and whoever asked has nobody and
-        nothing behind it that could speak.
+        An agent of the group; None, which ends the chat, when the request is answered and whoever asked has neither
+        human input nor a model.
 
     Raises:
         HostError: no member of a session sits in the group.
@@ -286,6 +285,6 @@ def route_by_post(last_speaker: Any, groupchat: Any) -> Any:
 def _caller(groupchat: Any, agents: Mapping[str, Any]) -> Any:
     """Return the agent whose call of a tool was answered last."""
     for message in reversed(groupchat.messages):
-        if message.get("tool_calls") or message.get("function_call"):
+        if calls_tool(message):
             return agents.get(str(message.get("name")))
     return None

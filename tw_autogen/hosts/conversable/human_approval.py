@@ -15,7 +15,7 @@ from tw_autogen.hosts.conversable.autogen_import import import_autogen
 from tw_autogen.hosts.conversable.running_reply import IOStream
 from tw_autogen.hosts.worker_threads import LOOP
 
-_base: Any = import_autogen().ConversableAgent
+_HostsAgent: Any = import_autogen().ConversableAgent
 _GLANCE_SECONDS = 0.05
 _CHANGE_HINT = "y, n, the changed one between ``` lines, or why not"
 _TOOL_HINT = "y, n, a for all calls of this tool in this session, or why not"
@@ -76,7 +76,7 @@ def _human_input(agent: Any, prompt: str) -> str:
 
 def _overrides_sync_only(agent: Any) -> bool:
     own = [
-        getattr(getattr(agent, name), "__func__", None) is not getattr(_base, name)
+        getattr(getattr(agent, name), "__func__", None) is not getattr(_HostsAgent, name)
         for name in ("get_human_input", "a_get_human_input")
     ]
     return own == [True, False]

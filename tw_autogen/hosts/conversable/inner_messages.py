@@ -37,7 +37,7 @@ class InnerMessages:
         """Show one post."""
         if not self._silent():
             receiver = self.speaker(post.send_to)
-            self.speaker(post.send_from).send(words_of(post), receiver, request_reply=False, silent=False)
+            self.speaker(post.send_from).send(_post_text(post), receiver, request_reply=False, silent=False)
 
     def speaker(self, name: str) -> Any:
         """Return the agent that stands for a role."""
@@ -48,7 +48,7 @@ class InnerMessages:
         return self._speakers[name]
 
 
-def words_of(post: Post) -> str:
+def _post_text(post: Post) -> str:
     """Return a post as a person reads it, without control characters: plan or code first, where it brings one."""
     plan, code = post.content(AttachmentType.plan), post.content(AttachmentType.reply_content)
     parts = [

@@ -51,13 +51,18 @@ def key_of(messages: Sequence[Message]) -> AnswerKey | None:
     return own[-1].key if own and isinstance(own[-1], ServiceAnswer) else None
 
 
+def calls_tool(message: Message) -> bool:
+    """Return whether a message asks for a tool or a function to be run."""
+    return bool(message.get("tool_calls") or message.get("function_call"))
+
+
 def text_of(message: Message) -> str:
     """Return a message's words; of a list of parts, those that are text. A call of tools has none."""
     content = message.get("content")
     if isinstance(content, list):
         texts = (part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text")
         return "\n".join(str(one) for one in texts if one)
-    if content == "None" and (message.get("tool_calls") or message.get("function_call")):
+    if content == "None" and calls_tool(message):
         return ""  # a group makes a string of what is not there
     return str(content or "")
 
@@ -99,7 +104,7 @@ def _lines(messages: Sequence[Message], names: Collection[str] | None) -> list[p
 
 
 def _is_own(message: Message, names: Collection[str] | None) -> bool:
-    if message.get("tool_calls") or message.get("function_call"):
+    if calls_tool(message):
         return False  # calls of tools carry the role of an assistant, whoever made them
     if names is None or not message.get("name"):
         return message.get("role") == "assistant"

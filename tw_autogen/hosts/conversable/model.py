@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +19,7 @@ from tw_autogen.model import (
     Usage,
     run_abandonable,
 )
-from tw_autogen.picture_files import UNSEEN, is_written_out, written_out_image
+from tw_autogen.picture_files import UNSEEN, is_embedded_image, safe_image_url
 
 _FETCHING = ("google", "bedrock")
 """Types of clients that fetch addresses of images here: `autogen.oai.gemini`, `autogen.oai.bedrock`."""
@@ -118,7 +119,7 @@ class HostModel(BaseChatModel):
             return
         with _CHARGING:
             for kind in ("total_usage_summary", "actual_usage_summary"):
-                setattr(mine, kind, _sum(getattr(mine, kind, None), getattr(client, kind)))
+                setattr(mine, kind, _sum(getattr(mine, kind, None) or {}, getattr(client, kind) or {}) or None)
             client.clear_usage_summary()
 
 
@@ -138,18 +139,14 @@ def _with_seen_images(message: Mapping[str, Any], *, addresses: bool) -> dict[st
 def _seen_image(part: Any, addresses: bool) -> Any:
     if not isinstance(part, Mapping) or part.get("type") != "image_url":
         return part
-    url = written_out_image(str(_field(part["image_url"], "url") or ""))
-    shown = is_written_out(url) or (url and addresses)
+    url = safe_image_url(str(_field(part["image_url"], "url") or ""))
+    shown = is_embedded_image(url) or (url and addresses)
     return {**part, "image_url": {**part["image_url"], "url": url}} if shown else {"type": "text", "text": UNSEEN}
 
 
-def _sum(mine: Mapping[str, Any] | None, more: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _sum(mine: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Add up two usage summaries of the host: a total cost, and by model cost and tokens."""
-    if not more:
-        return dict(mine) if mine else None
-    total: dict[str, Any] = {
-        key: dict(value) if isinstance(value, dict) else value for key, value in (mine or {}).items()
-    }
+    total: dict[str, Any] = copy.deepcopy(dict(mine))
     for key, value in more.items():
         if isinstance(value, Mapping):
             entry = total.setdefault(key, {})

@@ -51,8 +51,18 @@ def read_parquet(file: BinaryIO) -> Any:
     if footer > _MOST_FOOTER_BYTES:
         raise ValueError(f"the table's description takes {footer} bytes, of {_MOST_FOOTER_BYTES}")
     opened = parquet.ParquetFile(file)
-    groups = [opened.metadata.row_group(at) for at in range(opened.metadata.num_row_groups)]
-    if max(opened.metadata.num_rows, sum(one.num_rows for one in groups)) > _MOST_VALUES:
+    rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // _widest_row(file, size, opened.metadata)))
+    return _frame(pa.Table.from_batches(_batches(opened, rows), opened.schema_arrow))
+
+
+def _widest_row(file: BinaryIO, size: int, metadata: Any) -> int:
+    """Return how many bytes a row may take at most.
+
+    Raises:
+        ValueError: the table has too many values, or its pages take too much memory.
+    """
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    if max(metadata.num_rows, sum(one.num_rows for one in groups)) > _MOST_VALUES:
         raise ValueError(f"the table says that it has more than {_MOST_VALUES} rows, which a tool takes at most")
     widest, pages, values = 1, _MOST_PAGES, _MOST_VALUES
     for group in groups:
@@ -73,8 +83,17 @@ def read_parquet(file: BinaryIO) -> Any:
         if held > _MOST_BYTES:
             raise ValueError(f"the table's pages take more than {_MOST_BYTES >> 20} MB of memory")
         widest = max(widest, width)
+    return widest
+
+
+def _batches(opened: Any, rows: int) -> list[Any]:
+    """Read a file in batches of rows.
+
+    Raises:
+        ValueError: they have too many values, or take too much memory.
+    """
     batches, left, values = [], _MOST_BYTES, _MOST_VALUES
-    for batch in opened.iter_batches(max(1, min(_BATCH_ROWS, _BATCH_BYTES // widest))):
+    for batch in opened.iter_batches(rows):
         counts = [_count_values(one) for one in batch.columns]
         values -= sum(counts)
         objects = (count for count, one in zip(counts, batch.columns, strict=True) if not _is_plain(one.type))
@@ -84,7 +103,7 @@ def read_parquet(file: BinaryIO) -> Any:
         if left < 0:
             raise ValueError(f"the table takes more than {_MOST_BYTES >> 20} MB of memory")
         batches.append(batch)
-    return _frame(pa.Table.from_batches(batches, opened.schema_arrow))
+    return batches
 
 
 def _frame(table: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-import functools
 import inspect
 import io
 import os
@@ -136,7 +135,7 @@ def register_plugins(
     result_chars: int = 2000,
     trust: bool = False,
 ) -> PluginTools:
-    """Return an agent plugins as tools.
+    """Register plugins as tools of an agent.
 
     Args:
         caller: The agent whose model is offered the tools; it needs an `llm_config`.
@@ -215,7 +214,6 @@ class PluginTools(Closing):
         self._guard = threading.Lock()
         self._running: threading.Event | None = None
         self._loaded: set[str] = set()
-        ask = functools.partial(_ask, model)
         with ExitStack() as stack:
             self._kernel = open_kernel(read, folder, stack, name="tools", files=files, variables=variables)
             self.folder = self._kernel.folder
@@ -225,7 +223,7 @@ class PluginTools(Closing):
                         spec,
                         folder=self.folder,
                         session_variables=self._variables,
-                        call_model=ask,
+                        call_model=lambda messages: model.complete(messages).words,
                         distrusted=distrusted_now,
                         on_artifact=self._made.append,
                     )
@@ -392,7 +390,3 @@ def _by_position(spec: PluginSpec, given: Mapping[str, Any]) -> tuple[list[Any],
         args.append(value)
     named = {one.name for one in spec.parameters[: len(args)]}
     return args, {key: value for key, value in given.items() if key not in named}
-
-
-def _ask(model: HostModel, messages: list[dict[str, Any]]) -> str:
-    return model.complete(messages).words

@@ -17,7 +17,7 @@ from tw_autogen.hosts.conversable.autogen_import import import_autogen
 if TYPE_CHECKING:
     from tw_autogen.hosts.partner_conversation import PartnerConversation
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 IOStream: Any = import_autogen().io.IOStream
 
 
@@ -82,11 +82,11 @@ def on_loop() -> bool:
     return True
 
 
-def with_io_stream(call: Callable[[], Given]) -> Callable[[], Given]:
+def with_io_stream(call: Callable[[], Result]) -> Callable[[], Result]:
     """Return a call for another thread whose output goes to this task's stream; to be called on the loop."""
     stream = LoopStream(IOStream.get_default(), asyncio.get_running_loop())
 
-    def run() -> Given:
+    def run() -> Result:
         with IOStream.set_default(stream):
             return call()
 

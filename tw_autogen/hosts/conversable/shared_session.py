@@ -20,6 +20,7 @@ from tw_autogen.hosts.conversable.inner_messages import InnerMessages
 from tw_autogen.hosts.conversable.messages import render_reply, without_end
 from tw_autogen.hosts.open_conversations import Conversations, idle_seconds
 from tw_autogen.hosts.partner_conversation import CONTINUE, GivenFiles, Line, PartnerConversation
+from tw_autogen.named_folders import checked_path
 from tw_autogen.planner import Planner
 from tw_autogen.session import (
     USER,
@@ -39,7 +40,7 @@ _HELPERS = ("_User", "_Group_Tool_Executor", "chat_manager", "checking_agent", "
 
 
 @dataclass(frozen=True)
-class _Foreign:
+class _AgentWorker:
     """An agent of the user's, as a Planner's worker."""
 
     name: str
@@ -55,7 +56,7 @@ class SessionMember(Protocol):
     system_message: str
 
     def is_silent(self, sender: Any) -> bool:
-        """Return whether inner messages are to be kept from the user's eyes."""
+        """Return whether inner messages are to be hidden from the user."""
         ...
 
     def write_context_variables(self, board: Mapping[str, str], next_speaker: str) -> None:
@@ -69,7 +70,7 @@ class SessionMember(Protocol):
 
 
 class SharedChat(PartnerConversation):
-    """One chat of the members: a session of their own, driven step by step as the host gives the word.
+    """One chat of the members: a session of their own, driven step by step as the host selects speakers.
 
     Args:
         shared: Whose members; not kept alive.
@@ -86,7 +87,7 @@ class SharedChat(PartnerConversation):
         super().__init__(shared.opened, files, idle_seconds=age)
         self._shared = shared
         self._answered = False
-        self.cast = weakref.WeakSet(foreign(group.agents, shared) if group is not None else ())
+        self.others = weakref.WeakSet(non_members(group.agents, shared) if group is not None else ())
 
     @property
     def round(self) -> Round | None:
@@ -95,16 +96,22 @@ class SharedChat(PartnerConversation):
         return rounds[-1] if rounds else None
 
     @property
+    def open_round(self) -> Round | None:
+        """The newest round if it is open."""
+        here = self.round
+        return here if here and here.state is RoundState.created else None
+
+    @property
     def asked(self) -> Post | None:
         """The newest post that waits for an answer; None if no round waits for one."""
-        here = self.round
-        return here.posts[-1] if here and here.state is RoundState.created and not self._answered else None
+        here = self.open_round
+        return here.posts[-1] if here and not self._answered else None
 
     def reply(self, member: SessionMember, chat: Sequence[Line], sender: Any, stopped: threading.Event) -> str | None:
         """Return a member's answer to what the chat holds for it; None if it has none.
 
         Args:
-            member: Who has the word.
+            member: Whose turn it is.
             chat: The chat as it sees it.
             sender: Its partner: the group's manager, or another agent.
             stopped: Identifies this request for `stop`.
@@ -119,7 +126,7 @@ class SharedChat(PartnerConversation):
             if stopped.is_set():  # the session forgets an interrupt that comes before its round
                 session.interrupt()
             asked = self.asked
-            if asked is not None and _has_the_word(session.rounds[-1], member.name):
+            if asked is not None and _is_asked(session.rounds[-1], member.name):
                 words = self._speak(session, member, sender, group)
             elif asked is not None:
                 words = f"@{self._agent(asked.send_to)} I wait for your answer."
@@ -131,8 +138,8 @@ class SharedChat(PartnerConversation):
 
     def end_round(self) -> None:
         """Close a round that a chat has left open."""
-        session, here = self.session, self.round
-        if session is not None and here and here.state is RoundState.created:
+        session = self.session
+        if session is not None and self.open_round:
             self._close_round(session, reason="" if self._answered else _ENDED)
 
     def close(self) -> None:
@@ -143,20 +150,18 @@ class SharedChat(PartnerConversation):
 
     def _hear(self, session: Session, member: SessionMember, chat: Sequence[Line], *, goes_on: bool) -> bool:
         """Make posts of what was said; return whether there is something to say to it."""
-        here = session.rounds[-1] if session.rounds else None
-        is_open = here is not None and here.state is RoundState.created
-        unknown = self._unknown(chat)
-        if is_open and self._answered and unknown:
+        here, unknown = self.open_round, self._unknown(chat)
+        if here and self._answered and unknown:
             self._close_round(session)
-            is_open = False
-        if not is_open:
+            here = None
+        if here is None:
             news = self.hear(session, chat)
             entry = member.name in (self._shared.planner, *self._shared.names[: not self._shared.planner])
             if not news and not (goes_on and entry):
                 return goes_on
             self._open_round(session, member, news[0] if news else Line(CONTINUE, name=self.opener))
             unknown = news[1:]
-        elif self._answered and here is not None:  # without a Planner: the next member looks at the same request
+        elif self._answered:  # without a Planner: the next member looks at the same request
             if any(post.send_to == member.name for post in here.posts):
                 return goes_on
             self._answered = False
@@ -184,8 +189,8 @@ class SharedChat(PartnerConversation):
         planner = roles.get(self._shared.planner)
         if isinstance(planner, Planner):
             workers = [
-                _Foreign(one.name, one.description or "(no description)")
-                for one in foreign(agents, self._shared)
+                _AgentWorker(one.name, one.description or "(no description)")
+                for one in non_members(agents, self._shared)
                 if one.name != self.opener
             ]
             planner.workers = [*(role for role in roles.values() if role is not planner), *workers]
@@ -193,11 +198,8 @@ class SharedChat(PartnerConversation):
         try:
             post = session.step(roles[member.name])
             while post.send_to == member.name or (post.send_to in roles and post.send_to not in present):
-                inner.show(post)  # who can't be given the word by the host answers here
+                inner.show(post)  # whom the host can't select answers here
                 post = session.step(roles[post.send_to])
-                if post.send_to == member.name:
-                    inner.show(post)
-                    post = session.step(roles[member.name])
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
             self._close_round(session, reason=str(error))
@@ -213,9 +215,9 @@ class SharedChat(PartnerConversation):
         if post.send_to != USER:
             return without_end(f"@{post.send_to} {here.last_words}")
         self._answered = True
-        if self._shared.planner or len(self._shared.names) == 1:
-            return render_reply(self._close_round(session), here.user_query, member.system_message)
-        return render_reply(Answer.of(here, session.usage), here.user_query, member.system_message)
+        ends = self._shared.planner or len(self._shared.names) == 1
+        answer = self._close_round(session) if ends else Answer.of(here, session.usage)
+        return render_reply(answer, here.user_query, member.system_message)
 
     def _close_round(self, session: Session, *, reason: str = "") -> Answer:
         self._answered = False
@@ -271,7 +273,7 @@ class SharedSession(Closing):
         trust: bool = False,
     ) -> None:
         self._trust = FolderTrust.of(trust=trust)
-        self._workspace = None if workspace is None else Path(workspace).expanduser().absolute()
+        self._workspace = None if workspace is None else checked_path(workspace, "workspace").absolute()
         self._settings, self._made_in = dict(settings or {}), Path.cwd()
         self._handlers = tuple(handlers)
         self._members: dict[str, SessionMember] = {}
@@ -360,29 +362,35 @@ class SharedSession(Closing):
         for group, chat in groups:
             if group is not None and group.messages is groupchat.messages:  # the host works on a copy of the group
                 return chat
-        cast = set(foreign(groupchat.agents, self))
-        return next((chat for group, chat in reversed(groups) if group is not None and set(chat.cast) == cast), None)
+        others = set(non_members(groupchat.agents, self))
+        same = [chat for group, chat in groups if group is not None and set(chat.others) == others]
+        return same[-1] if same else None
 
-    def prepare(self, partner: Any, *, clear: bool, wait: bool = True) -> None:
-        """Begin a chat with members: a round that is left open ends, and with `clear` the session with it.
+    def begin_chat(self, partner: Any) -> None:
+        """Begin a chat with members: a round that was left open in it ends.
+
+        Args:
+            partner: The group's manager, or another agent.
+        """
+        with self._lock:
+            before = self._known_partner(partner)
+            chat = self.chats.find(before)
+            if chat is not None:
+                self.chats.rename(before, partner)
+                chat.end_round()
+
+    def end_chat(self, partner: Any, *, wait: bool) -> None:
+        """End a chat with members, its round and its session.
 
         Args:
             partner: The group's manager, or another agent; None: all of them.
-            clear: End the session too.
-            wait: Return once it has ended.
+            wait: Return once the session has ended.
         """
         with self._lock:
             if partner is None:
-                return self.close() if clear else None
-            before = partner if self.chats.find(partner) is not None else self._earlier(partner)
-            chat = self.chats.find(before)
-            if chat is None:
-                return None
-            if clear:
-                return self.chats.drop(before, wait=wait)
-            if before is not partner:
-                self.chats.rename(before, partner)
-            return chat.end_round()
+                self.close()
+            elif (before := self._known_partner(partner)) is not None:
+                self.chats.drop(before, wait=wait)
 
     def close(self) -> None:
         """End the sessions, and their kernels; the next message opens a new one."""
@@ -412,17 +420,19 @@ class SharedSession(Closing):
                 trust=self._trust.holds(),
             )
 
-    def _earlier(self, partner: Any) -> Any:
-        """Return the manager of an earlier group with the same agents that has come to its end."""
+    def _known_partner(self, partner: Any) -> Any:
+        """Return a partner that has a chat, or the manager of an earlier group with the same agents that has ended."""
+        if self.chats.find(partner) is not None:
+            return partner
         group = getattr(partner, "groupchat", None)
-        cast = set(foreign(group.agents, self)) if group is not None else set()
+        others = set(non_members(group.agents, self)) if group is not None else set()
         for one, chat in self.chats.partner_items():
-            if cast and set(chat.cast) == cast and not (chat.busy or chat.asked and not _is_over(one.groupchat)):
+            if others and set(chat.others) == others and not (chat.busy or chat.asked and not _is_over(one.groupchat)):
                 return one
         return None
 
 
-def foreign(agents: Iterable[Any], shared: SharedSession) -> list[Any]:
+def non_members(agents: Iterable[Any], shared: SharedSession) -> list[Any]:
     """Return the agents of a group that are no members, and no helpers of the host's.
 
     Args:
@@ -436,7 +446,7 @@ def _is_over(groupchat: Any) -> bool:
     return bool(len(groupchat.messages) >= groupchat.max_round)
 
 
-def _has_the_word(here: Round, name: str) -> bool:
+def _is_asked(here: Round, name: str) -> bool:
     """Return whether something was said to this member since it spoke last."""
     for post in reversed(here.posts):
         if post.send_from == name:

@@ -16,7 +16,7 @@ from tw_autogen.hosts.call_chain import calling
 from tw_autogen.hosts.conversable.autogen_import import import_autogen, installed
 from tw_autogen.hosts.conversable.group_functions import TARGETS, hand_on, with_context
 from tw_autogen.hosts.conversable.llm_config import refuse_settings, without_cache
-from tw_autogen.hosts.conversable.messages import ServiceAnswer, images_of, key_of, text_of
+from tw_autogen.hosts.conversable.messages import ServiceAnswer, calls_tool, images_of, key_of, text_of
 from tw_autogen.hosts.conversable.running_reply import RUNNING, RunningReply, with_io_stream
 from tw_autogen.hosts.worker_threads import on_thread
 from tw_autogen.lazy_module import LazyModule
@@ -32,11 +32,10 @@ ConversableAgent: Any = import_autogen().ConversableAgent
 Messages = list[dict[str, Any]]
 
 SILENT: ContextVar[bool] = ContextVar("silent", default=True)
-"""Whether messages behind the reply that is being made are to be kept from the user's eyes."""
+"""Whether inner messages of the reply that is being made are to be hidden from the user."""
 
 _HOSTS_DEFAULT = "You are a helpful AI Assistant."
 _REPLY_FUNCTIONS = ("generate_oai_reply", "a_generate_oai_reply")
-_AS_PLUGINS = "give functions as plugins=[...]"
 _REGISTERING: ContextVar[bool] = ContextVar("registering", default=False)
 _log = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         HostError: the installed host doesn't know an argument.
     """
 
-    def __init__(self, name: str, *args: Any, does: str = "", **host: Any) -> None:
+    def __init__(self, name: str, *args: Any, does: str, **host: Any) -> None:
         known = inspect.signature(ConversableAgent.__init__).parameters
         for word in host:
             if word in known:
@@ -77,7 +76,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
             host.setdefault("description", does)
         if len(args) < 4:  # or it is among them
             host.setdefault("human_input_mode", "NEVER")
-        at = [*known].index("llm_config") - 2  # behind `self` and `name`
+        at = [*known].index("llm_config") - 2  # after `self` and `name`
         if "llm_config" in host:
             host["llm_config"] = without_cache(host["llm_config"])
         elif at < len(args):
@@ -299,7 +298,7 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         return await super().a_receive(message, sender, request_reply, silent)
 
     def is_silent(self, sender: Any) -> bool:
-        """Return whether inner messages are kept from the user's eyes: as the agent says, else as the chat was begun.
+        """Return whether inner messages are hidden from the user: as the agent says, else as the chat was begun.
 
         A group's messages are always passed on in silence, so there its manager is asked. Without a partner, as with
         services, nobody looks.
@@ -370,7 +369,8 @@ class SpeakingAgent(ConversableAgent):  # type: ignore[misc]  # the host's class
         """Refuse a tool that roles would never see, and take one that is removed from them."""
         if not is_remove and not _REGISTERING.get():
             raise ConfigError(
-                f"{self.name}: its roles can't call a tool of which only the schema is given; {_AS_PLUGINS}"
+                f"{self.name}: its roles can't call a tool of which only the schema is given; give functions as "
+                "plugins=[...]"
             )
         if is_remove:
             gone = signature if isinstance(signature, str) else signature.get("function", signature).get("name")
@@ -437,8 +437,7 @@ def _copied_client(client: Any) -> Any:
 
 
 def _says_something(message: dict[str, Any]) -> bool:
-    calls = message.get("tool_calls") or message.get("function_call") or message.get("tool_responses")
-    return bool(calls or images_of(message) or text_of(message).strip())
+    return bool(calls_tool(message) or message.get("tool_responses") or images_of(message) or text_of(message).strip())
 
 
 def house_rules_of(agent: Any) -> str:

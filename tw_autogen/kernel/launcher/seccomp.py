@@ -115,7 +115,7 @@ _OF_TERMINALS = (0x5412, 0x541C, 0x8901, 0x8902)  # TIOCSTI, TIOCLINUX; FIOSETOW
 _OF_SPACE = (0x40305828, 0x4030582A, 0x40305839, 0x40305824, 0x40305826)  # as `fallocate`: RESVSP, ZERO_RANGE, ALLOCSP
 _OF_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40086604)  # SETFLAGS, FSSETXATTR, SETVERSION
 """What sets flags of a file, also of one that is open for reading only."""
-_SET_OWNER, _SET_LEASE = (8, 15), 1024  # F_SETOWN, F_SETOWN_EX; F_SETLEASE
+_SET_OWNER, _SET_LEASE = (8, 15), (1024, 1040)  # F_SETOWN, F_SETOWN_EX; F_SETLEASE, F_SETDELEG (Linux 6.19)
 _SHARED_WITHOUT_FILE, _HUGE_PAGES = 0x21, 0x40000
 _THIS_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """What their first argument says where the second one is a process, and not a group or a user."""
@@ -236,7 +236,7 @@ def _program(
         + _YES,
         "ioctl": _if_one_of(1, (*_OF_TERMINALS, *_OF_SPACE, *_OF_FLAGS), _NO) + _YES,
         "fallocate": _error(errno.EOPNOTSUPP),  # libc then writes zeros
-        "fcntl": _if_one_of(1, (_SET_LEASE,), _NO) + _YES,
+        "fcntl": _if_one_of(1, _SET_LEASE, _NO) + _YES,
         "memfd_create": _NONE if shared_bytes else _YES,
     }
     if not network:
@@ -271,7 +271,7 @@ def _own_signals(ours: int) -> dict[str, bytes]:
         **dict.fromkeys(_SIGNALS, _unless_one_of(0, (ours, 0, -ours & 0xFFFFFFFF), _NO) + _YES),
         "tkill": _NO,
         "pidfd_send_signal": _NO,
-        "fcntl": _if_one_of(1, (*_SET_OWNER, _SET_LEASE), _NO) + _YES,
+        "fcntl": _if_one_of(1, (*_SET_OWNER, *_SET_LEASE), _NO) + _YES,
     }
 
 

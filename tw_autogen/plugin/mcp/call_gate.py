@@ -130,12 +130,13 @@ class Sent:
 
     Args:
         key: Its arguments, spelled in one way.
-        came: The answer; None: none has come, and whether it took effect is not known, or it is too large to be kept.
-        lost: None will come: the server ended, took too long, or sent what can't be read.
+        answer: What the server sent; None: nothing came, so that nobody knows whether the call took effect, or what
+            came is too large to be kept.
+        lost: No answer will come: the server ended, took too long, or sent what can't be read.
     """
 
     key: str
-    came: Mapping[str, Any] | None = None
+    answer: Mapping[str, Any] | None = None
     lost: bool = False
 
 
@@ -188,16 +189,16 @@ class SentCalls:
         except Exception:
             self.forget(sent)
             raise
-        if sent.came is None:
+        if sent.answer is None:
             return
-        if sent.came.get("isError"):
+        if sent.answer.get("isError"):
             self.forget(sent)
             return
-        text = json.dumps(sent.came)
+        text = json.dumps(sent.answer)
         size = len(text) + bounded_json.estimate_bytes(text)
         with self._lock:
             if self._kept_bytes + size > _MOST_KEPT_BYTES:
-                sent.came = None
+                sent.answer = None
             else:
                 self._kept_bytes += size
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from tw_autogen.errors import ConfigError, did_you_mean, nearest
+from tw_autogen.named_folders import checked_path
 from tw_autogen.trusted_files import decode_settings, read_settings_bytes
 
 McpWanted = Path | str | Mapping[str, Any]
@@ -140,7 +141,7 @@ def _load(wanted: McpWanted, origin: str) -> tuple[Mapping[str, Any], str]:
         return wanted, origin
     text = str(wanted)
     if not text.lstrip().startswith("{"):
-        path = Path(wanted).expanduser()
+        path = checked_path(wanted, origin)
         origin = str(path)
         try:
             text = decode_settings(path, read_settings_bytes(path))

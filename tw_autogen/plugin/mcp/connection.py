@@ -134,12 +134,12 @@ class McpConnection:
         """
         if self.gone or self._client is None:
             raise McpServerError(self.describe("is not there any more"))
-        came: Any = None
+        result: Any = None
         unread = anyio.CancelScope()
         self._calls.add(unread)
         try:
             with anyio.fail_after(seconds), unread:
-                came = await self._client.call_tool(tool, replace_half_pairs(dict(arguments)))
+                result = await self._client.call_tool(tool, replace_half_pairs(dict(arguments)))
         except TimeoutError:
             raise TimeoutError(
                 f"MCP server {self._server.name!r} did not answer {tool!r} within {seconds:g} s "
@@ -154,9 +154,9 @@ class McpConnection:
             raise McpCallLostError(self._unreadable(tool, f" ({_first_cause(error)})")) from error
         finally:
             self._calls.discard(unread)
-        if came is None:
+        if result is None:
             raise McpCallLostError(self._unreadable(tool))
-        plain: Mapping[str, Any] = came.model_dump(by_alias=True, mode="json", exclude_none=True)
+        plain: Mapping[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         return plain
 
     def _unreadable(self, tool: str, why: str = "") -> str:
@@ -214,7 +214,7 @@ class McpConnection:
             answers = _AnswerStream(write)
             yield _WatchedStream(read, self, answers), answers
 
-    def _open_streams(self, stack: contextlib.ExitStack | contextlib.AsyncExitStack) -> Any:
+    def _open_streams(self, stack: contextlib.AsyncExitStack) -> Any:
         server = self._server
         if server.transport == "sse":
             return sdk("mcp.client.sse").sse_client(

@@ -194,7 +194,7 @@ class _RestartingServer:
         def call(arguments: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
             connection = self._alive(tell)
             try:
-                came: Mapping[str, Any] = self._portal.call(
+                answer: Mapping[str, Any] = self._portal.call(
                     lambda: connection.call(tool, arguments, seconds=self._call_seconds)
                 )
             except McpServerError as error:
@@ -207,7 +207,7 @@ class _RestartingServer:
                 self._failures = 0
                 raise
             self._failures = 0
-            return came
+            return answer
 
         return call
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.plugin.mcp.call_gate import Gate, SentCalls
@@ -32,9 +33,7 @@ _MOST_PARTS = 40
 _MOST_VALUES = 1_000_000
 
 
-def tool_spec(
-    tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float, gate: Gate | None = None
-) -> PluginSpec:
+def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float, gate: Gate) -> PluginSpec:
     """Return a tool as a plugin that runs in the host.
 
     Args:
@@ -43,7 +42,7 @@ def tool_spec(
         name: What code calls it.
         call: Calls it.
         seconds: How long one call may take, with a restart of its server.
-        gate: Decides whether a call is made; None: each is.
+        gate: Decides whether a call is made.
     """
     takes = Schema(tool.get("inputSchema") or {})
     names = _parameter_names(takes)
@@ -57,13 +56,13 @@ def tool_spec(
         gives = gives.fields()["result"]
     typed = bool(tool.get("outputSchema"))
     about = str(tool.get("description") or tool.get("title") or "").strip()
-    said = [_cut(about or f"The tool {tool['name']}.", _DESCRIPTION_CHARS)]
+    said = [shortened(about or f"The tool {tool['name']}.", _DESCRIPTION_CHARS)]
     if name != tool["name"]:
         said[0] += "" if said[0].endswith((".", "!", "?", "…")) else "."
-        said.append(f"The MCP server {server} calls it {_cut(repr(tool['name']), _ABOUT_CHARS)}.")
+        said.append(f"The MCP server {server} calls it {shortened(repr(tool['name']), _ABOUT_CHARS)}.")
     if takes.takes_more:
         said.append("It takes other keyword arguments, too.")
-    result = Parameter("result", gives.type(), description=_cut(gives.about(), _ABOUT_CHARS))
+    result = Parameter("result", gives.type(), description=shortened(gives.about(), _ABOUT_CHARS))
     text = Parameter("text", "str", description="the tool's words; pictures and files are saved, and named in it")
     spec = PluginSpec(
         name,
@@ -151,7 +150,7 @@ class _Tool:
         call: Call,
         context: PluginContext,
         wrapped: bool,
-        gate: Gate | None,
+        gate: Gate,
     ) -> None:
         self.__name__, self.__doc__ = spec.name, spec.description
         self._name = spec.name
@@ -161,7 +160,7 @@ class _Tool:
         self._context = context
         self._wrapped = wrapped
         self._gate = gate
-        self._sent = None if gate is None or gate.repeatable else SentCalls()
+        self._sent = None if gate.repeatable else SentCalls()
         self._needed = [one.name for one in spec.parameters if one.required]
         self._signature = spec.signature()
 
@@ -175,8 +174,8 @@ class _Tool:
         if missing:
             raise TypeError(f"{self._name}: missing {', '.join(missing)}")
         arguments = {self._own.get(name, name): jsonable(value) for name, value in {**given, **others}.items()}
-        came = self._answer(arguments)
-        return read_result(came, name=self._name, context=self._context, wrapped=self._wrapped)
+        answer = self._answer(arguments)
+        return read_result(answer, name=self._name, context=self._context, wrapped=self._wrapped)
 
     def begin_cell(self, *, second_try: bool) -> None:
         """Note that a cell begins; a second try is one after a cell of the same request that failed."""
@@ -186,21 +185,20 @@ class _Tool:
     def _answer(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the answer to a call: of the server, or, for one that an earlier try has made already, that one's."""
         earlier = self._sent.take_earlier(arguments) if self._sent is not None else None
-        if earlier is not None and earlier.came is not None:
+        if earlier is not None and earlier.answer is not None:
             self._warn(
                 "the cell that failed has made this very call; it was not sent a second time, and gives what it gave "
                 "then"
             )
-            return earlier.came
-        if self._gate is not None:
-            self._gate.allow(self._name, arguments, lost=earlier is not None)
+            return earlier.answer
+        self._gate.allow(self._name, arguments, lost=earlier is not None)
         if self._sent is None:
             return self._call(arguments, self._warn)
         if earlier is not None:
             self._sent.forget(earlier)
         with self._sent.sending(arguments) as sent:
-            sent.came = self._call(arguments, self._warn)
-            return sent.came
+            sent.answer = self._call(arguments, self._warn)
+            return sent.answer
 
     def _warn(self, words: str) -> None:
         self._context.log("warning", self._name, words)
@@ -212,8 +210,8 @@ def _parameter_names(takes: Schema) -> dict[str, str]:
 
 
 def _parameter(schema: Schema, own: str, name: str, required: bool) -> Parameter:
-    said = _cut(schema.about(), _ABOUT_CHARS)
-    mapped = "" if own == name else f"(the server calls it {_cut(repr(own), _ABOUT_CHARS)})"
+    said = shortened(schema.about(), _ABOUT_CHARS)
+    mapped = "" if own == name else f"(the server calls it {shortened(repr(own), _ABOUT_CHARS)})"
     default = NO_DEFAULT if required else schema.plain.get("default", NO_DEFAULT)
     about = " ".join(part for part in (said, mapped) if part)
     return Parameter(name, schema.type(), required, about, default if _is_short(default) else NO_DEFAULT)
@@ -225,7 +223,3 @@ def _is_short(value: Any) -> bool:
         parts = [*value, *value.values()] if isinstance(value, dict) else value
         return len(parts) <= _MOST_PARTS and all(not isinstance(one, list | dict) and _is_short(one) for one in parts)
     return not isinstance(value, str) or len(value) <= _ABOUT_CHARS
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

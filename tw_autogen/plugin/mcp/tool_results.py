@@ -16,14 +16,14 @@ from tw_autogen.kernel.guest import PluginContext
 _LARGE_CHARS, _MOST_INDENTED_CHARS = 100_000, 1_000_000
 
 
-def read_result(came: Mapping[str, Any], *, name: str, context: PluginContext, wrapped: bool = False) -> Any:
+def read_result(result: Mapping[str, Any], *, name: str, context: PluginContext, wrapped: bool = False) -> Any:
     """Return what code gets.
 
     Args:
-        came: A `CallToolResult` as it travels: `content`, `structuredContent`, `isError`.
+        result: A `CallToolResult` as it travels: `content`, `structuredContent`, `isError`.
         name: The function's.
         context: Takes the files: pictures, sounds, embedded files, and a copy of what is long.
-        wrapped: The structured content holds nothing but `result`, which is what is meant.
+        wrapped: The structured content is `{"result": …}`, and what stands in it is meant.
 
     Returns:
         The structured content, else the text with a line for each file that was saved.
@@ -31,9 +31,9 @@ def read_result(came: Mapping[str, Any], *, name: str, context: PluginContext, w
     Raises:
         ToolError: the tool says that it failed.
     """
-    blocks = [one for one in came.get("content") or () if isinstance(one, Mapping)]
-    structured = came.get("structuredContent")
-    if came.get("isError"):
+    blocks = [one for one in result.get("content") or () if isinstance(one, Mapping)]
+    structured = result.get("structuredContent")
+    if result.get("isError"):
         raise ToolError(
             _text(blocks) or (json.dumps(structured) if structured else "the tool failed and gave no reason")
         )
