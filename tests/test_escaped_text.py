@@ -11,7 +11,13 @@ from rich.console import Console
 from tw_autogen.approval import Proposal
 from tw_autogen.cli.approval_prompt import ApprovalPrompt
 from tw_autogen.cli.event_printer import EventPrinter
-from tw_autogen.escaped_text import inert_output, is_quickly_rendered, markdown_line, visible
+from tw_autogen.escaped_text import (
+    inert_output,
+    is_quickly_rendered,
+    markdown_line,
+    visible,
+    without_known_paragraphs,
+)
 
 HIDDEN = {
     "a bidirectional override": ("\u202e", "\\u202e"),
@@ -149,3 +155,11 @@ def test_a_table_with_empty_rows_is_none_that_is_rendered_quickly(before, divide
     rows = ["a|" * 100, divider * 100, *["|"] * 150]
 
     assert not is_quickly_rendered("".join(f"{before}{row}\n" for row in rows))
+
+
+def test_a_known_paragraph_is_named_by_its_first_whole_words():
+    paragraph = f"The folder is /home/me/data. Code can read it, but not write to it{'. More' * 40}"
+
+    assert without_known_paragraphs(f"{paragraph}\n\nNew.", paragraph) == (
+        "(The folder is /home/me/data. Code can read it, but not… as before)\n\nNew."
+    )

@@ -179,3 +179,14 @@ def test_a_small_file_whose_text_is_longer_than_its_description_is_described(tmp
     assert found["whole"] == []
     (tmp_path / "b.csv").write_text("day,n\n2024-01-01,5\n", encoding="utf-8")
     assert describer.describe(tmp_path / "b.csv").endswith("all of it:\n  | day,n\n  | 2024-01-01,5")
+
+
+def test_a_small_file_that_is_shown_in_part_is_not_said_to_be_all_of_it(tmp_path):
+    (tmp_path / "b.csv").write_text("day,a,b,c,d\n" + "2024-01-01,5,6,7,8\n" * 7, encoding="utf-8")
+    ((found,), _) = Describer(tmp_path, apart=False).describe_all([("b.csv", "b.csv")], seconds=20)
+
+    lines = Describer.fitted_lines(["b.csv:", *(f"  {one}" for one in found["whole"])], 100)
+
+    assert lines[:2] == ["b.csv:", "  its first lines:"]
+    assert lines[-1].strip() == "…"
+    assert Describer.fitted_lines(found["whole"], 1000)[0] == "all of it:"

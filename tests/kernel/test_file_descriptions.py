@@ -474,8 +474,10 @@ TABLE = {  # fmt: off
         "<table><thead><tr><th colspan=3>Census</tr>"
         "<tr><th rowspan=2>the<br>city<th colspan=2>people</tr><tr><th>2023<th>2024</tr></thead>"
         "<tbody><tr><td>A<td>1<td>2</tr><tr><td rowspan=2>B<td>3<td>4</tr><tr><td>5<td>6</tr></tbody></table>",
-        ["3 rows x 3 columns", "| the city,2023,2024", "column ('Census', 'people', '2024'): int, 2 … 6",
-         "3 header rows: the columns have 3 levels, so their names are tuples", "pd.read_html('a.html')[1]"],
+        ["3 rows x 3 columns", "| the city,2023,2024", "column ('people', '2024'): int, 2 … 6",
+         "its first header row says 'Census' above all columns, droplevel leaves that out",
+         "2 header rows: the columns have 2 levels, so their names are tuples",
+         "pd.read_html('a.html')[1].droplevel(0, axis=1)"],
         ["heads its rows", "table 0"],
     ),
     "page without header cells": (
@@ -1072,6 +1074,10 @@ PAGES = {
     "data only": CELLS.format("1.5", "x", "2.5", "x", "3.5", "y").replace("<th>", "<td>"),
     "header of two rows": "<table><thead><tr><th rowspan=2>a<th colspan=2>n</tr><tr><th>x<th>x</tr></thead>"
     "<tr><td>A<td>1<td>2</tr><tr><td>B<td>3<td>4</tr></table>",
+    "title above the header": "<table><thead><tr><th colspan=3>Largest cities</tr>"
+    "<tr><th>city<th>pop<th>pop</tr></thead><tr><td>A<td>1<td>2</tr><tr><td>B<td>3<td>4</tr></table>",
+    "title above two header rows": "<table><thead><tr><th colspan=3>Largest</tr><tr><th rowspan=2>a<th colspan=2>n</tr>"
+    "<tr><th>x<th>y</tr></thead><tr><td>A<td>1<td>2</tr><tr><td>B<td>3<td>4</tr></table>",
     "header beside an empty one": "<table><thead></thead>" + CELLS.format("a", "n", "A", "1", "B", "2")[7:],
     "footer": "<table><thead><tr><th>a<th>n</tr></thead>"
     "<tfoot><tr><td>all<td>3</tr></tfoot><tbody><tr><td>A<td>1</tr><tr><td>B<td>2</tr></tbody></table>",

@@ -31,6 +31,7 @@ FOLDER = [
         "a short span of years": ("mean rain of 2003–05", "weather/rain-2001.csv"),
         "a sheet": ("what is the budget?", "x1.xlsx"),
         "a word in a longer one": ("the greatest rate of births", "birthrates.csv"),
+        "years that it does not name": ("in which years were reports fewest?", "reports_by_type.csv"),
         "another form of a word": ("what does each detector detect?", "d.csv"),
     }.values(),
 )

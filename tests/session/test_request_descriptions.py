@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -15,7 +16,7 @@ from tw_autogen.kernel import Describer
 from tw_autogen.planner import Planner
 from tw_autogen.session import Session
 from tw_autogen.session.path_grants import Grants
-from tw_autogen.session.request_descriptions import RequestDescriptions
+from tw_autogen.session.request_descriptions import RequestDescriptions, Told
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.variable_descriptions import profile_value
 from tw_autogen.testing import FakeKernel, ScriptedModel, plans
@@ -223,6 +224,49 @@ def test_a_later_request_is_told_of_a_folder_only_what_is_new(here, tmp_path):
     told = found.of_folder("what are the prices?", str(here), 0)
     assert "Changed there:\n12 files, 190 B; 13 hidden, ignored or secret-like left out\n'prices.csv' 14 B\n" in told
     assert f"'{here}/prices.csv': 14 bytes, CSV: 1 rows x 2 columns\n    all of it:\n    | price,tax\n    | 1,2" in told
+
+
+def test_a_later_request_is_told_only_of_files_that_fit_it_better_than_those_told_before(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in ("north", "south", "harbour"):
+        (folder / f"{name}.csv").write_text(f"site,{name}_rain\nA,1\n", encoding="utf-8")
+    found, _, _ = descriptions(tmp_path, folder, profile_folder="content", profile_chars=1000)
+    found.told = Told(folder={"north.csv": "north.csv: described"}, tree="listed")
+
+    for asked, wanted in (
+        ("the mean of north_rain?", []),
+        ("which site?", []),
+        ("the harbour's rain and the site?", ["harbour"]),
+    ):
+        told = found.of_folder(asked, str(folder), 0)
+        assert [name for name in ("north", "south", "harbour") if f"{name}.csv': 2" in told] == wanted
+
+
+def test_a_line_about_a_file_says_how_rows_end_and_which_tables_it_holds(tmp_path):
+    folder = tmp_path / "mine"
+    (folder / "states").mkdir(parents=True)
+    for number, name in enumerate(("Alabama", "Texas", "Utah")):
+        rows = "".join(f"city {at},{at + number}\n" for at in range(9 + number))
+        (folder / f"states/{name}.csv").write_text(f"metro,n\n{rows},\nSource: the office,\n", encoding="utf-8")
+    tables = "".join(
+        f"<table><caption>Cities of {name}</caption><tr><th>a<th>b</tr><tr><td>A<td>1</tr><tr><td>B<td>2</tr></table>"
+        for name in ("Utah", "Texas")
+    )
+    (folder / "page.html").write_text(f"<html><body>{tables}{'<p>words</p>' * 200}", encoding="utf-8")
+    (folder / "gaps.csv").write_text("a,b\n" + "1,2\n" * 9 + ",\n" + "3,4\n" * 9, encoding="utf-8")
+    for number in range(8):
+        (folder / f"metro-{'abcdefgh'[number]}.csv").write_text(
+            f"metro,{'abcdefgh'[number]}\n" + f"{'word ' * 20},1\n" * 30, encoding="utf-8"
+        )
+    found, _, _ = descriptions(tmp_path, folder, profile_folder="content", profile_chars=6000)
+
+    told = found.of_folder("which metro?", str(folder), 0)
+
+    each = "each has its own number of rows, above the first empty line; what stands below it is no row"
+    assert re.search(rf"Alabama.csv': .*; 3 files of this layout.*{each}", told)
+    assert "tables: table 0, caption 'Cities of Utah': 2 rows x 2 columns; table 1, caption 'Cities of Texas'" in told
+    assert re.search(r"gaps.csv': .*; 1 empty row not counted", told)
 
 
 def test_a_folder_of_many_large_files_is_listed_with_a_bound_on_what_is_read(tmp_path):

@@ -37,8 +37,8 @@ long and there is room of so many characters; of others one line."""
 _RELATED, _LEAST_RELATED = 0.3, 6
 """What part of the best file's score, or which place, others have for which room is left."""
 _BRIEF_SHARE, _BRIEF_CHARS, _BRIEF_COLUMN_CHARS, _BRIEF_TABLE_CHARS = 0.5, 300, 60, 120
-"""What part of the room is for descriptions in a line, where not all whole ones fit; how long columns and call, one column
-and one table may be in it."""
+"""What part of the room is for descriptions in a line, where not all whole ones fit; how long columns and call, one
+column and one table may be in it."""
 _JOIN_CHARS = 300
 """What is kept for lines about columns that join files."""
 _HEAD = "What files there hold, by the path that code opens them by (print(describe(path)) shows it of any other):"
