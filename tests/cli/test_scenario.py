@@ -288,6 +288,15 @@ def test_a_scenario_that_is_not_trusted_sets_nothing_that_a_folder_can_not_set(t
     assert tw("show", "--prompts", "--trust", "./greeting").exit_code == 0
 
 
+def test_a_link_in_a_scenario_without_lessons_is_not_called_lessons(tw, greeting):
+    (greeting / "beside.md").symlink_to(greeting.parent / "elsewhere.md")
+
+    ran = tw("run", "./greeting")
+
+    assert "set only where you trust the scenario" not in ran.stderr
+    assert "replies.yaml" in ran.stderr  # nothing is recorded
+
+
 @pytest.mark.parametrize("piece", ["plugins: [../outside/twice.yaml]", "roles: [planner, ../outside/crier]"])
 def test_roles_and_plugins_of_a_scenario_that_is_not_trusted_lie_in_it(tw, greeting, tmp_path, piece):
     outside = tmp_path / "outside"

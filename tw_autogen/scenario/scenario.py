@@ -332,7 +332,8 @@ def _check_trust(scenario: Scenario) -> None:
             for text in texts_of(value)
         )
     ]
-    if _leads_out(scenario.folder.parent, str(scenario.folder / scenario.lessons)):  # another scenario's may be named
+    lessons = scenario.folder / scenario.lessons
+    if scenario.lessons and _leads_out(scenario.folder.parent, str(lessons)):  # another scenario's may be named
         wanted.append("lessons")
     if wanted:
         raise ScenarioError(
