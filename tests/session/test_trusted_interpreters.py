@@ -104,3 +104,53 @@ def test_a_large_file_of_a_python_in_the_folder(here, name):
     write(here, **{f"env/{name}": "1" * (5 << 20)})
 
     assert read_settings().trust is Trust.none
+
+
+def refusal():
+    """Return why a folder is not trusted by whoever says yes; and look that it is not."""
+    review = review_folder()
+    said = review.remember(review.sha256())
+    assert read_settings().trust is Trust.none
+    return said
+
+
+PLUGIN = "from tw_autogen.plugin import plugin\n\n\n@plugin\ndef a() -> int:\n    'Do.'\n    return 1\n"
+ROLE = "alias: X\nmodule: x.X\nintro: Do.\n"
+AMONG_CODE = {
+    "a folder in that of plugins": ({"plugins/plugins/a.py": PLUGIN}, "plugins/python.py"),
+    "a folder of plugins that holds another": ({"plugins/a.py": PLUGIN, "settings": "plugin.folder"}, "python.py"),
+    "very many plugins": ({f"plugins/p{number}.py": "" for number in range(2001)}, "plugins/python.py"),
+    "another folder of roles": ({"roles/x/role.yaml": ROLE}, "ext_role/x/role.yaml"),
+}
+
+
+@pytest.mark.parametrize("case", AMONG_CODE)
+def test_a_program_that_lies_where_code_that_is_not_shown_does_is_not_trusted(here, case):
+    files, place = AMONG_CODE[case]
+    more = {"plugin": {"folder": "."}} if files.pop("settings", "") else {}
+    write(here, {**files, "tw_autogen.yaml": {"kernel": {"python": place}, **more}})
+    program(here / place)
+
+    assert f"it is not trusted: {here}" in (said := refusal())
+    assert "a setting names it, or a file beside it, and it lies where plugins or roles do and is none" in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+@pytest.mark.parametrize(
+    "how", ["a path", "a link", "of the thread", "a server", "a server's link", "a server's option"]
+)
+def test_a_path_that_is_another_file_for_each_process_is_not_trusted(here, how):
+    for folder in (here, here / "sub"):
+        program(folder / "run.py")
+    (here / "way").symlink_to("/proc/self/cwd")
+    place = {
+        "a path": "/proc/self/cwd/run.py",
+        "of the thread": "/proc/thread-self/cwd/run.py",
+        "a server": "/proc/self/cwd/run.py",
+        "a server's option": "--file=/proc/self/cwd/missing.py",
+    }.get(how, str(here / "way" / "run.py"))
+    server = {"command": sys.executable, "args": [place], "cwd": "sub"}
+    settings = {"plugin": {"mcp_servers": {"a": server}}} if "server" in how else {"kernel": {"python": place}}
+    write(here, {"tw_autogen.yaml": settings})
+
+    assert "a path over /proc may be another file for each process; name the file itself" in refusal()

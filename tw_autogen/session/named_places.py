@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from tw_autogen.errors import ConfigError
 from tw_autogen.plugin.mcp import McpServer, read_mcp_servers
+from tw_autogen.safe_folder import walk_links
 from tw_autogen.setting_values import Setting
 from tw_autogen.settings import FolderSetting, texts_of
 from tw_autogen.settings_trust import PROGRAM_OF_ROLE
@@ -32,6 +33,7 @@ from tw_autogen.unlisted_folders import listed_names
 _BETWEEN_PATHS = re.compile(r"\$\w{1,60}/|[\s=:,;'\"&|()<>@`\[\]{}]+")
 _SIGNS = "=:,;'\""
 _PYTHON = re.compile(r"(python|pypy)[\d.]*(\.exe)?")
+_OF_PROCESS = re.compile(r"/proc/(?:self|thread-self|\d+)(?:/task/\d+)?/(?:cwd|root)(?:/|\Z)")
 _WITHOUT_ENVIRONMENT = re.compile(r"-[bBdhiOPqsSuvx]{0,9}[EI][A-Za-z]*")
 """Words by which Python passes over the variables that it gets."""
 _OF_NODE = frozenset(("node", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "deno"))
@@ -123,9 +125,11 @@ class NamedPlaces:
                         self._add_interpreter(place, folder)
         if one.key == "plugin.mcp_servers":
             for fill in (True, False):  # what a variable's default names runs as long as the variable is not set
+                servers: tuple[McpServer, ...] = ()
                 with contextlib.suppress(ConfigError):
-                    for server in read_mcp_servers(value, fill=fill):
-                        self.add_server_files(server.started_in(folder), folder)
+                    servers = tuple(read_mcp_servers(value, fill=fill))
+                for server in servers:
+                    self.add_server_files(server.started_in(folder), folder)
 
     def add_server_files(self, server: McpServer, folder: Path) -> None:
         """Add the files that a server's command names, and all programs of the project, if it starts there.
@@ -364,12 +368,29 @@ def _shell_words(text: str) -> list[str]:
         return text.split()
 
 
-def _meant(text: str, base: Path) -> Iterator[Path]:
-    """Return the path that a text names, seen from a folder, and the one that a program may take it for."""
-    yield base / text
+def _meant(text: str, base: Path) -> list[Path]:
+    """Return the path that a text names, seen from a folder, and the one that a program may take it for.
+
+    Raises:
+        ConfigError: it leads over the current folder of whichever process opens it: what is looked at here is not what
+            is started.
+    """
+    found = [base / text]
     if text.startswith("~"):
         with contextlib.suppress(RuntimeError):  # no such user's home
-            yield base / Path(text).expanduser()
+            found.append(base / Path(text).expanduser())
+    for path in found:
+        if _is_of_process(path):
+            raise ConfigError(f"{text}: a path over /proc may be another file for each process; name the file itself")
+    return found
+
+
+def _is_of_process(path: Path) -> bool:
+    """Return whether a path is, or leads over a link to, one like `/proc/self/cwd/x`."""
+    links: list[str] = []
+    with contextlib.suppress(OSError, ValueError):  # nobody opens it
+        links = list(walk_links(path).links)
+    return any(_OF_PROCESS.match(os.path.normpath(one)) for one in (os.path.abspath(path), *links))
 
 
 def lies_in(path: Path, folder: Path) -> bool:

@@ -36,6 +36,8 @@ from tw_autogen.settings_trust import PROGRAM_OF_ROLE, Trust
 from tw_autogen.trust_store import TrustStore
 from tw_autogen.trusted_files import TrustedFiles, reading_once
 
+_OF_CODE = frozenset(("plugin.folder", "session.role_folder", "session.roles"))
+"""Settings that name folders of plugins and roles: what appears there after it was looked for is not trusted."""
 _MOST_NAMES = 30
 _MOST_NAME_CHARS = 100
 _MOST_LISTED_CHARS = 1500
@@ -349,15 +351,27 @@ class Review:
         yield from (self.folder / text for value in named for text in value if "/" in text or os.sep in text)
 
     def _files(self, code_folders: Sequence[Path]) -> Iterator[Path]:
-        folder, places = self.folder, NamedPlaces()
+        """Yield the files that are hashed.
+
+        Raises:
+            ConfigError: they are too many, or what a program loads would be a plugin or a role that is not shown.
+        """
+        folder, places, programs = self.folder, NamedPlaces(), NamedPlaces()
         places.add_code(code_folders)
         yield from self._example_files()
         yield from settings_files(folder)
         for one in self.settings.left_out:
             if one.setting.file is not None:
                 yield self._as_hashed(one.setting.file)
-            places.add_setting(one, folder)
+            (places if one.key in _OF_CODE else programs).add_setting(one, folder)
         yield from self._as_found(places.files())
+        named = set(programs.files())
+        for path in sorted(named.difference(self._as_found(named))):
+            raise ConfigError(
+                f"{path}: a setting names it, or a file beside it, and it lies where plugins or roles do and is none; "
+                "move it elsewhere"
+            )
+        yield from named
 
     def _example_files(self) -> Iterator[Path]:
         """Return the files of the folders of examples and lessons, also of those that the folder's settings name."""
