@@ -23,7 +23,7 @@ FILES = f"Files in the working folder:\n- a.csv: {'a column; ' * 30}".strip()
         (
             f"request 1\n\n{FILES}\n\n{FOLDER}",
             f"request 2\n\n{FOLDER}",
-            f"# Board\nrequest 2\n\n({FOLDER[:60]}… as before)",
+            f"# Board\nrequest 2\n\n({FOLDER[:60].rstrip()}… as before)",
         ),
         ("request 1\n\nToday.", "request 2\n\nToday.", "# Board\nrequest 2\n\nToday."),
     ],

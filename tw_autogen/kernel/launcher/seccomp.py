@@ -159,8 +159,8 @@ def install_syscall_filter(
         signals: Processes may be signalled; otherwise only this one and its group.
         truncates: Files may be cut by their path.
         others: Files outside and other processes can't be named anyway, but for the supervisor, whose limits and
-            priority can't be set; and no file gets a mode with which it runs as its owner (set-user-ID): whoever else
-            may run what code leaves would become this user. Otherwise mode, owner, times and extended attributes of a
+            priority can't be set; and no file that holds anything gets the mode by which it runs as its owner: whoever
+            else may run it would become this user. Otherwise mode, owner, times and extended attributes of a
             file stay as they are, of one that is open for reading too, without an error, because much code sets them
             for good measure; and so do the processors of a process that is not this one; its limits and priority can't
             be set.
