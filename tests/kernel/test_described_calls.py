@@ -190,3 +190,17 @@ def test_a_small_file_that_is_shown_in_part_is_not_said_to_be_all_of_it(tmp_path
     assert lines[:2] == ["b.csv:", "  its first lines:"]
     assert lines[-1].strip() == "…"
     assert Describer.fitted_lines(found["whole"], 1000)[0] == "all of it:"
+
+
+def test_a_call_stays_below_the_heading_of_its_table():
+    lines = [
+        f"table {at}: 9 rows x 2 columns|  | a,b|  | 1,2|  'a': int, 1 … 9|  pd.read_csv(…, skiprows={at})"
+        for at in range(9)
+    ]
+    lines = "|".join(lines).replace("|  |", "|  ¦").split("|")
+
+    kept = Describer.fitted_lines(lines, 700)
+
+    assert [one for one in kept if one.startswith("table ")] == [one for one in lines if one.startswith("table ")]
+    assert sum("pd.read_csv" in one for one in kept) == 9
+    assert sum(map(len, kept)) < 700

@@ -504,6 +504,19 @@ TABLE = {  # fmt: off
         ["2024-03-31T00:10:00+09:00 … 2024-03-30T23:30:00-05:00"],
         [],
     ),
+    "seconds since 1970": (
+        "a.csv",
+        "id,dt,n\n" + "".join(f"{1437730851 + at},{1437730851 + at},5\n" for at in range(300)),
+        ["'dt': int, 1437730851 … 1437731150, all different, as seconds since 1970: 2015-07-24 09:40:51 …",
+         "'id': int, 1437730851 … 1437731150, all different\n"],
+        [],
+    ),
+    "milliseconds since 1970": (
+        "a.csv",
+        "event_time,n\n" + "".join(f"{1437730851000 + at},5\n" for at in range(300)),
+        ["as milliseconds since 1970: 2015-07-24 09:40:51 … 2015-07-24 09:40:51 UTC"],
+        [],
+    ),
     "Indian thousands": (
         "a.csv",
         "id;n\n1;1,23,456.50\n2;7,00,12,345\n3;98,765\n4;1,000\n",

@@ -236,6 +236,17 @@ def test_numbers_about_a_file_that_nobody_computed_are_sent_back_once(ask):
     assert "no worker has run code" in planner.calls[1][-1]["content"]
 
 
+def test_numbers_that_a_worker_says_without_code_are_sent_back_too(ask):
+    answer, planner, _ = ask(
+        [plans("compute it"), plans("The mean is 4.27.", to="User"), plans("again"), plans("It is 25.4.", to="User")],
+        ["The mean is 4.27.", codes("25.4")],
+        "What is the mean of x in a.csv?",
+    )
+
+    assert answer.text == "It is 25.4."
+    assert "no worker has run code" in planner.calls[2][-1]["content"]
+
+
 def test_numbers_that_nobody_computed_are_named_where_they_come_again(ask):
     invented = plans("The mean is 4.27.", to="User")
 

@@ -58,6 +58,8 @@ _REJECTED = (
 )
 _FORWARDED = "(The code ran, and what it printed went to the User.)"
 _VARIABLES = "New or changed in the kernel: "
+_UNRUN = " (no code ran: these are words alone)"
+"""Stands behind the name of a role that runs code and has answered in words."""
 _SENT_AFTER_ALL = "(No other one came. It has gone to the User as it was.)"
 _DOUBTS = (
     "(This has not gone to the User yet: {}. Have a worker look at it once more, or, if it is right all the same, "
@@ -360,9 +362,10 @@ class Planner(Role):
             return []
         problems = form.problems(_shaped(reply.message, form))
         posts = [post for one in asked for post in one.posts]
-        worked = any(post.send_from not in (USER, self.name) for post in posts)
+        worked = any(post.send_from not in (USER, self.name) and not _unrun_note(post) for post in posts)
         if self._workers and not worked and any(map(is_about_files, asked)):
-            numbers = unfounded_numbers(reply.message, [str(one["content"]) for one in shown])
+            texts = [str(one["content"]) for one in shown]
+            numbers = unfounded_numbers(reply.message, [one for one in texts if _UNRUN not in one.partition("\n")[0]])
             if numbers:
                 problems.append(
                     f"no worker has run code for this request, and nothing that you were shown holds the numbers "
@@ -539,7 +542,7 @@ def _unrun_note(post: Post) -> str:
     status = post.attachment(AttachmentType.execution_status)
     in_words = post.content(AttachmentType.reply_type) == "text"
     unrun = in_words and status is not None and status.content == "NONE" and not status.extra
-    return " (no code ran: these are words alone)" if unrun else ""
+    return _UNRUN if unrun else ""
 
 
 def _note_result(history: ChatHistory, post: Post) -> None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 NO_VALUE = "\0"
 """Stands for a missing value of a file that tells these from texts, such as a NULL."""
@@ -18,6 +19,14 @@ MISSING = frozenset(
 _PLAIN = re.compile(
     r"[+-]?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,5})?|[+-]?inf", re.IGNORECASE | re.ASCII
 )
+_EPOCH = datetime(1970, 1, 1)
+_FIRST_SECOND, _LAST_SECOND = 10**8, 4 * 10**9
+"""Those of 1973 and 2096: numbers between may be times."""
+_TIME_NAME = re.compile(
+    r"(?:^|[^a-z])(?:t|ts|dt|date|time|epoch|unix|created|updated|modified|timestamp|zeit)(?:$|[^a-z])|time|datum|epoch",
+    re.IGNORECASE,
+)
+"""Names of columns whose numbers may be times."""
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _CODE = re.compile(r"0\d+", re.ASCII)
 _GROUPED = re.compile(r"[+-]?\d{1,3}([,. '])(?:\d{3}|(?:\d\d\1){1,6}\d{3}(?!\d))", re.ASCII)
@@ -275,6 +284,19 @@ def _judge_numbers(column: Column, numbers: Mapping[str, float], there: Counter[
         column.words.append("all different" if distinct == total else f"{distinct} distinct")
     if grouped:
         column.words.append(f"{grouped} with {thousands!r} between thousands")
+    if integers and (unit := _epoch_unit(column)):
+        first, last = (str(_EPOCH + timedelta(**{unit: one}))[:19] for one in (exact[low], exact[high]))
+        column.words.append(f"as {unit} since 1970: {first} … {last} UTC")
+
+
+def _epoch_unit(column: Column) -> str:
+    """Return what the numbers of a column count since 1970, as its name and their size say; empty: nothing."""
+    if not _TIME_NAME.search(column.name):
+        return ""
+    factors = {"seconds": 1, "milliseconds": 1000}
+    spans = {unit: [_FIRST_SECOND * factor, _LAST_SECOND * factor] for unit, factor in factors.items()}
+    low, high = column.low or 0, column.high or 0
+    return next((unit for unit, (first, last) in spans.items() if first <= low and high <= last), "")
 
 
 def _judge_number_like(

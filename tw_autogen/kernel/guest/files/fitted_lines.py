@@ -8,7 +8,8 @@ from collections.abc import Sequence
 _COLUMN = re.compile(r"\s{0,8}(?:column |(['\"]).*\1(?:: | … ))")
 """What the line of a column, or of several alike, begins with."""
 _COUNTED = re.compile(r"\(\d+\)\Z")
-_CALLS = ("to be read with ", "pd.read_")
+_KEPT = re.compile(r"\s*(?:to be read with |pd\.read_|(?:table|sheet|view) (?:\d|['\"]))")
+"""What is left out last: calls, and the headings of tables that they read."""
 _COLUMN_CHARS, _RAW_CHARS = 60, 100
 """How long the line of a column, and one of the text, is where not all fits."""
 _MARK_CHARS = 30
@@ -42,7 +43,7 @@ def fitted_lines(lines: Sequence[str], limit: int) -> list[str]:
         left += len(lines[at]) - len(kept[at])
     left -= _MARK_CHARS * (left < 0)
     others = [at for at in range(len(lines)) if at not in columns]
-    for at in (*reversed(columns), *sorted(reversed(others), key=lambda at: lines[at].lstrip().startswith(_CALLS))):
+    for at in (*reversed(columns), *sorted(reversed(others), key=lambda at: bool(_KEPT.match(lines[at])))):
         if left >= 0:
             break
         gone.add(at)
