@@ -88,7 +88,7 @@ def deliver(event: Event, handlers: Iterable[Handler]) -> None:
     for handler in handlers:
         try:
             handler(event)
-        except Exception:  # noqa: BLE001 - see above
+        except Exception:  # noqa: BLE001 - foreign code: it may raise anything, and must break nothing that it hears of
             _log.exception("a handler failed on %s", type(event).__name__)
 
 
