@@ -36,6 +36,7 @@ CAUGHT_WHERE_RAISED = {
     "ServerRefusal",
     "UnsendableRequest",
     "_NotPlain",
+    "_ProtocolError",
 }
 
 

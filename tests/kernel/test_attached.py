@@ -35,6 +35,7 @@ from tw_autogen.kernel.attached_kernel import AttachedRequest
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.guest_bundle import install_expression
 from tw_autogen.kernel.host_calls import HostFunctions
+from tw_autogen.kernel.pending_request import ANSWER_LOST
 from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.session import open_session, read_settings
 from tw_autogen.testing import ScriptedModel, codes, plans, replay_server
@@ -400,7 +401,7 @@ def test_too_large_a_message_costs_its_own_output_only_and_that_is_said(user, ke
 def test_too_large_a_reply_costs_the_answer_only_and_that_is_said_at_once(user, kernel):
     kernel.execute("kept = 41", seconds=SECONDS)
     ran = kernel.execute("raise ValueError('A' * 70_000_000)", seconds=10 * SECONDS)
-    assert ran.error == "This cell was run, but the kernel's answer was lost: it was larger than one message may be."
+    assert ran.error == f"This cell was run, but {ANSWER_LOST}."
     assert not ran.state_lost
     assert ran.seconds < 2 * SECONDS
     assert kernel.execute("kept", seconds=SECONDS).result == "41"
@@ -484,7 +485,7 @@ def test_what_needs_a_kernel_of_our_own_is_refused(kernel):
         ({"shell_port": 700000, "stdin_port": 0}, "no number of a port: shell_port 700000, stdin_port 0"),
         ({"ip": "::1"}, r"did not answer within 0\.2 s"),
         ({"iopub_port": math.inf}, "is no connection file of a kernel"),
-        ({"transport": "ipc", "ip": "x" * 300}, "no socket of a kernel: File name too long"),
+        ({"transport": "ipc", "ip": "x" * 300}, "no socket of a kernel: AF_UNIX path too long"),
     ],
 )
 def test_a_bad_connection_file_is_an_error(tmp_path, content, problem):

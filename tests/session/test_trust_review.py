@@ -312,6 +312,9 @@ def test_what_a_relative_config_list_names_lies_in_the_folder(here, monkeypatch)
     for trust in (None, True):  # a word about a folder above says nothing of this one
         assert read_settings(project=here.parent, trust=trust).left_out
         assert not read_settings(project=here.parent, trust=trust).read("model", ModelSettings).base_url
+    (below := here / "below").mkdir()
+    line = Review(read_settings(project=below)).line("--trust")
+    assert line.endswith(f"; what is in {here / 'OAI_CONFIG_LIST'} counts where its whole path is given")
 
     monkeypatch.setenv("OAI_CONFIG_LIST", str(here / "OAI_CONFIG_LIST"))
     assert read_settings().read("model", ModelSettings).base_url == "http://127.0.0.1:9/v1"

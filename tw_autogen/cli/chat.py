@@ -54,7 +54,7 @@ from tw_autogen.setting_values import Setting
 from tw_autogen.svg_sanitizer import UnsafeSvgError
 
 _PROMPT = "> "
-_OF_FIRST_QUESTION = ("rich.live", "rich.spinner", "pydantic_core", "httpcore", "certifi", "zmq")
+_OF_FIRST_QUESTION = ("rich.live", "rich.spinner", "pydantic_core", "httpcore", "certifi")
 """What is imported while the user types it."""
 _log = logging.getLogger(__name__)
 _OPENED = {

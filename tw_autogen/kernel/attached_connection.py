@@ -10,21 +10,16 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.connection import Connection, MessageDecoder, Sender
 from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 from tw_autogen.kernel.kernel_process import Process, wait_readable
-from tw_autogen.kernel.transport import Wire
-from tw_autogen.lazy_module import LazyModule
+from tw_autogen.kernel.transport import Channel, Wire
+from tw_autogen.kernel.zmtp import ZmtpSocket
 from tw_autogen.trust_store import open_regular
-
-if TYPE_CHECKING:
-    import zmq
-else:
-    zmq = LazyModule("zmq")
 
 _URL = ("http://", "https://")
 _LOCAL = ("127.0.0.1", "localhost", "::1", "0.0.0.0")
@@ -32,11 +27,13 @@ _CHANNELS = ("shell", "iopub", "stdin", "control")
 _LAST_PORT = 65535
 _LARGEST_PID = (1 << 31) - 1
 _FILE_BYTES = 64 << 10
-_LINGER_MS = 1000
+_LINGER_SECONDS = 1.0
 """How long what was sent last is still sent after `close`."""
 _FILE_OPTIONS = ("-f", "--f", "--IPKernelApp.connection_file")
 """How ipykernel's command line names the connection file."""
 _CALL_SECONDS = 10.0
+_INTERRUPT_SECONDS = 0.5
+"""How long the request to interrupt may take on its way."""
 _KNOCK_SECONDS = 1.0
 """How long a kernel of this machine is given to take a connection; one that is busy takes it, too."""
 _ENDED = "its process ended: it was restarted, shut down, or has crashed"
@@ -114,7 +111,7 @@ class Target:
             info = read_connection_file(self.file, folder)
             try:
                 wire = FileConnection(info)
-            except zmq.ZMQError as error:  # a path of `ipc` that is too long
+            except OSError as error:  # a path of `ipc` that is too long
                 raise KernelStartError(f"{self.file}: no socket of a kernel: {error}", folder=folder) from error
             return wire, LocalAttachedProcess(self.file, wire.interrupt, wire.listens)
         gateway = Gateway(self.url, self.token, None, folder)
@@ -176,39 +173,37 @@ class FileConnection(Connection):
         info: What the file holds.
 
     Raises:
-        zmq.ZMQError: there can be no socket of that address.
+        OSError: there can be no socket of that address.
     """
 
     def __init__(self, info: Mapping[str, Any]) -> None:
         self.info = dict(info)
-        if ":" in info["ip"] and info["transport"] == "tcp":
-            self.info["ip"] = f"[{info['ip']}]"
         key = info["key"].encode()
         self._sender, self._reader = Sender(key), MessageDecoder(key)
-        self._opened: list[zmq.Socket[bytes]] = []
+        self._opened: list[ZmtpSocket] = []
         try:
             self._connect()
-            self._control = self._open(zmq.Context.instance(), zmq.DEALER, None, "control")
-        except zmq.ZMQError:
+            self._control = self._open("DEALER", None, "control")
+        except OSError:
             self.close()
             raise
 
     def _open(
-        self, context: zmq.Context[Any], kind: int, places: Mapping[str, str] | None, channel: str
-    ) -> zmq.Socket[bytes]:
-        self._opened.append(super()._open(context, kind, places, channel))
+        self, kind: Literal["DEALER", "SUB"], places: Mapping[str, str] | None, channel: Channel | Literal["control"]
+    ) -> ZmtpSocket:
+        self._opened.append(super()._open(kind, places, channel))
         return self._opened[-1]
 
     def interrupt(self) -> None:
         """Ask the kernel to interrupt its running cell, as Jupyter's protocol has it."""
-        with contextlib.suppress(zmq.Again):
-            while True:
-                self._control.recv_multipart(zmq.NOBLOCK)  # replies to earlier ones
+        while self._control.receive(0.0) is not None:  # replies to earlier ones
+            pass
         self._sender.send(self._control, "interrupt_request", {})
+        self._control.flush(_INTERRUPT_SECONDS)
 
     def listens(self) -> bool:
         """Return whether a process listens at the place of the shell channel."""
-        ip, port = self.info["ip"].strip("[]"), self.info["shell_port"]
+        ip, port = self.info["ip"], self.info["shell_port"]
         try:
             if self.info["transport"] == "tcp":
                 socket.create_connection((ip, port), _KNOCK_SECONDS).close()
@@ -225,7 +220,7 @@ class FileConnection(Connection):
     def close(self) -> None:
         """Close the sockets; what was sent still goes out."""
         for one in self._opened:
-            one.close(linger=_LINGER_MS)
+            one.close(_LINGER_SECONDS)
 
 
 class AttachedProcess(Process):

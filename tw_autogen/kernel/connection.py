@@ -15,18 +15,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from tw_autogen import bounded_json
 from tw_autogen.kernel.guest.json_size import LARGEST_PART, MOST_BYTES, estimate_parsed_bytes
 from tw_autogen.kernel.transport import CHANNELS, Channel, execute_content, message_header, plain_header
-from tw_autogen.lazy_module import LazyModule
+from tw_autogen.kernel.zmtp import Address, ZmtpSocket, wait_for_messages
 from tw_autogen.safe_folder import SafeFolder, remove_folder, temporary_folder
-
-if TYPE_CHECKING:
-    import zmq
-else:
-    zmq = LazyModule("zmq")  # a session that runs no code needs none
 
 _DELIMITER = b"<IDS|MSG>"
 _MOST_DIGESTS = 1 << 16
@@ -53,10 +48,10 @@ class Sender:
         """By which the kernel finds the stdin of who asked."""
         return self._session.encode()
 
-    def send(self, socket: zmq.Socket[bytes], kind: str, content: Mapping[str, Any]) -> str:
+    def send(self, socket: ZmtpSocket, kind: str, content: Mapping[str, Any]) -> str:
         """Send a message, on a line that is connected again if it was cut; return the message's id.
 
-        A line that is cut again at that moment loses it: whoever waits for an answer asks `reconnect_cut`.
+        A line that is cut behind it loses it: whoever waits for an answer asks `reconnect_cut`.
 
         Args:
             socket: Of the channel.
@@ -68,13 +63,9 @@ class Sender:
         signer = self._signer.copy()
         for part in parts:
             signer.update(part)
-        for _ in range(2):
-            try:
-                socket.send_multipart([_DELIMITER, signer.hexdigest().encode(), *parts])
-            except zmq.Again:
-                _reconnect(socket)
-            else:
-                break
+        if socket.cut:
+            socket.reconnect()
+        socket.send([_DELIMITER, signer.hexdigest().encode(), *parts])
         return header["msg_id"]
 
 
@@ -142,16 +133,11 @@ _LONGEST_PATH = 94
 """Bytes that a socket's path may have in the runtime folder (107 on Linux, 103 on macOS, in the folder of a start)."""
 
 _SOCKET = "k"
-_MOMENT_MS = 20
+_MOMENT_SECONDS = 0.02
 
 _LOOK_SECONDS = 0.01
-_RECONNECT_MS = 5
-"""How soon a socket looks again whether the starting kernel listens by now."""
-
 _LARGEST_HEADER = 64 << 10
 
-_MOST_WAITING = 4
-"""How many messages are taken in before somebody reads them; further ones stay in the kernel's process."""
 _PASS_OVER_SECONDS = 0.05
 _SAID_CHARS = 2000
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
@@ -232,7 +218,7 @@ class Connection:
 
     def __init__(self, *, opens: bool = True, binds: bool = True) -> None:
         self.runtime = _runtime_folder()
-        by_file = os.name == "posix" and zmq.has("ipc") and _short(self.runtime)
+        by_file = os.name == "posix" and _short(self.runtime)
         self.log = self.runtime / "log"
         self._starts = 0
         self._binds = binds and by_file
@@ -251,7 +237,7 @@ class Connection:
         self._sender = Sender(key.encode())
         self._opens = opens
         self._held: tuple[int, ...] = ()
-        self._channels: dict[Channel, zmq.Socket[bytes]] = {}
+        self._channels: dict[Channel, ZmtpSocket] = {}
         self._reader = MessageDecoder(key.encode())
 
     @property
@@ -347,14 +333,13 @@ class Connection:
         Args:
             places: Paths of the sockets, by the names of their ports; None: as `info` says.
         """
-        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
-        self.shell = self._open(context, zmq.DEALER, places, "shell")
-        self.stdin = self._open(context, zmq.DEALER, places, "stdin")
-        self.iopub = self._open(context, zmq.SUB, places, "iopub")
+        self.shell = self._open("DEALER", places, "shell")
+        self.stdin = self._open("DEALER", places, "stdin")
+        self.iopub = self._open("SUB", places, "iopub")
         self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
 
     @property
-    def sources(self) -> Mapping[Any, Sequence[Channel]]:
+    def sources(self) -> Mapping[ZmtpSocket | int, Sequence[Channel]]:
         """Return the sockets."""
         return {socket: (channel,) for channel, socket in self._channels.items()}
 
@@ -386,20 +371,20 @@ class Connection:
 
     def await_output(self) -> bool:
         """Wait a moment for a message on iopub; tell whether one is there."""
-        return bool(self.iopub.poll(_MOMENT_MS, zmq.POLLIN))
+        return bool(wait_for_messages((self.iopub,), _MOMENT_SECONDS, beside=(self.shell, self.stdin)))
 
     def reconnect_output(self) -> None:
-        """Connect iopub again: zmq does not, where a message over the limit of one part has cut the line."""
-        _reconnect(self.iopub)
+        """Connect iopub again, where a message over the limit of one part has cut the line."""
+        self.iopub.reconnect()
 
     def reconnect_cut(self) -> tuple[Channel, ...]:
         """Connect shell and stdin again where such a message has cut them; return which were.
 
-        What was under way on them is lost, in both directions. Of iopub, which nothing is sent on, zmq does not tell.
+        What was under way on them is lost, in both directions.
         """
-        cut: list[Channel] = [one for one in ("shell", "stdin") if not _takes_more(self._channels[one])]
+        cut: list[Channel] = [one for one in ("shell", "stdin") if self._channels[one].cut]
         for one in cut:
-            _reconnect(self._channels[one])
+            self._channels[one].reconnect()
         return tuple(cut)
 
     def await_reply(self, request: str, alive: Callable[[], bool], seconds: float) -> dict[str, Any] | None:
@@ -412,7 +397,7 @@ class Connection:
         """
         deadline = time.monotonic() + seconds
         while alive() and time.monotonic() < deadline:
-            self.shell.poll(_MOMENT_MS, zmq.POLLIN)
+            wait_for_messages((self.shell,), _MOMENT_SECONDS, beside=(self.iopub, self.stdin))
             while (message := self.receive("shell")) is not None:
                 if message["parent_header"].get("msg_id") == request:
                     return dict(message["content"])
@@ -429,9 +414,8 @@ class Connection:
         """
         until = time.monotonic() + _PASS_OVER_SECONDS
         while True:
-            try:
-                parts = self._channels[channel].recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
+            parts = self._channels[channel].receive(until)
+            if parts is None:
                 return None
             message = self._reader.read(parts)
             if message is not None or time.monotonic() > until:
@@ -439,49 +423,21 @@ class Connection:
 
     def close(self) -> None:
         """Close the sockets and remove the runtime folder."""
-        for one in self.sources:
-            one.close(linger=0)
+        for one in self._channels.values():
+            one.close()
         held, self._held = self._held, ()
         _close(held)
         remove_folder(self.runtime)
 
     def _open(
-        self, context: zmq.Context[Any], kind: int, places: Mapping[str, str] | None, channel: str
-    ) -> zmq.Socket[bytes]:
-        info: Any = self.info
-        one: zmq.Socket[bytes] = context.socket(kind)
-        one.setsockopt(zmq.LINGER, 0)
-        # The kernel's end queues without a limit (`guest.boot`), so that a flood drops no message, `idle` among them.
-        one.setsockopt(zmq.RCVHWM, _MOST_WAITING)
-        one.setsockopt(zmq.SNDHWM, 0)
-        one.setsockopt(zmq.SNDTIMEO, 0)  # without a limit only a line that was cut takes nothing, and that for ever
-        one.setsockopt(zmq.MAXMSGSIZE, LARGEST_PART)
-        one.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS)
-        one.setsockopt(zmq.IPV6, int(":" in info["ip"]))
-        if kind == zmq.SUB:
-            one.setsockopt(zmq.SUBSCRIBE, b"")
+        self, kind: Literal["DEALER", "SUB"], places: Mapping[str, str] | None, channel: Channel | Literal["control"]
+    ) -> ZmtpSocket:
+        ip, port = self.info["ip"], self.info[f"{channel}_port"]
+        if places is not None:
+            address: Address = places[f"{channel}_port"]
         else:
-            one.setsockopt(zmq.IDENTITY, self._sender.identity)
-        separator = "-" if info["transport"] == "ipc" else ":"
-        place = f"{info['ip']}{separator}{info[channel + '_port']}" if places is None else places[f"{channel}_port"]
-        try:
-            one.connect(f"{info['transport']}://{place}")
-        except zmq.ZMQError:
-            one.close()
-            raise
-        return one
-
-
-def _takes_more(line: zmq.Socket[bytes]) -> bool:
-    """Return whether something can be sent on a line, which waits there for a kernel that is not there yet."""
-    return bool(int(line.getsockopt(zmq.EVENTS)) & zmq.POLLOUT)
-
-
-def _reconnect(line: zmq.Socket[bytes]) -> None:
-    place = line.get_string(zmq.LAST_ENDPOINT)
-    with contextlib.suppress(zmq.ZMQError):  # it is disconnected already
-        line.disconnect(place)
-    line.connect(place)
+            address = f"{ip}-{port}" if self.info["transport"] == "ipc" else (ip, port)
+        return ZmtpSocket(address, kind, identity=self._sender.identity, largest_part=LARGEST_PART)
 
 
 def _close(descriptors: Iterable[int]) -> None:

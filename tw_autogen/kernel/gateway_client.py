@@ -21,6 +21,7 @@ from tw_autogen import bounded_json
 from tw_autogen.deadline import TracedSockets, finish_within, shut_down_socket
 from tw_autogen.errors import KernelStartError
 from tw_autogen.kernel.transport import CHANNELS, Channel, WakeupSocket, execute_content, message_header, plain_header
+from tw_autogen.kernel.zmtp import ZmtpSocket
 from tw_autogen.lazy_module import LazyModule
 
 if TYPE_CHECKING:
@@ -342,7 +343,7 @@ class WebsocketWire:
         self._thread.start()
 
     @property
-    def sources(self) -> Mapping[Any, Sequence[Channel]]:
+    def sources(self) -> Mapping[ZmtpSocket | int, Sequence[Channel]]:
         """Return a descriptor that is readable while messages are there."""
         return {self._news.fileno(): CHANNELS}
 

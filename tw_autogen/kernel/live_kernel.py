@@ -550,7 +550,7 @@ class LiveKernel(Closing):
             self._take_variables(answer)
         else:
             self._end()
-            large = "its answers were larger than one message may be, and it was ended"
+            large = "its answers were larger than one message may be, or no messages, and it was ended"
             outcome.died = large if outcome.answer_lost else "it answered nothing any more, and was ended"
 
     def _roll_back(self, live: KernelClient, outcome: RawResult, *, wanted: bool) -> None:

@@ -37,7 +37,7 @@ _READ_SECONDS = 0.1
 """How long messages of one socket are read before the clock is looked at."""
 
 
-ANSWER_LOST = "the kernel's answer was lost: it was larger than one message may be"
+ANSWER_LOST = "the kernel's answer was lost: it was larger than one message may be, or no message"
 
 ON_REQUEST = "on request"
 """Why a cell was stopped that was interrupted."""

@@ -9,28 +9,23 @@ import time
 import uuid
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from tw_autogen.kernel.kernel_process import Process
-from tw_autogen.lazy_module import LazyModule
-
-if TYPE_CHECKING:
-    import zmq
-else:
-    zmq = LazyModule("zmq")
+from tw_autogen.kernel.zmtp import ZmtpSocket, wait_for_messages
 
 Channel = Literal["iopub", "shell", "stdin"]
 CHANNELS: tuple[Channel, ...] = ("iopub", "shell", "stdin")
 
-_MOST_WAIT_MS = 1000
+_MOST_WAIT_SECONDS = 1.0
 
 
 class Wire(Protocol):
     """The way to one kernel; used by one thread at a time."""
 
     @property
-    def sources(self) -> Mapping[Any, Sequence[Channel]]:
-        """Return what a `zmq.Poller` waits on, and the channels on which messages may be while it is readable."""
+    def sources(self) -> Mapping[ZmtpSocket | int, Sequence[Channel]]:
+        """Return sockets or descriptors, and the channels on which messages may be while they are readable."""
         ...
 
     def request(self, code: str, *, expressions: Mapping[str, str] | None = None, silent: bool = False) -> str:
@@ -195,10 +190,11 @@ class Poller:
         self._death = process.death
         self.answers = WakeupSocket()
         """Rings when a host call may have its answer."""
-        self._poller = zmq.Poller()
-        for one in (*self._sources, wakeup.fileno(), self.answers.fileno(), self._death):
-            if one is not None:
-                self._poller.register(one, zmq.POLLIN)
+        self._sockets = [one for one in self._sources if isinstance(one, ZmtpSocket)]
+        others = [one for one in self._sources if isinstance(one, int)]
+        self._descriptors = [*others, wakeup.fileno(), self.answers.fileno()]
+        if self._death is not None:
+            self._descriptors.append(self._death)
 
     def wait(self, milliseconds: int | None) -> PollResult:
         """Wait until something comes, or the time is over; for a second at most.
@@ -206,7 +202,8 @@ class Poller:
         Python runs its handler of a signal between two of its own steps: one that came just before the wait, such as
         Ctrl-C, would be handled only after it.
         """
-        events = dict(self._poller.poll(_MOST_WAIT_MS if milliseconds is None else min(milliseconds, _MOST_WAIT_MS)))
+        seconds = _MOST_WAIT_SECONDS if milliseconds is None else min(milliseconds / 1000, _MOST_WAIT_SECONDS)
+        events = wait_for_messages(self._sockets, seconds, descriptors=self._descriptors)
         rung = self._wakeup.fileno() in events
         if rung:
             self._wakeup.drain()

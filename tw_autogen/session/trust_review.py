@@ -109,7 +109,13 @@ class Review:
             if sum(map(len, named)) <= _MOST_LISTED_CHARS:
                 break
         listed = _listed(named, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS, most_name_chars=_MOST_WANT_CHARS)
-        return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}"
+        return f"{self.title()} (not trusted): left out {listed}; trust this folder with {how}{self._elsewhere()}"
+
+    def _elsewhere(self) -> str:
+        """Return in words what lets in the settings of a file that no trust in this folder says anything of."""
+        files = {one.setting.file for one in self.settings.left_out if one.setting.file is not None}
+        out = sorted(str(file) for file in files if not file.resolve().is_relative_to(self.folder))
+        return "".join(f"; what is in {visible_line(one)} counts where its whole path is given" for one in out)
 
     def cannot_ask_reason(self) -> str:
         """Return in words why nobody can be asked about this folder; empty if a person can read all that it wants."""
