@@ -371,7 +371,7 @@ class Connection:
 
     def await_output(self) -> bool:
         """Wait a moment for a message on iopub; tell whether one is there."""
-        return bool(wait_for_messages((self.iopub,), _MOMENT_SECONDS, beside=(self.shell, self.stdin)))
+        return bool(wait_for_messages((self.iopub,), _MOMENT_SECONDS, sending=(self.shell, self.stdin)))
 
     def reconnect_output(self) -> None:
         """Connect iopub again, where a message over the limit of one part has cut the line."""
@@ -397,7 +397,7 @@ class Connection:
         """
         deadline = time.monotonic() + seconds
         while alive() and time.monotonic() < deadline:
-            wait_for_messages((self.shell,), _MOMENT_SECONDS, beside=(self.iopub, self.stdin))
+            wait_for_messages((self.shell,), _MOMENT_SECONDS, sending=(self.iopub, self.stdin))
             while (message := self.receive("shell")) is not None:
                 if message["parent_header"].get("msg_id") == request:
                     return dict(message["content"])

@@ -25,7 +25,7 @@ Address = str | tuple[str, int]
 
 _GREETING = b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 _MECHANISM = slice(12, 32)
-_GREETS, _SHAKES_HANDS, _TALKS = range(3)
+_AWAITS_GREETING, _AWAITS_READY, _OPEN = range(3)
 """What is awaited of the other end: its greeting, the command that ends the handshake, messages."""
 _MORE, _LONG, _COMMAND = 1, 2, 4
 _LARGEST_SHORT = 255
@@ -43,7 +43,7 @@ _RETRY_SECONDS = 0.005
 """How soon it is looked again whether a starting kernel listens by now."""
 
 _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
-"""A program in which SIGPIPE has its default meaning would end where a kernel closes a line."""
+"""A program in which SIGPIPE has its default meaning would end where a kernel closes a connection."""
 _UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK})
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
@@ -62,7 +62,7 @@ class _FrameReader:
     def __init__(self, largest_part: int) -> None:
         self._largest_part = largest_part
         self.data = bytearray()
-        self.phase = _GREETS
+        self.phase = _AWAITS_GREETING
         self._at = 0
         self._left = -1  # bytes of a frame that are missing; negative: its head is awaited
         self._flags = 0
@@ -75,13 +75,13 @@ class _FrameReader:
         made.__dict__.update(self.__dict__)
         return made
 
-    def message(self) -> list[bytes] | None:
+    def next_message(self) -> list[bytes] | None:
         """Return the next message, without the parts that are too many; None if it is not there as a whole."""
-        if self.phase == _GREETS and self._take_greeting():
-            self.phase = _SHAKES_HANDS
-        if self.phase == _SHAKES_HANDS and self._take_ready():
-            self.phase = _TALKS
-        message = self._take_message() if self.phase == _TALKS else None
+        if self.phase == _AWAITS_GREETING and self._take_greeting():
+            self.phase = _AWAITS_READY
+        if self.phase == _AWAITS_READY and self._take_ready():
+            self.phase = _OPEN
+        message = self._take_message() if self.phase == _OPEN else None
         if self._at > _MOST_READ_BYTES or self._at == len(self.data) > 0:
             self.data, self._at = self.data[self._at :], 0
         return message
@@ -149,7 +149,7 @@ class _FrameReader:
         return taken
 
 
-class _Outgoing:
+class _SendBuffer:
     """Bytes to be sent, some of which are.
 
     Args:
@@ -170,7 +170,7 @@ class _Outgoing:
         """Return whether all were."""
         return sum(self._counts) == len(self._data)
 
-    def send(self, line: socket.socket) -> None:
+    def send(self, sock: socket.socket) -> None:
         """Send the others.
 
         Raises:
@@ -179,14 +179,14 @@ class _Outgoing:
         while (sent := sum(self._counts)) < len(self._data):
             self._counts[:] = [sent]
             with memoryview(self._data) as whole, whole[sent:] as rest:
-                self._counts.extend(map(line.send, (rest,), (_NO_SIGNAL,)))  # in one step, see `_Line`
+                self._counts.extend(map(sock.send, (rest,), (_NO_SIGNAL,)))  # in one step, see `_ZmtpConnection`
 
     def begin_again(self) -> None:
         """Forget what was sent."""
         self._counts.clear()
 
 
-class _Line:
+class _ZmtpConnection:
     """One connection, from its greeting to its end.
 
     What a signal's handler raises, such as KeyboardInterrupt, can come between any two steps of Python. So bytes are
@@ -194,28 +194,28 @@ class _Line:
     next ones would be taken for what they are not.
 
     Args:
-        line: Connected, or being connected.
-        hello: What is sent in each phase before all else.
+        sock: Connected, or being connected.
+        handshake: What is sent in each phase before all else.
         largest_part: In bytes.
     """
 
-    def __init__(self, line: socket.socket, hello: Sequence[bytes], largest_part: int) -> None:
-        self.socket = line
-        self.connected = line.family not in (socket.AF_INET, socket.AF_INET6)
-        self._hello = [_Outgoing(one) for one in hello]
+    def __init__(self, sock: socket.socket, handshake: Sequence[bytes], largest_part: int) -> None:
+        self.socket = sock
+        self.connected = sock.family not in (socket.AF_INET, socket.AF_INET6)
+        self._handshake = [_SendBuffer(one) for one in handshake]
         self._reader = _FrameReader(largest_part)
 
     @property
-    def talks(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether the handshake is over."""
-        return self._reader.phase == _TALKS
+        return self._reader.phase == _OPEN
 
     @property
-    def greets(self) -> bool:
+    def has_unsent_handshake(self) -> bool:
         """Return whether something of the handshake is to be sent."""
-        return not all(one.done for one in self._hello[: self._reader.phase + 1])
+        return not all(one.done for one in self._handshake[: self._reader.phase + 1])
 
-    def look(self) -> bool:
+    def is_connected(self) -> bool:
         """Return whether the connection is made by now.
 
         Raises:
@@ -234,12 +234,12 @@ class _Line:
         self.connected = True
         return True
 
-    def greet(self) -> None:
+    def send_handshake(self) -> None:
         """Send what is to be sent of the handshake."""
-        for one in self._hello[: self._reader.phase + 1]:
+        for one in self._handshake[: self._reader.phase + 1]:
             one.send(self.socket)
 
-    def look_for_end(self) -> None:
+    def check_peer(self) -> None:
         """Look whether the other end has gone away: of TCP, what is sent after that is lost without a word.
 
         Raises:
@@ -249,7 +249,7 @@ class _Line:
             if not self.socket.recv(1, socket.MSG_PEEK):
                 raise ConnectionResetError
 
-    def receive(self) -> None:
+    def read_bytes(self) -> None:
         """Receive a piece.
 
         Raises:
@@ -262,10 +262,10 @@ class _Line:
         if len(data) == before:
             raise ConnectionResetError
 
-    def message(self) -> list[bytes] | None:
+    def next_message(self) -> list[bytes] | None:
         """Return the next message of what was received."""
         reader = self._reader.copy()
-        message = reader.message()
+        message = reader.next_message()
         self._reader = reader
         return message
 
@@ -301,11 +301,11 @@ class ZmtpSocket:
         self, address: Address, kind: Literal["DEALER", "SUB"], *, identity: bytes = b"", largest_part: int
     ) -> None:
         self._address = address
-        self._hello = (_GREETING, _ready_command(kind, identity), _SUBSCRIPTION if kind == "SUB" else b"")
+        self._handshake = (_GREETING, _ready_command(kind, identity), _SUBSCRIPTION if kind == "SUB" else b"")
         self._largest_part = largest_part
-        self._unsent: deque[_Outgoing] = deque()
+        self._unsent: deque[_SendBuffer] = deque()
         self._message: list[bytes] | None = None
-        self._line: _Line | None = None
+        self._connection: _ZmtpConnection | None = None
         self._closed = self._cut = False
         self._retry_at = 0.0
         self._connect()
@@ -328,7 +328,7 @@ class ZmtpSocket:
         """
         last = len(parts) - 1
         pieces = ((_frame_head(len(one), _MORE if at < last else 0), one) for at, one in enumerate(parts))
-        self._unsent.append(_Outgoing(b"".join(one for pair in pieces for one in pair)))
+        self._unsent.append(_SendBuffer(b"".join(one for pair in pieces for one in pair)))
         self.advance(reads=False)
 
     def receive(self, until: float) -> list[bytes] | None:
@@ -349,12 +349,12 @@ class ZmtpSocket:
             reads: Read a piece of the next message, if there is none that nobody has taken.
         """
         try:
-            if self._line is None and self.pause == 0.0:
+            if self._connection is None and self.retry_seconds == 0.0:
                 self._connect()
-            if (line := self._line) is None or not line.look():
+            if (connection := self._connection) is None or not connection.is_connected():
                 return False
-            self._flush(line)
-            return (not line.talks or (reads and self._message is None)) and self._read(line)
+            self._flush(connection)
+            return (not connection.is_open or (reads and self._message is None)) and self._read(connection)
         except OSError:
             self._disconnect()
         except _ProtocolError:
@@ -397,22 +397,22 @@ class ZmtpSocket:
         Args:
             reads: As there.
         """
-        if (line := self._line) is None:
+        if (connection := self._connection) is None:
             return 0
-        if not line.connected:
+        if not connection.connected:
             return selectors.EVENT_WRITE
-        sends = line.greets or (line.talks and self._unsent)
-        receives = not line.talks or (reads and self._message is None)
+        sends = connection.has_unsent_handshake or (connection.is_open and self._unsent)
+        receives = not connection.is_open or (reads and self._message is None)
         return (selectors.EVENT_WRITE if sends else 0) | (selectors.EVENT_READ if receives else 0)
 
     def fileno(self) -> int:
         """Return the descriptor of the connection that is there or is made; negative if there is none."""
-        return -1 if self._line is None else self._line.socket.fileno()
+        return -1 if self._connection is None else self._connection.socket.fileno()
 
     @property
-    def pause(self) -> float:
+    def retry_seconds(self) -> float:
         """Return how many seconds it rests before it connects again; infinite where that is not what it waits for."""
-        waits = self._line is None and not self._cut and not self._closed
+        waits = self._connection is None and not self._cut and not self._closed
         return max(0.0, self._retry_at - time.monotonic()) if waits else float("inf")
 
     def _connect(self) -> None:
@@ -431,35 +431,35 @@ class ZmtpSocket:
             if not error or (error in _UNDER_WAY and not unix):  # to a Unix socket it means that too many wait there
                 for one in self._unsent:
                     one.begin_again()
-                self._line = _Line(made, self._hello, self._largest_part)
+                self._connection = _ZmtpConnection(made, self._handshake, self._largest_part)
                 held.pop_all()
 
     def _disconnect(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            line.socket.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.socket.close()
 
-    def _flush(self, line: _Line) -> None:
+    def _flush(self, connection: _ZmtpConnection) -> None:
         with contextlib.suppress(BlockingIOError):
-            line.greet()
-            if line.talks and self._unsent and not self._unsent[0].begun:
-                line.look_for_end()
-            while line.talks and self._unsent:
-                self._unsent[0].send(line.socket)
+            connection.send_handshake()
+            if connection.is_open and self._unsent and not self._unsent[0].begun:
+                connection.check_peer()
+            while connection.is_open and self._unsent:
+                self._unsent[0].send(connection.socket)
                 self._unsent.popleft()
 
-    def _read(self, line: _Line) -> bool:
+    def _read(self, connection: _ZmtpConnection) -> bool:
         """Take a message out of what was received, or receive a piece more; return whether there was something."""
-        if line.talks and (message := line.message()) is not None:
+        if connection.is_open and (message := connection.next_message()) is not None:
             self._message = message
             return True
         try:
-            line.receive()
+            connection.read_bytes()
         except BlockingIOError:
             return False
-        self._message = line.message()
-        if line.greets:
-            self._flush(line)
+        self._message = connection.next_message()
+        if connection.has_unsent_handshake:
+            self._flush(connection)
         return True
 
 
@@ -467,7 +467,7 @@ def wait_for_messages(
     sockets: Collection[ZmtpSocket],
     seconds: float,
     *,
-    beside: Collection[ZmtpSocket] = (),
+    sending: Collection[ZmtpSocket] = (),
     descriptors: Collection[int] = (),
 ) -> set[ZmtpSocket | int]:
     """Wait until a message or something else is there, or one of the lines is cut; return what is there.
@@ -475,7 +475,7 @@ def wait_for_messages(
     Args:
         sockets: Lines of which messages are wanted.
         seconds: How long at most.
-        beside: Lines that only send meanwhile what they have to.
+        sending: Lines that only send meanwhile what they have to.
         descriptors: What else is to become readable.
     """
     until = time.monotonic() + seconds
@@ -483,24 +483,24 @@ def wait_for_messages(
     while True:
         for one in sockets:
             one.advance()
-        for one in beside:
+        for one in sending:
             one.advance(reads=False)
         ready: set[ZmtpSocket | int] = {one for one in sockets if one.has_message}
         over = bool(ready) or cuts != [one.cut for one in sockets]
         left = 0.0 if over else max(0.0, until - time.monotonic())
-        ready |= _select(sockets, beside, descriptors, left)
+        ready |= _select(sockets, sending, descriptors, left)
         if ready or not left:
             return ready
 
 
 def _select(
-    sockets: Collection[ZmtpSocket], beside: Collection[ZmtpSocket], descriptors: Collection[int], seconds: float
+    sockets: Collection[ZmtpSocket], sending: Collection[ZmtpSocket], descriptors: Collection[int], seconds: float
 ) -> set[int]:
     """Wait until anything can be done; return the readable ones of the descriptors."""
-    lines = [*((one, True) for one in sockets), *((one, False) for one in beside)]
+    lines = [*((one, True) for one in sockets), *((one, False) for one in sending)]
     with _Selector() as selector:
         for one, reads in lines:
-            seconds = min(seconds, one.pause)
+            seconds = min(seconds, one.retry_seconds)
             if events := one.events(reads=reads):
                 selector.register(one.fileno(), events)
         for descriptor in descriptors:
