@@ -74,6 +74,25 @@ def inside(tmp_path):
     return folder
 
 
+def test_a_closed_folder_is_an_error_and_not_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "of").mkdir()
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "kept").write_text("canary")
+    monkeypatch.chdir(tmp_path / "here")
+    folder = SafeFolder(tmp_path / "of")
+    folder.close()
+    folder.close()
+
+    for ask in (
+        lambda: folder.read_file("kept", limit_bytes=99),
+        lambda: folder.remove("kept"),
+        folder.clear,
+    ):
+        with pytest.raises(OSError, match=r"."):
+            ask()
+    assert (tmp_path / "here" / "kept").read_text() == "canary"
+
+
 def link(path, target):
     path.symlink_to(target)
 

@@ -118,6 +118,19 @@ def escape_controls(text: str) -> str:
     return _CONTROLS.sub(lambda found: _shown(found[0]), text.replace("\r\n", "\n"))
 
 
+def json_controls_escaped(text: str) -> str:
+    r"""Return JSON of the same meaning whose text moves no terminal and hides nothing there.
+
+    Args:
+        text: JSON, whose characters below 32 are escaped already.
+
+    Example:
+        >>> json_controls_escaped('{"text": "\x9b31m"}')
+        '{"text": "\\u009b31m"}'
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def inert_output(text: str) -> str:
     r"""Return what code has printed, or said in an error, for a chat of agents that act on what they read.
 

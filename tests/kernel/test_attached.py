@@ -1,20 +1,24 @@
 """The kernel that a notebook has open: ours in it beside the user, by connection file and through a Jupyter server."""
 
+import contextlib
 import json
 import math
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import zmq
 from click.testing import CliRunner
 from jupyter_client.manager import KernelManager
 
@@ -30,7 +34,7 @@ from tw_autogen.errors import (
     SettingsError,
 )
 from tw_autogen.kernel import AttachedKernel, Kernel, KernelSettings, Loadable
-from tw_autogen.kernel.attached_connection import LocalAttachedProcess, Target
+from tw_autogen.kernel.attached_connection import FileConnection, LocalAttachedProcess, Target
 from tw_autogen.kernel.attached_kernel import AttachedRequest
 from tw_autogen.kernel.client import KernelClient, KernelHandle
 from tw_autogen.kernel.guest_bundle import install_expression
@@ -684,3 +688,52 @@ def test_both_roles_know_the_variables_of_the_notebook_and_what_is_new_there(use
     assert "- same: int, 7" in first
     assert "- measured: DataFrame, 4 x 1, columns load: int64" in second
     assert "- same: int" not in second.split("and now?")[1]
+
+
+def connection_to(ip):
+    ports = {f"{one}_port": number for number, one in enumerate(("shell", "iopub", "stdin", "control"), 1)}
+    return FileConnection({"transport": "ipc", "ip": ip, "key": "k", **ports})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
+def test_an_interrupt_ends_where_replies_do_not(tmp_path):
+    said = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48) + b"\x04\x06\x05READY" + b"\x00\x01x" * 30_000
+    stop = threading.Event()
+
+    def flood():
+        line = listening.accept()[0]
+        line.settimeout(5)
+        with line, contextlib.suppress(OSError):
+            line.sendall(said)
+            while not stop.is_set():
+                line.sendall(said[-90_000:])
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "k-4"))
+        listening.listen()
+        connection = connection_to(str(tmp_path / "k"))
+        thread = threading.Thread(target=flood)
+        thread.start()
+        connection._control.flush(1.0)
+        began = time.monotonic()
+        for _ in range(3):
+            connection.interrupt()
+        connection.close()
+        assert time.monotonic() - began < 10
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets without a file are Linux's")
+def test_a_kernel_whose_sockets_have_no_file_is_found():
+    name = f"@tw-{uuid.uuid4().hex}"
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as shell:
+        shell.setsockopt(zmq.LINGER, 0)
+        shell.bind(f"ipc://{name}-1")
+        connection = connection_to(name)
+        assert connection.listens()
+        connection.request("1")
+        connection.flush(10.0)
+        assert shell.poll(10_000)
+        connection.close()
+    assert not connection.listens()

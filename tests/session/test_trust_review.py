@@ -574,13 +574,27 @@ def test_what_a_setting_would_allow_stands_behind_its_value(here, key, value, wo
     assert [want.does for want in Review(read_settings()).wants] == [words]
 
 
+def test_things_that_are_shown_alike_are_told_as_many(here):
+    servers = {name: {"command": "sh", "args": ["-c", "true"]} for name in ("s\n", r"s\n")}
+    names = ["tips\x01.yaml", r"tips\x01.yaml"]
+    write(here, **{HOSTILE: {"plugin.mcp_servers": servers}})
+    (here / "planner_examples").mkdir()
+    for name in names:
+        (here / "planner_examples" / name).write_text(f"name: {name!r}\n")
+
+    wants, text = trust_lines(read_settings(), "--trust")
+
+    assert wants.count("would start: sh -c true") == 2
+    assert text.count(r"planner_examples/tips\x01.yaml") == 2
+
+
 def test_signs_that_can_not_be_seen_are_written_as_escapes(here):
     command = {"command": "npx", "args": ["-y", "x\u202egpj.exe", "a b", "\x1b[2J", "\u200b"]}
     write(here, **{HOSTILE: {"plugin.mcp_servers": {"m": {**command, "env": {"T": "${OPENAI_API_KEY}"}}}}})
 
     (line,) = trust_lines(read_settings(), "--trust")
 
-    assert r"would start: T=${OPENAI_API_KEY} npx -y 'x\u202egpj.exe' 'a b' '\x1b[2J' '\u200b'" in line
+    assert r"would start: T=${OPENAI_API_KEY} npx -y $'x\u202egpj.exe' 'a b' $'\x1b[2J' $'\u200b'" in line
     assert line.isprintable()
 
 
@@ -589,7 +603,10 @@ def test_signs_that_can_not_be_seen_are_written_as_escapes(here):
     [
         ({"command": "a", "env": {"T": "x sh -c evil #"}}, "m: would start: T='x sh -c evil #' a"),
         ({"command": "a", "env": {"T=1 sh": "y"}}, "m: would start: 'T=1 sh'=y a"),
-        ({"command": "a", "env": {"T": "\u202e\x1b[2J"}}, r"m: would start: T='\u202e\x1b[2J' a"),
+        ({"command": "a", "env": {"T": "\u202e\x1b[2J"}}, r"m: would start: T=$'\u202e\x1b[2J' a"),
+        ({"command": "sh", "args": ["-c", "a #\nb"]}, r"m: would start: sh -c $'a #\nb'"),
+        ({"command": "sh", "args": ["-c", r"a #\nb"]}, r"m: would start: sh -c 'a #\nb'"),
+        ({"command": "sh", "args": ["-c", "'\\\n"]}, r"m: would start: sh -c $'\'\\\n'"),
         ({"command": "a", "cwd": "b, would start: c"}, "m: would start: a in 'b, would start: c'"),
         ({"url": "http://h/ with nothing"}, "m: would connect to: 'http://h/ with nothing'"),
         ({"url": "http://h/", "headers": {"A": "b, c"}}, "m: would connect to: http://h/, with 'A: b, c'"),

@@ -24,7 +24,7 @@ from tw_autogen.cli.signals import StopSignals, Terminated
 from tw_autogen.cli.standard_streams import words_of_os_error
 from tw_autogen.cli.terminal import markdown, stderr_console, stdout_console
 from tw_autogen.errors import RoundError, TwAutogenError
-from tw_autogen.escaped_text import visible
+from tw_autogen.escaped_text import json_controls_escaped, visible
 from tw_autogen.events import Event, EventLines, Handler
 from tw_autogen.session import Saved, Session, fence_printed_output
 
@@ -213,10 +213,9 @@ class _Once:
         self.exit, self._error = Exit.usage, {"type": kind, "message": message}
 
     def write(self, *, in_line: bool) -> None:
-        if in_line:
-            sys.stdout.write(json.dumps({"event": _RESULT, **self.to_dict()}, ensure_ascii=False) + "\n")
-        else:
-            sys.stdout.write(json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n")
+        shown = {"event": _RESULT, **self.to_dict()} if in_line else self.to_dict()
+        text = json.dumps(shown, ensure_ascii=False, indent=None if in_line else 2)
+        sys.stdout.write(json_controls_escaped(text) + "\n")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object of `--output-format json`.

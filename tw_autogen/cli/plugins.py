@@ -231,10 +231,8 @@ def _print(
 
 
 def _print_listed(console: Console, one: Listed) -> None:
-    state = "" if one.enabled else ", not enabled"
-    console.print(
-        Text.assemble((visible_line(one.name), "bold"), f"  {one.origin}, {one.runs_in}{state}"), soft_wrap=True
-    )
+    state = ", ".join(filter(None, (one.origin, one.runs_in, "" if one.enabled else "not enabled")))
+    console.print(Text.assemble((visible_line(one.name), "bold"), f"  {state}"), soft_wrap=True)
     if one.problem:
         console.print(Text(f"  {visible(one.problem)}", style="red"), soft_wrap=True)
     else:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,7 @@ _LINGER_SECONDS = 1.0
 _FILE_OPTIONS = ("-f", "--f", "--IPKernelApp.connection_file")
 """How ipykernel's command line names the connection file."""
 _CALL_SECONDS = 10.0
+_MOST_REPLIES = 4
 _INTERRUPT_SECONDS = 0.5
 """How long the request to interrupt may take on its way."""
 _KNOCK_SECONDS = 1.0
@@ -178,6 +180,11 @@ class FileConnection(Connection):
 
     def __init__(self, info: Mapping[str, Any]) -> None:
         self.info = dict(info)
+        self._channels = {}
+        if info["ip"] == "localhost":
+            self.info["ip"] = "127.0.0.1"  # or it would be looked up for each attempt to connect
+        if info["transport"] == "ipc" and info["ip"].startswith("@") and sys.platform == "linux":
+            self.info["ip"] = f"\0{info['ip'][1:]}"  # without a file
         key = info["key"].encode()
         self._sender, self._reader = Sender(key), MessageDecoder(key)
         self._opened: list[ZmtpSocket] = []
@@ -196,8 +203,8 @@ class FileConnection(Connection):
 
     def interrupt(self) -> None:
         """Ask the kernel to interrupt its running cell, as Jupyter's protocol has it."""
-        while self._control.receive(0.0) is not None:  # replies to earlier ones
-            pass
+        for _ in range(_MOST_REPLIES):
+            self._control.receive(0.0)  # of earlier ones
         self._sender.send(self._control, "interrupt_request", {})
         self._control.flush(_INTERRUPT_SECONDS)
 
@@ -219,8 +226,9 @@ class FileConnection(Connection):
 
     def close(self) -> None:
         """Close the sockets; what was sent still goes out."""
+        until = time.monotonic() + _LINGER_SECONDS
         for one in self._opened:
-            one.close(_LINGER_SECONDS)
+            one.close(until - time.monotonic())
 
 
 class AttachedProcess(Process):

@@ -333,10 +333,23 @@ class Connection:
         Args:
             places: Paths of the sockets, by the names of their ports; None: as `info` says.
         """
-        self.shell = self._open("DEALER", places, "shell")
-        self.stdin = self._open("DEALER", places, "stdin")
-        self.iopub = self._open("SUB", places, "iopub")
-        self._channels = {"shell": self.shell, "stdin": self.stdin, "iopub": self.iopub}
+        for channel in CHANNELS:
+            self._channels[channel] = self._open("SUB" if channel == "iopub" else "DEALER", places, channel)
+
+    @property
+    def shell(self) -> ZmtpSocket:
+        """Return the line of requests."""
+        return self._channels["shell"]
+
+    @property
+    def stdin(self) -> ZmtpSocket:
+        """Return the line on which code asks for input."""
+        return self._channels["stdin"]
+
+    @property
+    def iopub(self) -> ZmtpSocket:
+        """Return the line of output."""
+        return self._channels["iopub"]
 
     @property
     def sources(self) -> Mapping[ZmtpSocket | int, Sequence[Channel]]:
@@ -398,7 +411,7 @@ class Connection:
         deadline = time.monotonic() + seconds
         while alive() and time.monotonic() < deadline:
             wait_for_messages((self.shell,), _MOMENT_SECONDS, sending=(self.iopub, self.stdin))
-            while (message := self.receive("shell")) is not None:
+            while (message := self.receive("shell")) is not None and time.monotonic() < deadline:
                 if message["parent_header"].get("msg_id") == request:
                     return dict(message["content"])
         return None
@@ -406,6 +419,12 @@ class Connection:
     def answer_input(self, text: str) -> None:
         """Answer an `input_request`."""
         self._sender.send(self.stdin, "input_reply", {"value": text})
+
+    def flush(self, seconds: float) -> None:
+        """Wait until everything is sent."""
+        until = time.monotonic() + seconds
+        for one in self._channels.values():
+            one.flush(until - time.monotonic())
 
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none.

@@ -377,6 +377,9 @@ class WebsocketWire:
         """Answer an `input_request`."""
         self._send("stdin", "input_reply", {"value": text}, parent=self._asked)
 
+    def flush(self, seconds: float) -> None:
+        """Do nothing: a thread sends."""
+
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none."""
         with self._lock:

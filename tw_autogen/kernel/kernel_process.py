@@ -46,7 +46,7 @@ def wait_readable(one: int | HasFileno, seconds: float) -> bool:
 
 
 def check_open_files(folder: Path) -> None:
-    """See to it that a kernel's sockets find room; ZeroMQ says nothing where they don't, or ends this process.
+    """See to it that a kernel's sockets find room; the ZeroMQ of its process says nothing where they don't.
 
     Raises:
         KernelStartError: this process has about as many files open as it may; `folder` is the kernel's.

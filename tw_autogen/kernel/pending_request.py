@@ -30,6 +30,9 @@ _LONGEST_DRAIN_SECONDS = 30.0
 _LOOK_SECONDS = 0.1
 """How often a process is looked at where the system has no descriptor that tells of its end."""
 
+_FLUSH_SECONDS = 1.0
+"""How long an answer that is not wholly sent when a request is over keeps it."""
+
 _SAY_SECONDS, _MOST_PIECES = 0.05, 4
 """How often output is handed on, and in how many pieces at once; further ones are put to the last of their stream."""
 
@@ -164,6 +167,8 @@ class PendingRequest:
             raise
         finally:
             self._abandon_calls()
+            if not self.outcome.died:
+                self._connection.flush(_FLUSH_SECONDS)
             self.outcome.seconds = time.monotonic() - self._began
             self.outcome.called, self.outcome.host_seconds = self._calls.begun, self._calls.spent_seconds
         return self.outcome

@@ -58,6 +58,14 @@ class Wire(Protocol):
         """Answer an `input_request`."""
         ...
 
+    def flush(self, seconds: float) -> None:
+        """Wait until everything is sent, which goes on otherwise only while somebody waits for messages.
+
+        Args:
+            seconds: How long at most.
+        """
+        ...
+
     def receive(self, channel: Channel) -> dict[str, Any] | None:
         """Return the next message that is there; None if there is none."""
         ...

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import select
 import selectors
 import socket
 import struct
+import sys
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -39,11 +41,18 @@ _MOST_PARTS = 8
 _READ_BYTES = 128 << 10
 _MOST_READ_BYTES = 64 << 10
 """So many bytes that were read stay before the others, which are copied then."""
+_MESSAGE_BYTES = 1 << 10
+"""What a message takes that waits to be sent, beside its bytes."""
+_SLICE_SECONDS = 0.02
+"""How long one line is read before the others are looked at."""
 _RETRY_SECONDS = 0.005
 """How soon it is looked again whether a starting kernel listens by now."""
 
 _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 """A program in which SIGPIPE has its default meaning would end where a kernel closes a connection."""
+_SO_NOSIGPIPE = 0x1022
+"""The same on macOS."""
+_MOST_TRIES = 2
 _UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK})
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
@@ -159,11 +168,12 @@ class _SendBuffer:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._counts: list[int] = []
+        self.cost = len(data) + _MESSAGE_BYTES
 
     @property
     def begun(self) -> bool:
         """Return whether some were sent."""
-        return bool(self._counts)
+        return any(self._counts)
 
     @property
     def done(self) -> bool:
@@ -202,6 +212,8 @@ class _ZmtpConnection:
     def __init__(self, sock: socket.socket, handshake: Sequence[bytes], largest_part: int) -> None:
         self.socket = sock
         self.connected = sock.family not in (socket.AF_INET, socket.AF_INET6)
+        self.peer_reads = True
+        self._errors: list[int] = []
         self._handshake = [_SendBuffer(one) for one in handshake]
         self._reader = _FrameReader(largest_part)
 
@@ -223,8 +235,9 @@ class _ZmtpConnection:
         """
         if self.connected:
             return True
-        if error := self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            raise OSError(error, "not connected")
+        self._errors.extend(map(self.socket.getsockopt, (socket.SOL_SOCKET,), (socket.SO_ERROR,)))  # told only once
+        if any(self._errors):
+            raise OSError("not connected")
         try:
             there = self.socket.getpeername()
         except OSError:  # it is under way
@@ -242,12 +255,20 @@ class _ZmtpConnection:
     def check_peer(self) -> None:
         """Look whether the other end has gone away: of TCP, what is sent after that is lost without a word.
 
+        Where the system does not tell, nothing is noticed behind what is still to be read.
+
         Raises:
             ConnectionResetError: it has.
         """
-        with contextlib.suppress(BlockingIOError):
-            if not self.socket.recv(1, socket.MSG_PEEK):
+        if hasattr(select, "POLLRDHUP"):
+            poller = select.poll()
+            poller.register(self.socket, select.POLLRDHUP)
+            if poller.poll(0):
                 raise ConnectionResetError
+        else:
+            with contextlib.suppress(BlockingIOError):
+                if not self.socket.recv(1, socket.MSG_PEEK):
+                    raise ConnectionResetError
 
     def read_bytes(self) -> None:
         """Receive a piece.
@@ -304,6 +325,7 @@ class ZmtpSocket:
         self._handshake = (_GREETING, _ready_command(kind, identity), _SUBSCRIPTION if kind == "SUB" else b"")
         self._largest_part = largest_part
         self._unsent: deque[_SendBuffer] = deque()
+        self._unsent_cost = 0
         self._message: list[bytes] | None = None
         self._connection: _ZmtpConnection | None = None
         self._closed = self._cut = False
@@ -321,15 +343,24 @@ class ZmtpSocket:
         return self._message is not None
 
     def send(self, parts: Sequence[bytes]) -> None:
-        """Send a message, now or as soon as the other end takes it.
+        """Send a message, now or in later calls, as the other end takes it; after `close`, nothing is sent.
+
+        An end that takes nothing cuts the line, before what waits for it is more than four times the largest part.
 
         Args:
             parts: Of the message.
         """
+        if self._closed:
+            return
         last = len(parts) - 1
         pieces = ((_frame_head(len(one), _MORE if at < last else 0), one) for at, one in enumerate(parts))
         self._unsent.append(_SendBuffer(b"".join(one for pair in pieces for one in pair)))
+        self._unsent_cost = self._unsent[-1].cost + (self._unsent_cost if len(self._unsent) > 1 else 0)
         self.advance(reads=False)
+        if self._unsent_cost > 4 * self._largest_part and len(self._unsent) > 1:
+            self._disconnect()
+            self._unsent.clear()
+            self._cut = True
 
     def receive(self, until: float) -> list[bytes] | None:
         """Return the next message, without what is behind its first parts; None if there is none.
@@ -337,10 +368,18 @@ class ZmtpSocket:
         Args:
             until: When reading is to end, also amid a message; by `time.monotonic`.
         """
-        while self._message is None and self.advance() and time.monotonic() < until:
-            pass
+        self.read(until)
         message, self._message = self._message, None
         return message
+
+    def read(self, until: float) -> None:
+        """Read until a message is there, or nothing more comes.
+
+        Args:
+            until: As of `receive`.
+        """
+        while self._message is None and self.advance() and time.monotonic() < until:
+            pass
 
     def advance(self, *, reads: bool = True) -> bool:
         """Connect, shake hands, send and read as far as nothing has to be awaited; return whether anything was read.
@@ -354,7 +393,10 @@ class ZmtpSocket:
             if (connection := self._connection) is None or not connection.is_connected():
                 return False
             self._flush(connection)
-            return (not connection.is_open or (reads and self._message is None)) and self._read(connection)
+            if self._message is None and (reads or not connection.is_open or not connection.peer_reads):
+                return self._read(connection)
+            if not (reads or connection.peer_reads):
+                self._disconnect()  # what is still to be read there nobody wants now
         except OSError:
             self._disconnect()
         except _ProtocolError:
@@ -363,13 +405,17 @@ class ZmtpSocket:
         return False
 
     def flush(self, seconds: float) -> None:
-        """Wait until everything is sent, or the line is cut.
+        """Wait until everything is sent, the line is cut, or nobody listens.
 
         Args:
             seconds: How long at most.
         """
-        until = time.monotonic() + seconds
-        while self._unsent and not self._cut and (left := until - time.monotonic()) > 0:
+        until, tries = time.monotonic() + seconds, 0
+        while self._unsent and not (self._cut or self._closed) and (left := until - time.monotonic()) > 0:
+            if self._connection is None:
+                tries += 1
+            if tries > _MOST_TRIES:
+                return
             _select((), (self,), (), left)
             self.advance(reads=False)
 
@@ -388,8 +434,9 @@ class ZmtpSocket:
             linger: How long to wait until everything is sent, in seconds.
         """
         self.flush(linger)
-        self._disconnect()
         self._closed = True
+        self._disconnect()
+        self._unsent.clear()
 
     def events(self, *, reads: bool) -> int:
         """Return what `selectors` is to wait for, until `advance` can do something.
@@ -401,8 +448,8 @@ class ZmtpSocket:
             return 0
         if not connection.connected:
             return selectors.EVENT_WRITE
-        sends = connection.has_unsent_handshake or (connection.is_open and self._unsent)
-        receives = not connection.is_open or (reads and self._message is None)
+        sends = connection.peer_reads and (connection.has_unsent_handshake or (connection.is_open and self._unsent))
+        receives = self._message is None and (reads or not connection.is_open or not connection.peer_reads)
         return (selectors.EVENT_WRITE if sends else 0) | (selectors.EVENT_READ if receives else 0)
 
     def fileno(self) -> int:
@@ -427,6 +474,8 @@ class ZmtpSocket:
             made.setblocking(False)
             if not unix:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if sys.platform == "darwin":
+                made.setsockopt(socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
             error = made.connect_ex(self._address)
             if not error or (error in _UNDER_WAY and not unix):  # to a Unix socket it means that too many wait there
                 for one in self._unsent:
@@ -440,13 +489,19 @@ class ZmtpSocket:
             connection.socket.close()
 
     def _flush(self, connection: _ZmtpConnection) -> None:
-        with contextlib.suppress(BlockingIOError):
-            connection.send_handshake()
-            if connection.is_open and self._unsent and not self._unsent[0].begun:
-                connection.check_peer()
-            while connection.is_open and self._unsent:
+        """Send as much as goes; an end that takes nothing more may have said something before, which is read first."""
+        try:
+            if connection.peer_reads:
+                connection.send_handshake()
+            while connection.peer_reads and connection.is_open and self._unsent:
+                if not self._unsent[0].begun:
+                    connection.check_peer()
                 self._unsent[0].send(connection.socket)
-                self._unsent.popleft()
+                self._unsent_cost -= self._unsent.popleft().cost
+        except BlockingIOError:
+            pass
+        except OSError:
+            connection.peer_reads = False
 
     def _read(self, connection: _ZmtpConnection) -> bool:
         """Take a message out of what was received, or receive a piece more; return whether there was something."""
@@ -480,29 +535,36 @@ def wait_for_messages(
     """
     until = time.monotonic() + seconds
     cuts = [one.cut for one in sockets]
+    due: Collection[ZmtpSocket | int] = sockets
     while True:
         for one in sockets:
-            one.advance()
+            if one in due or one.retry_seconds == 0.0:
+                one.read(time.monotonic() + _SLICE_SECONDS)
         for one in sending:
             one.advance(reads=False)
         ready: set[ZmtpSocket | int] = {one for one in sockets if one.has_message}
         over = bool(ready) or cuts != [one.cut for one in sockets]
         left = 0.0 if over else max(0.0, until - time.monotonic())
-        ready |= _select(sockets, sending, descriptors, left)
+        due = _select(sockets, sending, descriptors, left)
+        ready.update(one for one in due if isinstance(one, int))
         if ready or not left:
             return ready
 
 
 def _select(
     sockets: Collection[ZmtpSocket], sending: Collection[ZmtpSocket], descriptors: Collection[int], seconds: float
-) -> set[int]:
-    """Wait until anything can be done; return the readable ones of the descriptors."""
+) -> set[ZmtpSocket | int]:
+    """Wait until anything can be done; return the lines and descriptors where it can."""
     lines = [*((one, True) for one in sockets), *((one, False) for one in sending)]
     with _Selector() as selector:
         for one, reads in lines:
             seconds = min(seconds, one.retry_seconds)
             if events := one.events(reads=reads):
-                selector.register(one.fileno(), events)
-        for descriptor in descriptors:
+                selector.register(one.fileno(), events, one)
+        taken = set(descriptors) & set(selector.get_map())  # closed by another thread, and given to a line since
+        for descriptor in set(descriptors) - taken:
             selector.register(descriptor, selectors.EVENT_READ, descriptor)
-        return {key.data for key, _ in selector.select(seconds) if key.data is not None}
+        if not selector.get_map():  # which Windows does not take
+            time.sleep(seconds)
+            return set()
+        return taken | {key.data for key, _ in selector.select(0.0 if taken else seconds)}

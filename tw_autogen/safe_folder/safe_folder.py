@@ -20,6 +20,7 @@ from tw_autogen.safe_folder.held_folder import as_of_code, held_above, innermost
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
+_CLOSED: At = -1 if directory_calls.BY_DESCRIPTOR else os.path.join(os.devnull, "closed")
 """How long a name may be below which a walk goes on: names of very deep entries take quadratic time in all."""
 
 
@@ -75,7 +76,7 @@ class SafeFolder(Closing):
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._at: At = ""
+        self._at: At = _CLOSED
         of_code = directory_calls.BY_DESCRIPTOR and is_of_code(path)
         held = held_above(path)
         if held is None and of_code and (full := os.path.abspath(path)) != os.sep:
@@ -120,9 +121,10 @@ class SafeFolder(Closing):
             return root.open_folder(path.relative_to(path.anchor).as_posix())
 
     def close(self) -> None:
-        """Close the descriptor."""
-        directory_calls.close(self._at)
-        self._at = ""
+        """Close the descriptor; what is asked of the folder then is an `OSError`."""
+        at, self._at = self._at, _CLOSED
+        if at != _CLOSED:
+            directory_calls.close(at)
 
     def name_of(self, path: Path | str) -> str:
         """Return the name of a path relative to this folder, empty if it lies elsewhere.

@@ -87,10 +87,22 @@ class Review:
     @property
     def prompt_sources(self) -> tuple[str, ...]:
         """Names of the folder's texts that become part of prompts without trust."""
+        return self.names_of_prompts(self.prompt_files)
+
+    @property
+    def prompt_files(self) -> Iterable[Path]:
+        """The folder's examples that become part of prompts without trust."""
+        own = self.settings.trust is Trust.none and is_project(self.folder)
+        return dict.fromkeys([*self.settings.examples, *(own_examples(self.folder) if own else ())])
+
+    def names_of_prompts(self, files: Iterable[Path]) -> tuple[str, ...]:
+        """Return the names of the folder's settings that become part of prompts, and of files that do.
+
+        Args:
+            files: Examples; two that are shown alike stay two.
+        """
         origin = self.settings.origin  # what the caller says holds instead
         named = [one.key for one in self.settings.prompt_settings if origin(one.key) == one.setting.origin]
-        own = self.settings.trust is Trust.none and is_project(self.folder)
-        files = dict.fromkeys([*self.settings.examples, *(own_examples(self.folder) if own else ())])
         return (*named, *(_relative(path, self.folder) for path in files))
 
     def line(self, how: str, *, brings_code: bool = True) -> str:
@@ -222,18 +234,17 @@ class Review:
 
     @functools.cached_property
     def _settings_wanted(self) -> tuple[Want, ...]:
-        found: dict[str, Want] = {}
+        found: list[Want] = []
         with reading_once(self._kept):
             for one in self.settings.left_out:
-                for want in wants_of(one):
-                    found[f"{want.name} {want.does}"] = want
+                found += wants_of(one)
         places = [(one.key, one.setting.value) for one in self.settings.folder_role_settings]
         places += [(".tw", os.path.join(".tw", "sessions")), *self._unshown_places()]
         for key, value in places if self.settings.trust is not Trust.full else ():
             if out := path_out_of(self.folder, value):
                 words = f"{visible_line(str(value))} -> {visible_line(out)}, outside of the folder"
-                found[f"{key} {words}"] = Want(visible_line(key), words, visible_line(out))
-        return tuple(found.values())
+                found.append(Want(visible_line(key), words, visible_line(out)))
+        return tuple(found)
 
     def _unshown_places(self) -> Iterator[tuple[str, str]]:
         """Yield where the examples, plugins and roles of a named folder lie, and links in those of one that isn't."""
@@ -414,9 +425,9 @@ def trust_lines(
     """
     review = Review(settings)
     unused = own_examples(review.folder) if examples is not None or not brings_code else []
-    hidden = {_relative(path, review.folder) for path in unused if path not in settings.examples}
-    used = [_relative(path, review.folder) for path in examples or () if settings.trust is Trust.none]
-    texts = list(dict.fromkeys([*(one for one in review.prompt_sources if one not in hidden), *used]))
+    hidden = {path for path in unused if path not in settings.examples}
+    used = [path for path in examples or () if settings.trust is Trust.none]
+    texts = review.names_of_prompts(dict.fromkeys([*(one for one in review.prompt_files if one not in hidden), *used]))
     listed = _listed(texts, most=_MOST_PROMPTS, most_chars=_MOST_PROMPTS_CHARS)
     shown = f"text of {review.title()} (not trusted) that becomes part of prompts: {listed}"
     problem = review.problem() if settings.trust is not Trust.full else ""

@@ -127,7 +127,8 @@ def _server_lines(value: Any) -> Iterator[str]:
         if server.command:
             given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
             where = f" in {_quoted(server.cwd)}" if server.cwd else ""
-            words.append(f"would start:{given} {shlex.join([server.command, *server.args])}{where}")
+            line = " ".join(map(_quoted, [server.command, *server.args]))
+            words.append(f"would start:{given} {line}{where}")
         if server.url:
             headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
             words.append(f"would connect to: {_quoted(server.url)}{headers}")
@@ -135,8 +136,15 @@ def _server_lines(value: Any) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a word of a command line; a variable stays as it is written."""
-    return text if _PLAIN_WORD.fullmatch(text) else shlex.quote(text)
+    r"""Return a text as a word of a command line; a variable stays as it is written.
+
+    One with signs that can't be seen stands in `$'…'`, as a shell has it: `\n` is a line break only there.
+    """
+    if _PLAIN_WORD.fullmatch(text):
+        return text
+    if visible_line(text) == text:
+        return shlex.quote(text)
+    return "$'" + visible_line(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def rank(want: Want) -> tuple[bool, bool, bool]:
