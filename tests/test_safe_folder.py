@@ -803,9 +803,12 @@ def test_thousands_of_earlier_kernels_folders_cost_no_time_to_speak_of(tmp_path,
     for one in earlier:
         one.mkdir(parents=True)
     monkeypatch.setattr("tw_autogen.safe_folder.open_without_links.KERNEL_FOLDERS", earlier)
-    begun = cpu_seconds()
+    took = []
 
-    for _ in range(5):
-        open_or_make_folder(tmp_path / "out").close()
+    for _ in range(3):  # threads of earlier tests work too
+        begun = cpu_seconds()
+        for _ in range(5):
+            open_or_make_folder(tmp_path / "out").close()
+        took.append(cpu_seconds() - begun)
 
-    assert cpu_seconds() - begun < 0.2
+    assert min(took) < 0.2

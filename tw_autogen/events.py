@@ -7,7 +7,6 @@ Posts and plain values only: every event becomes one line of JSON with `to_dict`
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
@@ -25,7 +24,7 @@ from tw_autogen.conversation import AttachmentType, Definitions, Plan, Post, Rou
 from tw_autogen.deprecated import old_names
 from tw_autogen.errors import ConfigError, nearest
 from tw_autogen.escaped_text import json_controls_escaped
-from tw_autogen.secret_masking import redactor
+from tw_autogen.secret_masking import redacted_json, redactor
 
 _OUTCOMES = ((True, "passed"), (False, "failed"), (None, "not carried out"))
 
@@ -495,36 +494,9 @@ class EventLines:
                 text = json.dumps(line, ensure_ascii=False, default=str)
             except TypeError:  # a key is neither text nor a number
                 text = json.dumps(_with_text_keys(line), ensure_ascii=False, default=str)
-            self._file.write(self._seal(json_controls_escaped(self._redacted(text))) + "\n")
+            self._file.write(self._seal(json_controls_escaped(redacted_json(text, self._redact))) + "\n")
             self._file.flush()
             self._seq += 1
-
-    def _redacted(self, text: str) -> str:
-        """Return JSON without secrets: what looks like one may take quotes and escapes with it, which must not."""
-        redacted = self._redact(text)
-        if redacted == text:
-            return text
-        read = json.loads(text)
-        with contextlib.suppress(ValueError):
-            if _differs_in_texts_only(json.loads(redacted), read):
-                return redacted
-        return json.dumps(_with_texts(read, self._redact), ensure_ascii=False)
-
-
-def _differs_in_texts_only(one: Any, other: Any) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return len(one) == len(other) and all(map(_differs_in_texts_only, one.values(), other.values()))
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_differs_in_texts_only, one, other))
-    return one == other or (isinstance(one, str) and isinstance(other, str))
-
-
-def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, dict):
-        return {change(key): _with_texts(one, change) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_with_texts(one, change) for one in value]
-    return change(value) if isinstance(value, str) else value
 
 
 def _with_text_keys(value: Any) -> Any:

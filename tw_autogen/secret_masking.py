@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 SECRET_VARIABLE = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 """A part of the names of environment variables that hold secrets."""
@@ -204,3 +206,36 @@ def _is_named_secret(name: str, value: str) -> bool:
 def _masked(found: re.Match[str]) -> str:
     around = found.groupdict()
     return f"{around.get('before', '')}{_MASK}{around.get('after', '')}"
+
+
+def redacted_json(text: str, redact: Callable[[str], str]) -> str:
+    """Return JSON without secrets: what looks like one may take quotes and escapes with it, which must not.
+
+    Args:
+        text: JSON.
+        redact: Masks secrets in a text, see `redactor`.
+    """
+    redacted = redact(text)
+    if redacted == text:
+        return text
+    read = json.loads(text)
+    with contextlib.suppress(ValueError):
+        if _differs_in_texts_only(json.loads(redacted), read):
+            return redacted
+    return json.dumps(_with_texts(read, redact), ensure_ascii=False)
+
+
+def _differs_in_texts_only(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return len(one) == len(other) and all(map(_differs_in_texts_only, one.values(), other.values()))
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_differs_in_texts_only, one, other))
+    return one == other or (isinstance(one, str) and isinstance(other, str))
+
+
+def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {change(key): _with_texts(one, change) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(one, change) for one in value]
+    return change(value) if isinstance(value, str) else value

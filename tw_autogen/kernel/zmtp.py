@@ -270,7 +270,7 @@ class _ZmtpConnection:
                 if not self.socket.recv(1, socket.MSG_PEEK):
                     raise ConnectionResetError
 
-    def read_bytes(self) -> None:
+    def receive_piece(self) -> None:
         """Receive a piece.
 
         Raises:
@@ -509,7 +509,7 @@ class ZmtpSocket:
             self._message = message
             return True
         try:
-            connection.read_bytes()
+            connection.receive_piece()
         except BlockingIOError:
             return False
         self._message = connection.next_message()

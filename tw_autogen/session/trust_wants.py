@@ -127,7 +127,7 @@ def _server_lines(value: Any) -> Iterator[str]:
         if server.command:
             given = "".join(f" {_quoted(name)}={_quoted(text)}" for name, text in server.env.items())
             where = f" in {_quoted(server.cwd)}" if server.cwd else ""
-            line = " ".join(map(_quoted, [server.command, *server.args]))
+            line = " ".join(map(_word, [server.command, *server.args]))
             words.append(f"would start:{given} {line}{where}")
         if server.url:
             headers = "".join(f", with {_quoted(f'{name}: {text}')}" for name, text in server.headers.items())
@@ -136,12 +136,15 @@ def _server_lines(value: Any) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    r"""Return a text as a word of a command line; a variable stays as it is written.
+    """Return a text as a word of a command line; a variable stays as it is written."""
+    return text if _PLAIN_WORD.fullmatch(text) else _word(text)
+
+
+def _word(text: str) -> str:
+    r"""Return a text as a word of a command line.
 
     One with signs that can't be seen stands in `$'…'`, as a shell has it: `\n` is a line break only there.
     """
-    if _PLAIN_WORD.fullmatch(text):
-        return text
     if visible_line(text) == text:
         return shlex.quote(text)
     return "$'" + visible_line(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
