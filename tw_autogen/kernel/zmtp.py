@@ -475,7 +475,8 @@ class ZmtpSocket:
             if not unix:
                 made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if sys.platform == "darwin":
-                made.setsockopt(socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
+                with contextlib.suppress(OSError):  # it is a help only
+                    made.setsockopt(socket.SOL_SOCKET, _SO_NOSIGPIPE, 1)
             error = made.connect_ex(self._address)
             if not error or (error in _UNDER_WAY and not unix):  # to a Unix socket it means that too many wait there
                 for one in self._unsent:
