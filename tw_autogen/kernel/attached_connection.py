@@ -11,15 +11,14 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tw_autogen import bounded_json
 from tw_autogen.errors import ConfigError, KernelStartError
 from tw_autogen.kernel.connection import Connection, MessageDecoder, Sender
 from tw_autogen.kernel.gateway_client import Gateway, GatewayProcess, WebsocketWire
 from tw_autogen.kernel.kernel_process import Process, wait_readable
-from tw_autogen.kernel.transport import Channel, Wire
-from tw_autogen.kernel.zmtp import ZmtpSocket
+from tw_autogen.kernel.transport import Wire
 from tw_autogen.trust_store import open_regular
 
 _URL = ("http://", "https://")
@@ -34,6 +33,7 @@ _FILE_OPTIONS = ("-f", "--f", "--IPKernelApp.connection_file")
 """How ipykernel's command line names the connection file."""
 _CALL_SECONDS = 10.0
 _MOST_REPLIES = 4
+"""How many replies to earlier requests to interrupt are taken before the next one."""
 _INTERRUPT_SECONDS = 0.5
 """How long the request to interrupt may take on its way."""
 _KNOCK_SECONDS = 1.0
@@ -187,19 +187,12 @@ class FileConnection(Connection):
             self.info["ip"] = f"\0{info['ip'][1:]}"  # without a file
         key = info["key"].encode()
         self._sender, self._reader = Sender(key), MessageDecoder(key)
-        self._opened: list[ZmtpSocket] = []
+        self._control = self._open("control")
         try:
             self._connect()
-            self._control = self._open("DEALER", None, "control")
         except OSError:
             self.close()
             raise
-
-    def _open(
-        self, kind: Literal["DEALER", "SUB"], places: Mapping[str, str] | None, channel: Channel | Literal["control"]
-    ) -> ZmtpSocket:
-        self._opened.append(super()._open(kind, places, channel))
-        return self._opened[-1]
 
     def interrupt(self) -> None:
         """Ask the kernel to interrupt its running cell, as Jupyter's protocol has it."""
@@ -227,7 +220,7 @@ class FileConnection(Connection):
     def close(self) -> None:
         """Close the sockets; what was sent still goes out."""
         until = time.monotonic() + _LINGER_SECONDS
-        for one in self._opened:
+        for one in (*self._channels.values(), self._control):
             one.close(until - time.monotonic())
 
 

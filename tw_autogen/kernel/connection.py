@@ -334,7 +334,7 @@ class Connection:
             places: Paths of the sockets, by the names of their ports; None: as `info` says.
         """
         for channel in CHANNELS:
-            self._channels[channel] = self._open("SUB" if channel == "iopub" else "DEALER", places, channel)
+            self._channels[channel] = self._open(channel, places)
 
     @property
     def shell(self) -> ZmtpSocket:
@@ -448,10 +448,9 @@ class Connection:
         _close(held)
         remove_folder(self.runtime)
 
-    def _open(
-        self, kind: Literal["DEALER", "SUB"], places: Mapping[str, str] | None, channel: Channel | Literal["control"]
-    ) -> ZmtpSocket:
+    def _open(self, channel: Channel | Literal["control"], places: Mapping[str, str] | None = None) -> ZmtpSocket:
         ip, port = self.info["ip"], self.info[f"{channel}_port"]
+        kind: Literal["DEALER", "SUB"] = "SUB" if channel == "iopub" else "DEALER"
         if places is not None:
             address: Address = places[f"{channel}_port"]
         else:

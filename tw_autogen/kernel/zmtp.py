@@ -38,9 +38,10 @@ _SUBSCRIPTION = b"\x00\x01\x01"
 
 _MOST_PARTS = 8
 """A topic, a delimiter, signature, header, parent, metadata, content, and one more: buffers have no reader."""
-_READ_BYTES = 128 << 10
-_MOST_READ_BYTES = 64 << 10
-"""So many bytes that were read stay before the others, which are copied then."""
+_PIECE_BYTES = 128 << 10
+"""How much is received at once."""
+_CONSUMED_BYTES = 64 << 10
+"""How many bytes that were read are kept, at most, before the rest is copied and they are dropped."""
 _MESSAGE_BYTES = 1 << 10
 """What a message takes that waits to be sent, beside its bytes."""
 _SLICE_SECONDS = 0.02
@@ -53,6 +54,7 @@ _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 _SO_NOSIGPIPE = 0x1022
 """The same on macOS."""
 _MOST_TRIES = 2
+"""How often `flush` tries to connect to an end that is not there."""
 _UNDER_WAY = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK})
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
 
@@ -91,7 +93,7 @@ class _FrameReader:
         if self.phase == _AWAITS_READY and self._take_ready():
             self.phase = _OPEN
         message = self._take_message() if self.phase == _OPEN else None
-        if self._at > _MOST_READ_BYTES or self._at == len(self.data) > 0:
+        if self._at > _CONSUMED_BYTES or self._at == len(self.data) > 0:
             self.data, self._at = self.data[self._at :], 0
         return message
 
@@ -279,7 +281,7 @@ class _ZmtpConnection:
         """
         data = self._reader.data
         before = len(data)
-        deque(map(data.__iadd__, map(self.socket.recv, (_READ_BYTES,))), 0)
+        deque(map(data.__iadd__, map(self.socket.recv, (_PIECE_BYTES,))), 0)
         if len(data) == before:
             raise ConnectionResetError
 
@@ -334,7 +336,10 @@ class ZmtpSocket:
 
     @property
     def cut(self) -> bool:
-        """Return whether the other end sent what is no message, or a too large one: nothing more comes, or is sent."""
+        """Return whether the other end sent what is no message, or a too large one, or took nothing for too long.
+
+        Nothing more is received or sent then, until `reconnect`.
+        """
         return self._cut
 
     @property

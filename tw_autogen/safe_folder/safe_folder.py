@@ -20,8 +20,9 @@ from tw_autogen.safe_folder.held_folder import as_of_code, held_above, innermost
 
 _HOLE_BYTES = 1 << 16  # a run of zeros as long as this is left out of a copy
 _LONGEST_NAME = 16_000
-_CLOSED: At = -1 if directory_calls.BY_DESCRIPTOR else os.path.join(os.devnull, "closed")
 """How long a name may be below which a walk goes on: names of very deep entries take quadratic time in all."""
+_CLOSED: At = -1 if directory_calls.BY_DESCRIPTOR else os.path.join(os.devnull, "closed")
+"""Where nothing can be: an empty path would be the current folder."""
 
 
 @dataclass(frozen=True)
