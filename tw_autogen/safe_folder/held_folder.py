@@ -81,9 +81,10 @@ class HeldFolder(Closing):
 
 def innermost_held_folder(path: Path | str) -> str:
     """Return the path of the innermost held folder that a path lies in, or is; empty if there is none."""
-    full = os.path.abspath(path)
-    ends = [at for at, sign in enumerate(full) if sign == os.sep and at] if _HELD else []
-    return next((full[:at] for at in [len(full), *reversed(ends)] if full[:at] in _HELD), "")
+    full = os.path.abspath(path) if _HELD else ""
+    while full and full not in _HELD:
+        full = full.rpartition(os.sep)[0]
+    return full
 
 
 def is_of_code(path: Path | str) -> bool:
