@@ -1,5 +1,6 @@
 """ManualReader: reads instructions from files and pins them on the board."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -95,14 +96,20 @@ class ManualReader(Role):
 
     def offer(self, request: str) -> str:
         """Name the manuals; those of the session are described to the Planner anyway."""
-        names = [*self._manuals(self._folder)] if self._folder else []
-        return f"{self.name} can read: {_listed(names)}" if names else ""
+        names: dict[str, str] = {}
+        if self._folder:
+            with contextlib.suppress(PermissionError):  # the reply says so
+                names = self._manuals(self._folder)
+        return f"{self.name} can read: {_listed([*names])}" if names else ""
 
     def reply(self, memory: Memory, **kwargs: Any) -> Post:
         """Read what the newest post names."""
         asked, turn = memory.last_post, kwargs.get("turn")
         folder = self._folder or (turn.folder if turn is not None else None)
-        names = self._manuals(folder) if folder else {}
+        try:
+            names = self._manuals(folder) if folder else {}
+        except PermissionError as error:
+            return Post(self.name, asked.send_from, f"Nothing was read: {folder} can't be opened ({error.strerror}).")
         manuals, request = [*names], normalize("NFC", asked.message[:_MOST_ASKED])
         request, missing = _told_apart(request, manuals, folder, self._settings.suffixes)
         wanted = _named(request, manuals)

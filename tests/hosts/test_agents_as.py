@@ -111,6 +111,17 @@ def test_an_agent_runs_its_own_tools_for_the_answer(agent, run):
     assert "Legal, because article 5 allows it." in report
 
 
+def test_what_code_writes_to_an_agent_moves_no_terminal(agent, served, run, capsys):
+    lawyer = agent("lawyer", description="Knows the law.", llm_config=served("It is legal.", "So it is."))
+    ask = r"lawyer('\x1b[2Jis it\u202e\x9b31m\n\tlegal?')"
+    run(f"{ask}; {ask}", [agent_plugin(lawyer, remember=True)])
+
+    assert [one["content"] for one in served.requests[1]["messages"] if one["role"] == "user"] == [
+        "\\x1b[2Jis it\\u202e\\x9b31m\n\tlegal?"
+    ] * 2
+    assert not set("\x1b[2J\u202e\x9b") & {"\u202e", "\x9b"} & set(capsys.readouterr().out)
+
+
 def test_each_call_is_a_conversation_of_its_own_unless_it_is_to_remember(agent, served, run):
     replies = ["One.", "Two.", "Three.", "Four."]
     lawyer = agent("lawyer", description="Knows the law.", llm_config=served(*replies))

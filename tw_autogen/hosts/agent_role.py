@@ -8,7 +8,7 @@ from typing import Any
 
 from tw_autogen.conversation import Attachment, AttachmentType, Memory, Post
 from tw_autogen.errors import CallCycleError, ConfigError, HostCallError
-from tw_autogen.escaped_text import inert_output
+from tw_autogen.escaped_text import escape_controls, inert_output
 from tw_autogen.events import ArtifactSaved
 from tw_autogen.hosts.agent_files import bring_linked, named_files
 from tw_autogen.hosts.asked_plugin import ConversationPartner
@@ -84,6 +84,7 @@ class _AskedRole(Role):
     def _worded(self, asked: Post, turn: Turn, handed: bool) -> tuple[str, list[Path]]:
         """Return the task with what is on the board, and the session's files that are named in it."""
         board = inert_output("\n".join(text for role, text in turn.round.read_board().items() if role != self.name))
-        words = f"{asked.message}\n\n# What is known\n{board}" if board else asked.message
+        task = escape_controls(asked.message)  # the host may print it
+        words = f"{task}\n\n# What is known\n{board}" if board else task
         files = named_files(turn.folder, words)
         return (f"{words}\n\nThe files lie in {turn.folder}." if files and not handed else words), files

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from tw_autogen.errors import ConfigError, Unreadable
+from tw_autogen.escaped_text import escape_controls
 from tw_autogen.hosts.agent_files import bring_linked, save_text, table_csv, table_words, value_words
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.model import read_object
@@ -150,7 +151,7 @@ class _AgentFunction:
         for name, value in given.items():
             text = self._worded(name, value, files, handed)
             parts.append(text if only and isinstance(value, str) else f"{name}: {text}")
-        return "\n\n".join(parts), files
+        return escape_controls("\n\n".join(parts)), files  # the host may print it, and code has written it
 
     def _worded(self, name: str, value: Any, files: list[Path], handed: bool) -> str:
         if type(value).__name__ in ("DataFrame", "Series"):
