@@ -79,6 +79,18 @@ def test_a_plugins_own_limit_holds_for_one_request_and_begins_anew_with_the_next
     assert [error.partition(":")[0] for _, error in host.called] == ["", "", "HostCallBudgetError", "", ""]
 
 
+def test_a_call_outside_of_any_request_gives_a_request_no_further_calls(tmp_path):
+    host = Host(tmp_path, [plugin(lambda: 1, "one", calls=1)])
+
+    host.run(lambda call: call["one"]())
+    host.kernel.served["one"]()
+    for call in (lambda: host.run(lambda served: served["one"]()), host.kernel.served["one"]):
+        with pytest.raises(HostCallBudgetError, match="one may be called 1 times"):
+            call()
+    host.run(lambda call: call["one"](), round="r2")
+    host.kernel.served["one"]()
+
+
 def test_all_plugins_together_may_be_called_so_often_for_one_request(tmp_path):
     host = Host(tmp_path, [plugin(lambda: 1, "one"), plugin(lambda: 2, "two")], host_calls=3)
 

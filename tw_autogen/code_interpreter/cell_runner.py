@@ -96,15 +96,14 @@ class CallBudget:
     def __init__(self, calls: int, seconds: float) -> None:
         self._most_calls = calls
         self._most_seconds = seconds
-        self._round = ""
-        self._taken: list[HostCall] = []
+        self._taken: dict[str, list[HostCall]] = {}
         self._lock = threading.Lock()
 
     def take(self, round_id: str, name: str, *, most: int | None, seconds: float) -> HostCall:
         """Count one call that is about to be made.
 
         Args:
-            round_id: Of the current round.
+            round_id: Of the current round; empty outside of any, which is counted beside it.
             name: The function.
             most: How often it may be called in a round; None: as often as all together.
             seconds: How long it may take.
@@ -113,24 +112,25 @@ class CallBudget:
             HostCallBudgetError: it must not be made.
         """
         with self._lock:
-            if round_id != self._round:
-                self._round, self._taken = round_id, []
-            if most is not None and sum(one.name == name for one in self._taken) >= most:
+            if round_id not in self._taken:
+                self._taken = {**({} if round_id else self._taken), round_id: []}
+            taken = self._taken[round_id]
+            if most is not None and sum(one.name == name for one in taken) >= most:
                 raise HostCallBudgetError(f"{name} may be called {most} times for one request, and was", name=name)
-            if len(self._taken) >= self._most_calls:
+            if len(taken) >= self._most_calls:
                 raise HostCallBudgetError(
                     f"{name}: the {self._most_calls} calls to the host for one request "
                     "(`code_interpreter.host_calls`) are used up",
                     name=name,
                 )
-            if sum(one.spent() for one in self._taken) >= self._most_seconds:
+            if sum(one.spent() for one in taken) >= self._most_seconds:
                 raise HostCallBudgetError(
                     f"{name}: the {self._most_seconds:g} seconds of calls to the host for one request "
                     "(`code_interpreter.host_seconds`) are used up",
                     name=name,
                 )
             call = HostCall(name, seconds)
-            self._taken.append(call)
+            taken.append(call)
             return call
 
 

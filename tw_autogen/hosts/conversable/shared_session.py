@@ -202,7 +202,7 @@ class SharedChat(PartnerConversation):
                 post = session.step(roles[post.send_to])
         except TwAutogenError as error:
             failed = error if isinstance(error, RoundError) else RoundError(str(error), round=session.rounds[-1])
-            self._close_round(session, reason=str(error))
+            self._close_round(session, reason=str(error) or type(error).__name__)
             return without_end(failed.in_words())
         except BaseException as error:
             self._close_round(session, reason=str(error) or type(error).__name__)
