@@ -169,7 +169,7 @@ def test_values_of_pandas_and_dates_travel_as_json(tmp_path):
     assert sent["rows"][1] == {"x": None, "t": None, "p": 1.2e-17, "n": None, "d": None}
     assert (sent["when"], sent["none"], sent["mean"], sent["pair"]) == ("2026-01-02", None, None, [1, [1, 2]])
     by_city = pd.DataFrame({"city": ["Gent", "Gent", "Lier"], "units": [1, 2, 4]}).groupby("city").sum()
-    function(by_city, datetime.timedelta(hours=25), np.datetime64("2026-01-02"), np.timedelta64("NaT"), [])
+    function(by_city, datetime.timedelta(hours=25), np.datetime64("2026-01-02"), np.timedelta64("NaT", "s"), [])
     assert sent["rows"] == [{"city": "Gent", "units": 3}, {"city": "Lier", "units": 4}]
     assert (sent["when"], sent["none"], sent["mean"]) == ("P1DT1H", "2026-01-02", None)
     function(by_city.units, by_city.units.rename("city"), by_city.units.tolist(), *[None] * 2)
