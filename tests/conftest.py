@@ -18,6 +18,7 @@ def pytest_configure():
     state = tempfile.mkdtemp(prefix="tw-tests-state-")  # tests trust no folder for whoever runs them, and leave no key
     atexit.register(shutil.rmtree, state, ignore_errors=True)
     os.environ["XDG_STATE_HOME"] = state
+    os.environ.pop("PYTHONUNBUFFERED", None)  # few users set it, and with it streams fail elsewhere
 
 
 @pytest.fixture

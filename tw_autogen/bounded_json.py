@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Union, get_args, get_origin
 
 DEEPEST = 100
@@ -15,6 +16,8 @@ _PER_CONTAINER, _PER_VALUE = 64, 32
 _PLAIN: dict[Any, type] = {bool: bool, str: str, type(None): type(None)}
 _NUMBERS: dict[Any, set[type]] = {int: {int}, float: {int, float}}
 _MOST = 1 << 64
+_TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+"""A text of JSON; one that doesn't end goes on to the end."""
 
 
 def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
@@ -48,6 +51,79 @@ def loads(text: str | bytes, *, most_bytes: int = MOST_BYTES) -> Any:
     return value
 
 
+class ValueBudget:
+    """Counts values that are to become JSON: a few bytes of a table or an array can stand for very many of them.
+
+    Args:
+        values: How many single values tables and arrays may hold together.
+        chars: How many characters texts may have together.
+    """
+
+    def __init__(self, *, values: int = 1_000_000, chars: int = 64_000_000) -> None:
+        self._most_values = self._values = values
+        self._most_chars = self._chars = chars
+
+    def take_table(self, table: Any) -> None:
+        """Count how many values an array, a Series or a DataFrame holds, and look how long its texts are together.
+
+        They are not counted: to make them is to copy each, and whoever does so counts.
+
+        Raises:
+            TypeError: it is too much.
+        """
+        self._values -= max(table.size, *table.shape, 0)
+        if self._values < 0:
+            kind = type(table).__name__
+            raise TypeError(f"a {kind} of more than {self._most_values:,} values is too large for a tool; pass fewer")
+        left = self._chars
+        for chars in _text_chars(table):
+            left -= chars
+            if left < 0:
+                raise self._too_long()
+
+    def take_text(self, text: str) -> str:
+        """Count a text, and return it.
+
+        Raises:
+            TypeError: it is too much.
+        """
+        self._chars -= len(text)
+        if self._chars < 0:
+            raise self._too_long()
+        return text
+
+    def _too_long(self) -> TypeError:
+        return TypeError(f"texts of more than {self._most_chars:,} characters are too long for a tool; pass fewer")
+
+
+def _text_chars(table: Any) -> Iterator[int]:
+    """Yield how long the texts of an array, a Series or a DataFrame are, one by one; no category is copied."""
+    kind = type(table).__name__
+    if kind == "DataFrame":
+        for at in range(table.shape[1]):
+            yield from _text_chars(table.iloc[:, at].array)
+        yield from _text_chars(table.index)
+    elif kind == "Series":
+        yield from _text_chars(table.array)
+        yield from _text_chars(table.index)
+    elif kind == "MultiIndex":
+        for level, codes in zip(table.levels, table.codes, strict=True):
+            yield from _coded_chars(level, codes)
+    elif hasattr(table, "categories"):
+        yield from _coded_chars(table.categories, table.codes)
+    elif getattr(table.dtype, "kind", "") in "OU":
+        values = table.flat if kind == "ndarray" else table
+        yield from (len(one) for one in values if isinstance(one, str | bytes))
+
+
+def _coded_chars(categories: Any, codes: Any) -> Iterator[int]:
+    lengths: dict[int, int] = {}
+    for code in codes.tolist():
+        if code not in lengths:
+            lengths[code] = len(one) if code >= 0 and isinstance(one := categories[code], str | bytes) else 0
+        yield lengths[code]
+
+
 def load_object(text: str | bytes) -> dict[str, Any] | None:
     """Parse a JSON object as `loads` does; return None for anything else, and for what `loads` refuses."""
     try:
@@ -70,6 +146,17 @@ def estimate_bytes(text: str | bytes) -> int:
     if isinstance(text, str):
         return _PER_CONTAINER * (text.count("{") + text.count("[")) + _PER_VALUE * text.count(",")
     return _PER_CONTAINER * (text.count(b"{") + text.count(b"[")) + _PER_VALUE * text.count(b",")
+
+
+def estimate_line_bytes(line: bytes) -> int:
+    """Return what `estimate_bytes` does for a whole text, in which brackets and commas within texts don't count.
+
+    Example:
+        >>> estimate_line_bytes(b'["[1, 2]", 3]'), estimate_bytes(b'["[1, 2]", 3]')
+        (96, 192)
+    """
+    needed = estimate_bytes(line)
+    return estimate_bytes(_TEXT.sub(b"", line)) if needed > len(line) else needed
 
 
 def replace_half_pairs(value: Any) -> Any:

@@ -12,8 +12,10 @@ import termios
 import zlib
 
 import pytest
+from rich.console import Console
 
-from tw_autogen.cli.terminal_pictures import load_png
+from tw_autogen.cli.terminal_pictures import TerminalPictures, load_png
+from tw_autogen.kernel import Artifact
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -126,3 +128,17 @@ def test_what_is_typed_while_the_first_picture_is_shown_is_read_whole(variables,
     assert b"read ['what is next?', 'and then?']" in said
     assert [one for one in (b"\x1b[c", b"\x1b[16t", b"a=q") if one in said] == []
     assert [one for one in (b"\x1bP", b"\x1b_G") if one in said] == ([drawn] if drawn else [])
+
+
+@pytest.mark.parametrize(("many", "size", "shown"), [(25, (3, 2), 20), (4, (4000, 2500), 3)])
+def test_of_many_pictures_the_first_are_shown(tmp_path, monkeypatch, many, size, shown):
+    loaded = []
+    monkeypatch.setattr(TerminalPictures, "_kind", lambda self, image, **how: loaded.append(image.size) or "")
+    paths = [tmp_path / f"{at}.png" for at in range(many)]
+    for path in paths:
+        path.write_bytes(chart(*size))
+
+    console = Console(file=io.StringIO(), force_terminal=True)
+    TerminalPictures(console).show([Artifact("a", "file", path) for path in paths], tmp_path)
+
+    assert loaded == [size] * shown

@@ -295,6 +295,19 @@ def test_arrays_and_dictionaries_with_any_keys_come_back_as_json(tools, value, s
     assert called(executor, "give") == said
 
 
+def test_a_nested_series_or_array_that_is_endless_as_text_is_an_error(tools):
+    def endless(many: int) -> list:
+        """Return one long category many times, or an array of nothing."""
+        return [
+            pd.Series(pd.Categorical.from_codes([0] * many, ["x" * 1_000_000])) if many else np.zeros((6_000_000, 0))
+        ]
+
+    _, _, executor = tools([callable_plugin(endless)])
+
+    assert "characters are too long for a tool; pass fewer" in called(executor, "endless", many=500_000)
+    assert "more than 5,000,000 values is too large for a tool; pass fewer" in called(executor, "endless", many=0)
+
+
 def test_an_array_of_many_numbers_comes_back_whole(tools, tmp_path):
     def numbers():
         """Return numbers."""

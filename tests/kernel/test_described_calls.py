@@ -204,3 +204,27 @@ def test_a_call_stays_below_the_heading_of_its_table():
     assert [one for one in kept if one.startswith("table ")] == [one for one in lines if one.startswith("table ")]
     assert sum("pd.read_csv" in one for one in kept) == 9
     assert sum(map(len, kept)) < 700
+
+
+SEPARATED = {
+    "tabs around lists of numbers, and at the end": ("a.jpg\t51,47,45\t8,9,6\t\nb.jpg\t3,2,1\t6,5,4\t\n" * 5, (10, 4)),
+    "semicolons around decimal commas": ("1,5;2,5;3,5\n4,5;6,5;7,5\n" * 9, (17, 3)),
+    "a semicolon ends each line": ("1, I;\n2, L;\n3, V;\n" * 9, (27, 2)),
+    "number signs, and commas in texts": ("Abla#Plaza, 6#04510\nAdra#Ancha#4007\nOria#Sol, 3, 2#4810\n" * 9, (27, 3)),
+    "section signs": ("city§n§kind\nOslo§5§x\nRome§7§y\nKiel§8§z\n", (3, 3)),
+    "only the header has as many": ("id;type;name\n1;a;b\n2;c, d\ne, f\ng\n", (4, 3)),
+    "one column of texts with commas": ("comment\nGood\nGood, but slow\nToo big, too loud, too old\n", (3, 1)),
+    "a quote that is not closed": ("n,word\n1,a\n2,b\n3,\"c\n4,d\n", (4, 2)),
+    "NULs and control characters in a long text": ("n,m\n1,\x02\n2,\0\n" + "3,4\n" * 9999, (10001, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SEPARATED)
+def test_a_call_reads_what_parts_values_in_rare_ways(case, tmp_path):
+    text, shape = SEPARATED[case]
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+
+    lines = describe(tmp_path, "a.csv")
+
+    assert read(lines, tmp_path / "a.csv").shape == shape, "\n".join(lines)
+    assert f"{shape[0]} rows x {shape[1]} columns" in lines[0].replace("about ", "")

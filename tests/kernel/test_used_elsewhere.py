@@ -237,7 +237,8 @@ def test_code_can_not_change_what_the_next_kernel_starts_as(own_python, level, p
         changed = run(kernel, f"open({str(python)!r}, 'a')")
         added = run(kernel, f"open({str(python.parent.parent / 'pyvenv.cfg')!r}, 'w')")
     assert "Read-only file system" in changed.error
-    assert not added.ok
+    assert added.ok or "Error" in added.error
+    assert not (python.parent.parent / "pyvenv.cfg").exists()  # of a private /tmp it may be one
 
 
 @linux

@@ -207,6 +207,20 @@ def test_an_index_is_written_through_no_link(tmp_path, there):
     assert sorted(one.name for one in docs.iterdir()) == ["tea.md", "tw-index.json"]
 
 
+def test_an_index_in_a_named_folder_that_is_a_link_is_refused_and_its_target_can_be_named(tmp_path):
+    docs, elsewhere = tmp_path / "docs", tmp_path / "elsewhere"
+    for folder in (docs, elsewhere):
+        folder.mkdir()
+    (elsewhere / "tea.md").write_text("# Green tea\n")
+    file = DocumentIndex.build(elsewhere).write()
+    (docs / "tw-index.json").symlink_to(file)
+
+    with pytest.raises(ConfigError, match="is a link to .*elsewhere/tw-index.json; if you know it, name that file"):
+        DocumentIndex.read(docs)
+
+    assert DocumentIndex.read(file).passages
+
+
 def test_an_index_is_read_and_written_over_no_link_that_came_meanwhile(tmp_path, monkeypatch):
     docs, private = tmp_path / "here" / "sub" / "docs", tmp_path / "private" / "docs"
     for folder in (docs, private):

@@ -678,16 +678,29 @@ def test_what_code_has_made_of_a_description_costs_no_answer(tmp_path, said):
         {"lines": ["a", "b"], "files": [["a.csv", 1, 5]]},
         {"lines": ["a", "b"], "files": [["a.csv", 1, {"heads": [1]}]]},
         {"lines": ["a", "b"], "files": [["a.csv", 1, {"years": [2001]}]]},
+        {"lines": ["a", "b"], "files": [["a.csv", 10**400, {}]]},
+        {"lines": ["a", "b"], "files": [["a.csv", 1, {"years": [[0, 10**400]]}]]},
         {"lines": ["a", 5], "files": []},
         {"lines": ["a", "b"], "files": [], "problem": 5},
     ],
-    ids=str,
+    ids=lambda listed: str(listed)[:60],
 )
 def test_what_code_has_made_of_a_list_of_files_costs_no_answer(tmp_path, here, listed):
     settings = SessionSettings(user_folder=str(here))
     found = RequestDescriptions(settings, tmp_path, lambda: Forger(tmp_path, {}, listed), print)
 
     assert found.of_folder("what", str(here), 0) == ""
+
+
+@pytest.mark.parametrize("name", ["secret.csv", "../secret.csv", "/a\0b"])
+def test_a_file_that_code_claims_to_be_in_the_folder_is_looked_for_by_nobody_else(tmp_path, here, name):
+    secret = tmp_path / "secret.csv"
+    secret.write_bytes(bytes(123_456))
+    listed = {"lines": ["2 files", "a.csv"], "files": [[name.replace("secret", str(tmp_path / "secret"), 1), 1, {}]]}
+    settings = SessionSettings(user_folder=str(here), profile_folder="content")
+    found = RequestDescriptions(settings, tmp_path, lambda: Forger(tmp_path, {"lines": 5}, listed), print)
+
+    assert "123" not in found.of_folder("what", str(here), 0)
 
 
 def test_descriptions_of_any_size_are_cut_before_they_are_ranked(tmp_path):

@@ -69,6 +69,13 @@ def test_values_of_all_lines_of_a_journal_count_together(tmp_path):
         next(events)
 
 
+def test_brackets_that_code_prints_leave_a_journal_readable(tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_bytes((CHANGED % b"").replace(b'"role": "a"', b'"role": "\\"' + b"[{," * 7_000_000 + b'"') * 3)
+
+    assert [len(one.role) for one in read_journal(path)] == [21_000_001] * 3
+
+
 @contextlib.contextmanager
 def full_disk(path, *, left):
     """Let no file of this process become longer than one is, and a few bytes: a disk that is full for a moment."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,12 @@ import click
 from tw_autogen.cli.exit_codes import Exit, exit_of_error
 from tw_autogen.cli.options import ASK_OPTIONS
 from tw_autogen.cli.signals import Terminated, terminating_signals_raise
-from tw_autogen.cli.standard_streams import escape_what_libraries_say, prepare_streams, words_of_os_error
+from tw_autogen.cli.standard_streams import (
+    drop_unwritten,
+    escape_what_libraries_say,
+    prepare_streams,
+    words_of_os_error,
+)
 from tw_autogen.errors import ConfigError, TwAutogenError
 from tw_autogen.escaped_text import visible
 from tw_autogen.lazy_module import LazyModule, without_collector
@@ -53,7 +59,10 @@ class ErrorReportingGroup(click.Group):
             _require_current_folder()
             _refuse_file_names(ctx.meta.get(_TYPED, []))
             with terminating_signals_raise():
-                return super().invoke(ctx)
+                try:
+                    return super().invoke(ctx)
+                finally:
+                    sys.stdout.flush()  # what can't be written is an error of this program's, not of Python's end
         except click.UsageError as error:
             typed = ctx.meta.get(_TYPED, [])
             if typed[:1] != [_CHAT] and error.ctx and error.ctx.info_name == _CHAT:
@@ -67,6 +76,7 @@ class ErrorReportingGroup(click.Group):
         except BrokenPipeError:  # who reads the output has left: click ends quietly
             raise
         except OSError as error:
+            drop_unwritten()
             click.echo(f"tw-autogen: {visible(words_of_os_error(error))}", err=True)
             ctx.exit(Exit.failed)
         except Terminated:

@@ -80,6 +80,16 @@ def prepare_streams() -> None:
         raise ConfigError("standard output is closed, so there is nowhere to write an answer to; redirect it to a file")
 
 
+def drop_unwritten() -> None:
+    """Let what standard output does not take go nowhere: at its end Python would try again, and exit with 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def _stream(stream: TextIO | None, number: int, mode: Literal["r", "w"]) -> TextIO:
     if stream is not None:
         if isinstance(stream, io.TextIOWrapper) and mode == "r":

@@ -23,6 +23,8 @@ if sys.platform != "win32":
 
 _LARGEST_BYTES = 8_000_000
 _LARGEST_PIXELS = 20_000_000
+_MOST_PICTURES, _PIXELS_TOGETHER = 20, 30_000_000
+"""Of one answer; each takes time to be shown."""
 _TALLEST = 10
 """Times its width: it is shown as wide as the terminal is."""
 _COLUMNS = 80
@@ -48,7 +50,7 @@ class TerminalPictures:
         self._console = console
 
     def show(self, artifacts: Iterable[Artifact], folder: Path) -> None:
-        """Show those artifacts that are PNG files.
+        """Show those artifacts that are PNG files, up to 20 of them and 30 million pixels together.
 
         Args:
             artifacts: Of one answer.
@@ -57,11 +59,14 @@ class TerminalPictures:
         paths = [one.path for one in artifacts if one.path.suffix.lower() == ".png"]
         if not paths or not self._console.is_terminal or self._console.is_dumb_terminal or self._kind is None:
             return
-        for path in paths:
+        left = _PIXELS_TOGETHER
+        for path in paths[:_MOST_PICTURES]:
             with contextlib.suppress(Exception):  # no picture, or gone: the answer names the file anyway
-                self._console.print(
-                    self._kind(load_png(path, folder), width=min(_COLUMNS, self._console.width), height="auto")
-                )
+                image = load_png(path, folder)
+                left -= image.width * image.height
+                if left < 0:
+                    return
+                self._console.print(self._kind(image, width=min(_COLUMNS, self._console.width), height="auto"))
 
     @functools.cached_property
     def _kind(self) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
+from tw_autogen.bounded_json import ValueBudget
 from tw_autogen.conversation import mentioned
 from tw_autogen.errors import ConfigError
 from tw_autogen.escaped_text import visible_line, without_middle
@@ -25,7 +26,7 @@ _HEAD_ROWS, _SHOWN_CHARS = 5, 2000
 _MOST_ENTRIES, _MOST_CHARS = 100_000, 50_000
 _MOST_BYTES = 1 << 30
 _PIECE_BYTES = 1 << 20
-_MOST_CSV_CHARS = 256 << 20
+_MOST_CSV_CHARS, _MOST_VALUES = 256 << 20, 5_000_000
 _MOST_LINK_CHARS = 4096
 """A longer link is no path that a system would open; to resolve one takes quadratic time."""
 _PLACE = r"[^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*){0,3}"  # brackets in pairs, as in `data(1).csv`
@@ -125,20 +126,32 @@ class _LimitedText(io.StringIO):
 
 
 def value_words(value: Any) -> str:
-    """Return a text as it is, and any other value as JSON; what JSON has no form for, keys too, becomes text."""
-    return value if isinstance(value, str) else json.dumps(_plain(value), ensure_ascii=False)
+    """Return a text as it is, and any other value as JSON; what JSON has no form for, keys too, becomes text.
+
+    Raises:
+        TypeError: its arrays hold more than 5 million values, or its texts more than 256 million characters.
+    """
+    if isinstance(value, str):
+        return value
+    return json.dumps(_plain(value, ValueBudget(values=_MOST_VALUES, chars=_MOST_CSV_CHARS)), ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, budget: ValueBudget) -> Any:
+    if isinstance(value, str):
+        return budget.take_text(value)
     if isinstance(value, Mapping):
-        known = (str, int, float, type(None))
-        return {key if isinstance(key, known) else str(key): _plain(one) for key, one in value.items()}
+        known = (int, float, type(None))
+        return {
+            key if isinstance(key, known) else budget.take_text(str(key)): _plain(one, budget)
+            for key, one in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(one, budget) for one in value]
     if getattr(getattr(value, "dtype", None), "kind", "none") in "biufOSU":  # all items of an array, not its ends
+        budget.take_table(value)
         listed = value.tolist()
-        return str(value) if isinstance(listed, type(value)) else _plain(listed)  # as a longdouble
-    return value if isinstance(value, str | int | float | None) else str(value)
+        return str(value) if isinstance(listed, type(value)) else _plain(listed, budget)  # as a longdouble
+    return value if isinstance(value, int | float | None) else budget.take_text(str(value))
 
 
 def save_text(folder: Path, name: str, text: str) -> Path:

@@ -146,7 +146,7 @@ class DocumentIndex:
 
     @classmethod
     def read(cls, path: Path | str) -> DocumentIndex:
-        """Read an index file, or the one in a folder.
+        """Read an index file, or the one in a folder, where it may be no link: nobody has named that.
 
         One that names a folder other than its own, and that this user has not written, leads to no file there.
 
@@ -157,6 +157,8 @@ class DocumentIndex:
             raise ConfigError("no document index is named; make one with `tw-autogen index DIR`, and name DIR")
         path = Path(os.path.expanduser(path))
         file = path / INDEX_FILE if path.is_dir() else path
+        if file != path and file.is_symlink():
+            raise ConfigError(f"{file} is a link to {file.resolve()}; if you know it, name that file itself")
         try:
             with over_no_link():
                 content = read_regular(file, limit_bytes=_MOST_INDEX_BYTES)

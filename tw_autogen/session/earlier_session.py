@@ -39,6 +39,7 @@ class EarlierSession:
         plugins: Names of those that it had.
         roles: Names of those who answered.
         keeps_cells: Whether there is a journal of its cells, by which they can be run again.
+        made_by_user: This user has made it there, and all of its journal is this program's.
         events: What happened. Where this user has not written all of it, it names no file outside of the session's
             folder: what stands there leads the host to none.
     """
@@ -50,6 +51,7 @@ class EarlierSession:
     plugins: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     keeps_cells: bool = False
+    made_by_user: bool = True
     events: Sequence[Event] = field(default=(), repr=False)
 
     @classmethod
@@ -96,6 +98,7 @@ class EarlierSession:
             tuple(opened_as.plugins) if opened_as else (),
             tuple(opened_as.roles) if opened_as else (),
             keeps_cells,
+            own,
             events,
         )
 

@@ -176,11 +176,12 @@ def events_in(data: bytes) -> Iterator[Event]:
     """
     held, last = 0, data.count(b"\n") + (not data.endswith(b"\n"))
     for number, line in enumerate(io.BytesIO(data), 1):
-        held += (1 if line.isascii() else 4) * len(line) + 2 * bounded_json.estimate_bytes(line)
+        needed = bounded_json.estimate_line_bytes(line)
+        held += (1 if line.isascii() else 4) * len(line) + 2 * needed
         if held > _MOST_HELD_BYTES:
             raise ValueError(f"line {number}: it and those before it would take more than 1 GB of memory")
         try:
-            event = event_from_dict(bounded_json.loads(line.decode("utf-8"), most_bytes=_MOST_HELD_BYTES))
+            event = event_from_dict(bounded_json.loads(line.decode("utf-8"), most_bytes=sys.maxsize))  # see above
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if number == last:
                 return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,7 @@ _SAID_CHARS, _LINES_CHARS, _JOINS_CHARS = 1000, 25_000, 10_000
 """Of a kernel's answer: one text of it, all lines that it says of one file or folder, all about columns that join."""
 _MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
 """Of a kernel's answer: columns of a file, and kinds of files of a folder; of these spans of years, and each text."""
+_LAST_YEAR, _MOST_FILES = 9999, 10**9
 _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
@@ -224,7 +226,7 @@ class RequestDescriptions:
         else:
             wanted = [*first, *(name for name in count if name not in first)][:_MOST_CANDIDATES]
         pairs = [(os.path.join(folder, name), name) for name in wanted]
-        described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds)
+        described, joins = self._described(pairs, each=_FILE_SECONDS, together=seconds, listed=True)
         brought = {_body(name, one) for name, one in (*told.items(), *self.told.files.items())}
         texts = {one["name"]: _text(one) for one in described if not one.get("late")}
         texts = {
@@ -255,9 +257,16 @@ class RequestDescriptions:
         return at >= 0 and self._before.startswith("\n  ", self._before.find("\n", at))
 
     def _described(
-        self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None
+        self, files: Sequence[tuple[str, str]], *, each: float, together: float | None = None, listed: bool = False
     ) -> tuple[list[dict[str, Any]], list[str]]:
-        """Return what the kernel says of files; without one, their sizes."""
+        """Return what the kernel says of files; without one, their sizes.
+
+        Args:
+            files: The path and the name of each.
+            each: Seconds for one.
+            together: Seconds for all.
+            listed: A kernel has named them, whose code may name any: this process doesn't look for them.
+        """
         if not files:
             return [], []
         kernel, why = self._kernel(), "not looked through: no kernel is there"
@@ -270,15 +279,18 @@ class RequestDescriptions:
                 why = "not looked through: the kernel's answer can't be read"
             except TwAutogenError as error:
                 why = f"not looked through: {' '.join(str(error).split())[:_TEXT_CHARS]}"
+        if listed:
+            return [], []
         return [_description({"size": self._size(name), "headline": why}, name) for _, name in files], []
 
     def _size(self, name: str) -> str:
         try:
-            if os.path.isabs(name):
-                return size_words(Path(name).stat().st_size)
-            with SafeFolder(self._folder) as opened:
-                return size_words(opened.info(name).st_size)
-        except OSError:
+            if not os.path.isabs(name):
+                with SafeFolder(self._folder) as opened:
+                    return size_words(opened.info(name).st_size)
+            about = os.lstat(name)  # code may have put a link there
+            return size_words(about.st_size) if stat.S_ISREG(about.st_mode) else "size not known"
+        except (OSError, ValueError):
             return "size not known"
 
 
@@ -306,7 +318,7 @@ def _listing(said: Any) -> tuple[list[str], list[FileTerms], str]:
     """
     found = []
     for one in _list_of(said, "files")[:_MOST_FAMILIES]:
-        if not (isinstance(one, list | tuple) and len(one) == 3 and isinstance(one[1], int)):
+        if not (isinstance(one, list | tuple) and len(one) == 3 and _is_number(one[1], _MOST_FILES)):
             raise ValueError("files are triples of a name, a number and what they are found by")
         name, count, about = one
         names, heads, values = (_said(about, key, chars=_ABOUT_CHARS) for key in ("names", "heads", "values"))
@@ -316,9 +328,14 @@ def _listing(said: Any) -> tuple[list[str], list[FileTerms], str]:
 
 
 def _years(said: Any) -> tuple[int, int]:
-    if not (isinstance(said, list | tuple) and len(said) == 2 and all(isinstance(one, int) for one in said)):
+    if not (isinstance(said, list | tuple) and len(said) == 2 and all(_is_number(one, _LAST_YEAR) for one in said)):
         raise ValueError("years are pairs of numbers")
     return said[0], said[1]
+
+
+def _is_number(said: Any, most: int) -> bool:
+    """Return whether it is an integer up to `most`: larger ones can't be counted with."""
+    return isinstance(said, int) and abs(said) <= most
 
 
 def _said(said: Any, key: str, *, chars: int = _SAID_CHARS) -> str:

@@ -67,6 +67,17 @@ def write_copies(root: Path, copies: Mapping[str, Copied]) -> None:
         opened.copy_in(io.BytesIO(text.encode()), COPIES, mode=0o600)
 
 
+def forget_copies(root: Path) -> None:
+    """Take all files in the working folder for code's: who else may have made a session may have written its record.
+
+    Args:
+        root: The session's folder.
+    """
+    with SafeFolder(root) as opened:
+        if opened.has_entry(COPIES):
+            opened.remove(COPIES)
+
+
 def _pair(plain: Sequence[int]) -> Stamp:
     time, size = plain
     return int(time), int(size)

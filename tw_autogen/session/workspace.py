@@ -173,6 +173,8 @@ def _folder_at(named: Path) -> Path:
 def _last_session(workspace: Path) -> Path:
     """Return the folder of the session of a workspace in which something happened last, and a question was asked.
 
+    One that this user has made there goes before all others: its folder may hold sessions that came from elsewhere.
+
     Args:
         workspace: Where sessions are.
 
@@ -181,7 +183,8 @@ def _last_session(workspace: Path) -> Path:
     """
     try:
         with _opened(workspace) as opened:
-            for one in _past_of(opened, sized=False):
+            past = (_past_of(opened, sized=False, made_here=made_here) for made_here in (True, False))
+            for one in itertools.chain.from_iterable(past):
                 if _first_question(opened, one.id):
                     if one.is_open:
                         raise ConfigError(

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import keyword
 import threading
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -107,6 +108,26 @@ def test_a_table_that_stands_for_very_many_values_is_refused(value, tmp_path):
 
     with pytest.raises(TypeError, match=r"more than 1,000,000 values is too large for a tool; pass fewer"):
         function(rows=value)
+
+
+def test_tables_whose_texts_are_endless_are_refused_before_they_are_made(tmp_path):
+    function = spec({"properties": {"rows": {}, "more": {}}}).connect(PluginContext(tmp_path))
+    few = pd.DataFrame({"a": pd.Categorical.from_codes([0] * 500_000, ["x" * 1_000_000])})
+    tracemalloc.start()
+
+    coded = pd.Series(pd.Categorical(["x" * 1_000_000] * 2))
+    long = pd.DataFrame({"n": range(500_000)}, index=few["a"].values)
+    longer = pd.DataFrame({"n": range(100)}, index=pd.MultiIndex.from_product([["x" * 1_000_000], range(100)]))
+    assert function(rows=coded) is not None
+    for rows in (few, {"nested": [few["a"]]}, pd.DataFrame({"x" * 1_000_000: range(500)}), long, longer):
+        with pytest.raises(TypeError, match=r"more than 64,000,000 characters are too long for a tool; pass fewer"):
+            function(rows=rows)
+    with pytest.raises(TypeError, match=r"more than 1,000,000 values is too large for a tool"):
+        function(rows=pd.DataFrame({"a": range(600_000)}), more=pd.DataFrame({"a": range(600_000)}))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert most < 500_000_000
 
 
 ARGUMENTS = {

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tw_autogen.bounded_json import ValueBudget
 from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.lazy_module import LazyModule
@@ -30,7 +31,6 @@ Call = Callable[[Mapping[str, Any], Tell], Mapping[str, Any]]
 _ABOUT_CHARS = 300
 _DESCRIPTION_CHARS = 1200
 _MOST_PARTS = 40
-_MOST_VALUES = 1_000_000
 
 
 def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, seconds: float, gate: Gate) -> PluginSpec:
@@ -76,25 +76,33 @@ def tool_spec(tool: Mapping[str, Any], *, server: str, name: str, call: Call, se
     return replace(spec, connect=lambda context: _Tool(spec, own, takes.takes_more, call, context, wrapped, gate))
 
 
-def jsonable(value: Any) -> Any:
+def jsonable(value: Any, budget: ValueBudget | None = None) -> Any:
     """Return a value that JSON has: a table as a list of rows, a time as ISO text, what is missing as None.
 
     A Series is a list of its values, or of rows if its index has labels.
 
+    Args:
+        value: Any.
+        budget: What this value and others may hold together; None: this one alone.
+
     Raises:
-        TypeError: there is no such form of it.
+        TypeError: there is no such form of it, or it is too large.
     """
-    if value is None or isinstance(value, bool | int | str):
+    budget = budget or ValueBudget()
+    if isinstance(value, str):
+        return budget.take_text(value)
+    if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): jsonable(one) for key, one in value.items()}
+        return {budget.take_text(str(key)): jsonable(one, budget) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [jsonable(one) for one in value]
+        return [jsonable(one, budget) for one in value]
     kind = type(value).__name__
     if kind in ("DataFrame", "Series", "ndarray"):
-        return jsonable(_lists(value, kind))
+        budget.take_table(value)
+        return jsonable(_lists(value, kind), budget)
     if kind in ("NAType", "NaTType") or str(value) == "NaT":
         return None
     if isinstance(value, decimal.Decimal):
@@ -109,9 +117,7 @@ def jsonable(value: Any) -> Any:
 
 
 def _lists(value: Any, kind: str) -> list[Any]:
-    """Return a table as a list of rows, an array as lists; a few bytes can stand for very many of them."""
-    if max(value.size, *value.shape, 0) > _MOST_VALUES:
-        raise TypeError(f"a {kind} of more than {_MOST_VALUES:,} values is too large for a tool; pass fewer")
+    """Return a table as a list of rows, an array as lists."""
     if kind == "DataFrame" or (kind == "Series" and not _has_numbers_only(value.index)):
         return _rows(value)
     found: list[Any] = value.tolist()
@@ -173,7 +179,8 @@ class _Tool:
         missing = [one for one in self._needed if one not in given]
         if missing:
             raise TypeError(f"{self._name}: missing {', '.join(missing)}")
-        arguments = {self._own.get(name, name): jsonable(value) for name, value in {**given, **others}.items()}
+        budget = ValueBudget()
+        arguments = {self._own.get(name, name): jsonable(value, budget) for name, value in {**given, **others}.items()}
         answer = self._answer(arguments)
         return read_result(answer, name=self._name, context=self._context, wrapped=self._wrapped)
 

@@ -24,15 +24,17 @@ _LATER_BYTES, _LATER_PLACES = 8192, 64
 SAMPLE_BYTES = 8_000_000
 """How much of a text is parsed."""
 _PIECE = 1_000_000
-SAMPLE_LINES = 200
+SAMPLE_LINES, _WHOLE_ROWS = 200, 50
 _DECODED_BYTES = 50_000_000
 SEPARATORS = (",", ";", "\t", "|")
+_RARE_SEPARATORS, _RARE_SHARE = ("#", "^", "~", "\xa6", "\xa7"), 0.95
+"""What parts values only if nearly all lines have three or more by it, and no common separator does as well."""
 BLANKS = " ,;\t|\r\n"
 """What a line without values consists of."""
 COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _COMPRESSED_SIGNS = {b"\x1f\x8b": ".gz", b"BZh91AY&SY": ".bz2", b"\xfd7zXZ\0": ".xz", b"PK\3\4": ".zip"}
-_NO_TEXT = re.compile("[\\x01-\\x08\\x0e-\\x1a]")
-"""Of NULs, a text may hold single ones; of these signs, none beside them."""
+_NO_TEXT, _TEXT_CHARS = re.compile("[\\x00-\\x08\\x0e-\\x1a]"), 1000
+"""A text with NULs may hold these signs beside them if all are no more than one in so many characters."""
 
 LEAST_LINES, NUMBER_SHARE = 3, 0.9
 NUMBER = re.compile(r"[+-]?[$€£]? ?[.,]?\d[\d.,]* ?%?", re.ASCII)
@@ -80,6 +82,7 @@ class CsvDialect:
         """
         source = {
             "sep": {",": "", " ": r"r'\s+'"}.get(self.separator, repr(self.separator)),
+            "engine": "" if self.separator.isascii() else "'python'",  # the other one warns
             "encoding": repr(self.encoding) if self.encoding != "utf-8" else "",
             "encoding_errors": "'replace'" if self.broken else "",
             **{key: repr(value) for key, value in self.quoting.items()},
@@ -159,7 +162,8 @@ def read_start(path: str, *, most_bytes: int = SAMPLE_BYTES, counted_bytes: int 
         broken = count_invalid_utf8(start) if encoding == "utf-8" else 0
         text = codecs.getincrementaldecoder(encoding)(errors="replace").decode(start)
         nuls = text.count("\0")
-        if 2 * nuls > len(text) or (nuls and _NO_TEXT.search(text)):
+        controls = len(_NO_TEXT.findall(text)) if nuls else 0
+        if 2 * nuls > len(text) or (controls > nuls and controls * _TEXT_CHARS > len(text)):
             raise ValueError("it is no text")
         text = text.replace("\0", "\ufffd")  # the module `csv` of Python 3.10 takes none
         end = b"\n" if "\n" in text else b"\r"
@@ -296,7 +300,8 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
     """Return the separator by which most lines have as many values as the first one, and more than one.
 
     Where there is none, it is one by which the first line has several values and most lines have as many as one
-    another. A comma is the last choice among equals: it is common in texts, other separators are not.
+    another; else the only one that the first line holds, more than once. Among equals it is one whose values hold no
+    other separator, then a comma last: it is common in texts, other separators are not.
 
     Args:
         lines: The first ones.
@@ -304,21 +309,49 @@ def find_separator(lines: Sequence[str], *, tabs: bool = False, titled: bool = F
         titled: The first line may be that of a title: it counts as any other, and many commas are decimal ones.
     """
     likely = "\t" if tabs else ","
-    best, best_score = likely, (False, False, 0.0, 0)
+    best, best_score = likely, _NO_FIT
     for one in ("\t", ";", "|", ","):
-        try:
-            widths = [len(row) for row in csv.reader(lines, delimiter=one) if row]
-        except csv.Error:  # a whole line as one value is longer than a value may be
-            continue
-        if not widths or (widths[0] < 2 and not titled):
-            continue
-        counts = Counter(width for width in widths if width > 1)
-        fits = not titled and 2 * counts[widths[0]] > len(widths)
-        width = widths[0] if fits else max(counts, key=counts.__getitem__, default=0)
-        share = counts[width] / len(widths)
-        if (score := (fits, titled and one != ",", round(share, 2), width)) > best_score and share > 0.5:
+        if (score := _fit(lines, one, titled)) > best_score:
             best, best_score = one, score
-    return best if titled or any(best_score) else find_separator(lines, tabs=tabs, titled=True)
+    for one in () if titled or best_score[2] > _RARE_SHARE else _RARE_SEPARATORS:
+        fits, _, share, _, width = score = _fit(lines, one, titled) if any(one in line for line in lines) else _NO_FIT
+        if fits and width > 2 and share > _RARE_SHARE and score > best_score:
+            best, best_score = one, score
+    if titled or any(best_score):
+        return best
+    best = find_separator(lines, tabs=tabs, titled=True)
+    first = [(one, lines[0].count(one)) for one in SEPARATORS if one in lines[0]] if lines and best == likely else []
+    return first[0][0] if len(first) == 1 and first[0][1] > 1 else best
+
+
+_NO_FIT = (False, False, 0.0, 0.0, 0)
+
+
+def _fit(lines: Sequence[str], separator: str, titled: bool) -> tuple[bool, bool, float, float, int]:
+    """Return how well a separator parts lines; the larger, the better.
+
+    Returns:
+        Most lines have as many values as the first one; no comma, where the first line may be a title; the share of
+        lines that have as many as one another, more than half; the share of values that hold no separator, but for
+        commas of numbers; and how many values a line has. One that is empty at the end of each line doesn't count.
+    """
+    try:
+        rows = [row for row in csv.reader(lines, delimiter=separator) if row]
+    except csv.Error:  # a whole line as one value is longer than a value may be
+        return _NO_FIT
+    if not rows or (len(rows[0]) < 2 and not titled):
+        return _NO_FIT
+    ended = all(not row[-1] for row in rows)
+    widths = [len(row) - ended for row in rows]
+    counts = Counter(width for width in widths if width > 1)
+    fits = not titled and 2 * counts[widths[0]] > len(widths)
+    width = widths[0] if fits else max(counts, key=counts.__getitem__, default=0)
+    share = counts[width] / len(widths)
+    if share <= 0.5:
+        return _NO_FIT
+    cells = [cell for row in rows[:_WHOLE_ROWS] for cell in row]
+    split = sum(any(one in cell for one in SEPARATORS) and not NUMBER.fullmatch(cell.strip()) for cell in cells)
+    return fits, titled and separator != ",", round(share, 2), round(1 - split / len(cells), 1), width
 
 
 def table_separator(lines: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -177,19 +178,15 @@ def csv_table(
         notes.append(f"{lines_of} with '#', as comments do, which comment='#' leaves out: {_row(comments[0])}")
     elif short:
         notes.append(f"{len(short)} rows have fewer values than the header, such as: {_row(short[0])}")
-    if not named:
-        notes.append("its first line holds no names: with header=None the columns are the numbers 0, 1, …")
-    elif (alone := all(is_number(one.strip()) for one in header)) or may_lack_names(rows):
-        names = "in its first line" if alone else "above its numbers"
-        notes.append(f"every name {names} is a number; if that line is data, read it with header=None")
+    notes += _doubtful_names(header, rows) if named else [_NO_NAMES]
     if not sampled:
         notes += total_notes(header, data, decimal=signs.decimal, thousands=signs.thousands)
     if below:
         notes.append(f"{len(below)} line{'s' * (len(below) > 1)} below its rows, no rows of it:")
         notes += [f"| {cut_line(line)}" for line in as_lines(below[:_BELOW_LINES])]
-    cut = len(header) == 1 and any(any(row[1:]) for row in wide)  # commas of texts part them
-    # else pandas fails, or takes the first values for an index
-    columns = (0, len(header)) if wide and not cut else None
+    if len(header) == 1 and any(any(row[1:]) for row in wide) and not any("\t" in line for line in start.lines):
+        return csv_table(start, name, above, "\t", call=call, doubtful=doubtful)  # commas of texts part its lines
+    columns = (0, len(header)) if wide else None  # else pandas fails, or takes the first values for an index
     skipped = _records(start.lines[:above])
     shown = itertools.dropwhile(lambda line: not line.strip(BLANKS), start.lines[: above + _RAW_LINES])
     dialect = CsvDialect(
@@ -242,8 +239,12 @@ def _parsed_rows(
         return values, {}, 1.0
     rows, quoting = parse_table(lines, separator)
     share = len(rows) / len(lines)
-    if sampled and "quoting" not in quoting and sum(line.count('"') for line in lines) % 2:
-        rows.pop()  # cut within a value
+    if "quoting" not in quoting and sum(line.count('"') for line in lines) % 2:
+        if sampled:
+            rows.pop()  # cut within a value
+        elif parse_rows([*lines, "\n", "end"], separator, **quoting)[-1] != ["end"]:  # pandas fails there
+            quoting = {"quoting": csv.QUOTE_NONE}
+            rows = parse_rows(lines, separator, **quoting)
     del rows[: next((at for at, row in enumerate(rows) if not _is_blank(row)), len(rows))]
     if not rows:
         raise ValueError("it has no rows")
@@ -295,6 +296,16 @@ def _is_narrow(rows: Sequence[Sequence[str]]) -> bool:
     return (
         first > 1 and len(rows) > _LEAST_ROWS and len(widths) == 1 and min(widths) > first + 1 and any(rows[1][first:])
     )
+
+
+_NO_NAMES = "its first line holds no names: with header=None the columns are the numbers 0, 1, …"
+
+
+def _doubtful_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    if (alone := all(is_number(one.strip()) for one in header)) or may_lack_names(rows):
+        names = "in its first line" if alone else "above its numbers"
+        return [f"every name {names} is a number; if that line is data, read it with header=None"]
+    return []
 
 
 def _doubtful_signs(names: Sequence[str], signs: NumberSigns) -> list[str]:
