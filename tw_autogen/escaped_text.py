@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _IGNORABLE = (
@@ -217,6 +219,18 @@ def without_middle(text: str, limit_chars: int, *, tail_percent: int = 30) -> st
     tail = limit_chars * tail_percent // 100
     mark = f"… {len(text) - limit_chars} characters left out …"
     return "\n".join(filter(None, (text[: limit_chars - tail], mark, text[len(text) - tail :])))
+
+
+def first_of(parts: Sequence[str], limit_chars: int) -> list[str]:
+    """Return the first parts, so many that they have up to `limit_chars` characters, and in words how many follow.
+
+    Example:
+        >>> first_of(["a.csv", "b.csv", "c.csv"], 12)
+        ['a.csv', 'b.csv', 'and 1 more']
+    """
+    ends = itertools.accumulate(map(len, parts))
+    count = sum(1 for _ in itertools.takewhile(lambda end: end <= limit_chars, ends))
+    return [*parts[:count], *([f"and {len(parts) - count} more"] if count < len(parts) else [])]
 
 
 def is_unicode(text: str) -> bool:

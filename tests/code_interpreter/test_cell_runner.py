@@ -91,6 +91,17 @@ def test_a_call_outside_of_any_request_gives_a_request_no_further_calls(tmp_path
     host.kernel.served["one"]()
 
 
+def test_of_an_endless_error_of_a_plugin_the_journal_gets_the_beginning(tmp_path):
+    def fail():
+        raise ValueError("x" * 1_000_000)
+
+    host = Host(tmp_path, [plugin(fail, "one")])
+    with pytest.raises(ValueError, match="xxx"):
+        host.run(lambda call: call["one"]())
+
+    assert [len(error) for _, error in host.called] == [2001]
+
+
 def test_all_plugins_together_may_be_called_so_often_for_one_request(tmp_path):
     host = Host(tmp_path, [plugin(lambda: 1, "one"), plugin(lambda: 2, "two")], host_calls=3)
 

@@ -4,11 +4,12 @@ import os
 
 import pytest
 
-from tw_autogen.code_interpreter.cell_runner import new_files, snapshot
+from tw_autogen.code_interpreter.cell_runner import new_files, snapshot, with_short_names
 from tw_autogen.code_interpreter.deliberate_errors import raised_by_cell
 from tw_autogen.code_interpreter.report_texts import (
     check_outcome,
     execution_report,
+    files_line,
     findings_report,
     output_text,
     review_reasons,
@@ -134,6 +135,24 @@ def test_of_too_many_files_none_counts_as_new_that_may_have_been_there_before(tm
     (tmp_path / "sub" / "0001.csv").write_text("changed")
 
     assert [one.name for one in new_files(before, snapshot(tmp_path), set())] == ["new.csv", "0001.csv"]
+
+
+@pytest.mark.parametrize(
+    ("names", "count"),
+    [
+        ([f"{number:04}.csv" for number in range(2000)], 2000),
+        ([f"{'a' * 100}/{'b' * 100}/{number:04}.csv" for number in range(2000)], 238),
+        (["a/" * 600 + "b.csv", "c.csv"], 1),
+    ],
+)
+def test_names_of_artifacts_are_bounded_and_a_list_of_them_says_how_many_it_leaves_out(tmp_path, names, count):
+    found = with_short_names([Artifact(one.rpartition("/")[2], "df", tmp_path / one) for one in names], tmp_path)
+
+    line, listed = files_line(found, tmp_path), Artifact.list_markdown(found)
+    assert len(found) == count
+    assert len(line) < 5100
+    assert len(listed) < 10_200 + len(str(tmp_path)) * 100
+    assert line.endswith(" more") == (count > 1) == listed.endswith(" more")
 
 
 @pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="no names that are longer than a path here")

@@ -406,6 +406,14 @@ def test_blocks_share_a_kernel_that_remembers(executor):
     assert (done.exit_code, done.output) == (0, "adding\n42")
 
 
+def test_of_very_many_files_the_first_are_named_in_the_chat(executor):
+    done = run(executor(), "for n in range(1900):\n    open(f'{n:04}{chr(37) * 150}.txt', 'w').close()")
+
+    assert len(done.output) < 15_000
+    assert "0000%%%" in done.output
+    assert " more" in done.output.splitlines()[-1]
+
+
 def test_the_first_block_that_fails_ends_the_run(executor):
     done = run(executor(), "print('one')", "1 / 0", "print('three')")
 

@@ -1,6 +1,8 @@
 """A journal in which somebody else has written leads the host to no file: code may write where it lies."""
 
+import contextlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,23 @@ def past(place):
     with opened(place) as session:
         session.run_code("print('first')")
         return session.journal
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_that_leaves_the_session_writes_nothing_into_its_journal(place):
+    with opened(place) as session:
+        session.run_code("1")
+        before = session.journal.read_bytes()
+        child = os.fork()
+        if not child:
+            with contextlib.suppress(BaseException):
+                session.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+
+        assert session.journal.read_bytes() == before
+        assert session.run_code("2 + 3").message.endswith("5")
+    assert fork_session(session.journal.parent)
 
 
 def plain(event, **fields):

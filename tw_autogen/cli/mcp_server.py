@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tw_autogen.conversation import AttachmentType
 from tw_autogen.errors import RoundError, TwAutogenError, nearest, url_problem
-from tw_autogen.escaped_text import shortened
+from tw_autogen.escaped_text import first_of, shortened
 from tw_autogen.events import ArtifactSaved, CellRan, CellStarted, CodeChecked, Event, PostClosed
 from tw_autogen.plugin.mcp import sdk
 from tw_autogen.safe_folder import SafeFolder
@@ -26,7 +26,7 @@ from tw_autogen.session import AGENT_DESCRIPTION, USER, Answer, Session
 
 T = TypeVar("T")
 
-_TEXT_CHARS = 200_000
+_TEXT_CHARS, _FILES_CHARS = 200_000, 10_000
 _BYTES = 20 << 20
 _LINE_CHARS = 200
 _MOST_PATH_CHARS = 4096
@@ -237,7 +237,11 @@ class AgentServer:
             for one in answer.artifacts
         ]
         lines = [f"- {one['name']}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
-        files = "\n".join(["Files (the tool `artifact` gives what is in them):", *lines]) if lines else ""
+        files = (
+            "\n".join(["Files (the tool `artifact` gives what is in them):", *first_of(lines, _FILES_CHARS)])
+            if lines
+            else ""
+        )
         text = "\n\n".join(part for part in (answer.message.rstrip(), files) if part) or "(no output)"
         return self._said(text, structured={**structured, "artifacts": made}, is_error=is_error)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from tw_autogen.approval import PersonTime, noting_person_time
 from tw_autogen.code_interpreter.plugin_ranking import names_used
 from tw_autogen.code_interpreter.settings import CodeInterpreterSettings
 from tw_autogen.errors import HostCallBudgetError, PluginLoadError
-from tw_autogen.escaped_text import is_unicode, visible_line
+from tw_autogen.escaped_text import is_unicode, shortened, visible_line
 from tw_autogen.events import ArtifactSaved, CellOutput, CellRan, CellStarted, HostCalled
 from tw_autogen.kernel import Artifact, Execution, Kernel, Log, size_words
 from tw_autogen.lazy_module import wait_for_imports
@@ -38,6 +39,9 @@ _KINDS: Mapping[str, str] = {
 _MOST_FILES = 2000
 _MOST_ENTRIES = 20_000
 _MOST_CHARS = 16_000_000  # in names together: those of folders in one another may be long
+_LONGEST_NAME, _MOST_NAMES_CHARS = 1000, 50_000
+"""Characters of the name of an artifact, and of those of one cell together."""
+_FAILURE_CHARS = 2000
 
 
 class FolderSnapshot(dict[Path, tuple[int, int]]):
@@ -191,7 +195,7 @@ class RunningCell:
             seconds: How long the call took.
         """
         if self.turn is not None:
-            self.turn.emit(HostCalled(name, not failure, failure, seconds))
+            self.turn.emit(HostCalled(name, not failure, shortened(failure, _FAILURE_CHARS), seconds))
 
     def keep_artifact(self, one: Artifact) -> None:
         """Take a file that a call has made, unless it comes too late."""
@@ -257,6 +261,26 @@ def new_files(before: FolderSnapshot, after: FolderSnapshot, known: Collection[P
         Artifact(path.name, _KINDS.get(path.suffix.lower(), "file"), path, size_words(after[path][1]))
         for path in changed
     )
+
+
+def with_short_names(artifacts: Iterable[Artifact], folder: Path) -> tuple[Artifact, ...]:
+    """Return the first of some artifacts, whose names as paths have 50 000 characters together; none has over 1 000.
+
+    Each name stands in prompts, answers and the journal.
+
+    Args:
+        artifacts: In order.
+        folder: Where they lie; it is no part of their names.
+    """
+    kept, left = list[Artifact](), _MOST_NAMES_CHARS
+    for one in artifacts:
+        chars = len(os.path.relpath(one.path, folder))
+        left -= chars if chars <= _LONGEST_NAME else 0
+        if left < 0:
+            break
+        if chars <= _LONGEST_NAME:
+            kept.append(one)
+    return tuple(kept)
 
 
 class CellRunner:
@@ -353,7 +377,10 @@ class CellRunner:
             self._failed_in = ""
         known = [*execution.artifacts, *made]
         more = new_files(before, snapshot(self.kernel.folder), {one.path for one in known})
-        execution = replace(execution, artifacts=(*known, *more), logs=(*execution.logs, *logged))
+        artifacts = with_short_names([*known, *more], self.kernel.folder)
+        if left := len(known) + len(more) - len(artifacts):
+            logged.append(Log("warning", "files", f"{left} more files were made; their names are too long to be told"))
+        execution = replace(execution, artifacts=artifacts, logs=(*execution.logs, *logged))
         for one in execution.artifacts:
             turn.emit(ArtifactSaved(one.name, one.kind, str(one.path), one.preview))
         turn.emit(_ran(cell, execution))

@@ -11,7 +11,7 @@ from pathlib import Path
 from tw_autogen.code_interpreter.deliberate_errors import FRAME
 from tw_autogen.code_interpreter.rules import Finding
 from tw_autogen.conversation import RequestedFormat, is_json, mentioned
-from tw_autogen.escaped_text import shortened, trimmed, without_middle
+from tw_autogen.escaped_text import first_of, shortened, trimmed, without_middle
 from tw_autogen.kernel import Artifact, Execution
 from tw_autogen.python_source import parsed_cell
 
@@ -27,10 +27,11 @@ _COLUMNS = re.compile(r"\S {2,}\S")
 _TABLE_CHARS = 4000
 """How much of one table is shown where the output doesn't fit."""
 _TAIL_PERCENT = 30
+_FILES_CHARS = 4000
 
 
 def files_line(artifacts: Sequence[Artifact], folder: Path | None = None) -> str:
-    """Name the files that were made, with a preview where there is one; empty if there are none.
+    """Name the files that were made, with a preview where there is one; empty if there are none. Many are counted.
 
     Args:
         artifacts: The files.
@@ -40,7 +41,7 @@ def files_line(artifacts: Sequence[Artifact], folder: Path | None = None) -> str
         f"{_path_of(one, folder)}{f' ({preview})' if (preview := _first_line(one.preview)) else ''}"
         for one in artifacts
     ]
-    return f"Files: {', '.join(named)}" if named else ""
+    return f"Files: {', '.join(first_of(named, _FILES_CHARS))}" if named else ""
 
 
 def unnamed_files_line(

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-from tw_autogen.escaped_text import inert_output, markdown_line, visible
+from tw_autogen.escaped_text import first_of, inert_output, markdown_line, visible
 from tw_autogen.kernel.guest.artifacts import FileNames
 from tw_autogen.picture_files import PictureReader, is_picture
 from tw_autogen.safe_folder import open_or_make_folder
 from tw_autogen.svg_sanitizer import UnsafeSvgError
+
+_LIST_CHARS = 10_000
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Artifact:
                 free = f"{below}/{names.free(plain, kind)}".lstrip("/")
                 with contextlib.suppress(FileExistsError):
                     return folder / free, opened.create_file(free)
+
+    @staticmethod
+    def list_markdown(artifacts: Sequence[Artifact]) -> str:
+        """Return a Markdown list of files; of very many the first are named, since it becomes part of chats."""
+        return "\n".join(first_of([one.markdown() for one in artifacts], _LIST_CHARS))
 
     def markdown(self) -> str:
         """Return one line of a Markdown list: name, place, and the first line of the preview; nothing in it acts."""

@@ -122,8 +122,11 @@ class Answer:
         return cls(text, _artifacts(here), stop, usage, here, seconds or Seconds(), tuple(earlier))
 
     def files_markdown(self) -> str:
-        """Return a Markdown list of the files, each with place and preview; empty if there are none."""
-        return "\n".join(one.markdown() for one in self.artifacts)
+        """Return a Markdown list of the files, each with place and preview; empty if there are none.
+
+        Of very many the first are named: the list becomes part of chats.
+        """
+        return Artifact.list_markdown(self.artifacts)
 
     @property
     def sources(self) -> tuple[NumberSource, ...]:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from tw_autogen.conversation import AttachmentType, Plan, Post, Round, Status
-from tw_autogen.escaped_text import MOST_MARKDOWN_CHARS, NO_FORMULAS, is_quickly_rendered, visible, without_middle
+from tw_autogen.escaped_text import (
+    MOST_MARKDOWN_CHARS,
+    NO_FORMULAS,
+    first_of,
+    is_quickly_rendered,
+    visible,
+    without_middle,
+)
 from tw_autogen.kernel import Artifact
 from tw_autogen.lazy_module import LazyModule
 from tw_autogen.number_sources import NumberSource
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 else:
     markdown_it = LazyModule("markdown_it")  # takes 50 ms, and only notebooks and pages need it
 
-_MOST_CHARS = 50_000
+_MOST_CHARS, _FILES_CHARS = 50_000, 20_000
 """Of a cell or an output; what is longer is cut, with a note."""
 _MOST_SOURCES, _MOST_MISSING = 500, 10
 _MARKS = {Status.done: "✓", Status.current: "▸", Status.pending: "○"}
@@ -116,7 +123,9 @@ def answer_html(
         else note_html("(The answer is empty.)")
     )
     parts = [words, *(picture for picture in pictures.values() if picture not in words)]
-    parts += [f'<ul style="margin:0.3em 0">{"".join(files)}</ul>'] if files else []
+    listed = first_of(files, _FILES_CHARS)
+    listed[len(files) :] = [f"<li>{one}</li>" for one in listed[len(files) :]]
+    parts += [f'<ul style="margin:0.3em 0">{"".join(listed)}</ul>'] if files else []
     plan = next((post.plan for post in reversed(here.posts) if post.plan is not None), None)
     if plan is not None:
         done = sum(step.status is Status.done for step in plan.steps)

@@ -66,6 +66,7 @@ class Journal(Closing):
         self.path = path
         self._handlers = list(handlers)
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._file = open_private(path)
         try:
             alone = _mark_open(self._file.fileno(), alone=True)
@@ -115,7 +116,9 @@ class Journal(Closing):
 
     def _append(self, event: Event) -> None:
         with self._lock:
-            if self._file.closed:  # a late event, such as that of an abandoned model call
+            if (
+                self._file.closed or os.getpid() != self._process
+            ):  # late, such as of an abandoned model call; or a fork's
                 return
             try:
                 self._write_line(event)

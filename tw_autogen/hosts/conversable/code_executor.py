@@ -136,7 +136,7 @@ class KernelCodeExecutor(Closing):
             made += files
             if not ok:
                 break
-        lines = "\n".join(one.markdown() for one in made)
+        lines = Artifact.list_markdown(made)
         output = without_end(inert_output("\n".join(part for part in [*said, lines] if part)))
         return _coding.base.IPythonCodeResult(
             exit_code=int(not ok), output=output, output_files=[str(one.path) for one in made]

@@ -6,7 +6,6 @@ import asyncio
 import csv
 import inspect
 import io
-import os
 import threading
 import time
 import weakref
@@ -308,14 +307,13 @@ class PluginTools(Closing):
             if path.suffix.lower() not in _READERS:
                 raise ValueError(f"{name!r}: expected one of {', '.join(_READERS)}; tables there: {there}")
             reader, limit_bytes = _READERS[path.suffix.lower()]
-            if os.fstat(file.fileno()).st_size > limit_bytes:
-                raise ValueError(
-                    f"{name!r}: larger than the {limit_bytes >> 20} MB that a tool takes; hand over a part"
-                )
-            if reader is _read_csv and (call := self._reading_call(inner)):
-                _check_csv(file)
-                return self._read_in_kernel(call)
-            return reader(file)
+            held = io.BytesIO(file.read(limit_bytes + 1))  # code may go on writing: what is checked is what is read
+        if len(held.getbuffer()) > limit_bytes:
+            raise ValueError(f"{name!r}: larger than the {limit_bytes >> 20} MB that a tool takes; hand over a part")
+        if reader is _read_csv and (call := self._reading_call(inner)):
+            _check_csv(held)
+            return self._read_in_kernel(call)
+        return reader(held)
 
     def _reading_call(self, name: str) -> str:
         """Return the call that reads a CSV file as it is described to models; empty where `read_csv(name)` does."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tw_autogen.bounded_json import ValueBudget
+from tw_autogen.bounded_json import DEEPEST, ValueBudget, too_deep
 from tw_autogen.escaped_text import shortened
 from tw_autogen.kernel.guest import PluginContext
 from tw_autogen.lazy_module import LazyModule
@@ -181,6 +181,8 @@ class _Tool:
             raise TypeError(f"{self._name}: missing {', '.join(missing)}")
         budget = ValueBudget()
         arguments = {self._own.get(name, name): jsonable(value, budget) for name, value in {**given, **others}.items()}
+        if too_deep(arguments):
+            raise TypeError(f"{self._name}: its arguments are nested more than {DEEPEST} deep")
         answer = self._answer(arguments)
         return read_result(answer, name=self._name, context=self._context, wrapped=self._wrapped)
 
