@@ -224,6 +224,10 @@ def without_middle(text: str, limit_chars: int, *, tail_percent: int = 30) -> st
 def first_of(parts: Sequence[str], limit_chars: int) -> list[str]:
     """Return the first parts, so many that they have up to `limit_chars` characters, and in words how many follow.
 
+    Args:
+        parts: In order.
+        limit_chars: Of those that are returned, together.
+
     Example:
         >>> first_of(["a.csv", "b.csv", "c.csv"], 12)
         ['a.csv', 'b.csv', 'and 1 more']

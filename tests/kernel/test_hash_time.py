@@ -220,6 +220,23 @@ def test_a_call_that_does_not_fit_is_refused_before_its_arguments_are_unpacked(c
 
 
 @pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        lambda numbers: {"ids": [list(map(str, numbers))]},
+        lambda numbers: [[one, 0] for one in numbers],
+        lambda numbers: dict.fromkeys(map(str, numbers), 0),
+    ],
+    ids=["numbers", "nested texts", "pairs", "keys"],
+)
+def test_values_of_which_a_function_may_make_sets_are_refused_if_their_hashes_are_one(codec, form):
+    take = taking(codec, lambda one: len(one))
+
+    assert take([form(range(COUNT))], {})["value"] == len(form(range(COUNT)))
+    assert TOO_LONG in take([form(COLLIDING)], {})["error"]
+
+
+@pytest.mark.parametrize(
     ("function", "args", "kwargs", "value"),
     [
         (lambda **named: sorted(named), [], {"$": "dict", "items": [["$", 1], ["a", 2]]}, ["$", "a"]),

@@ -81,7 +81,7 @@ def prepare_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """Let what standard output does not take go nowhere: at its end Python would try again, and exit with 120."""
+    """Drop what standard output does not take: at its end Python would try again, and exit with 120."""
     try:
         sys.stdout.flush()
     except OSError:

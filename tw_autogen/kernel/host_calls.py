@@ -17,6 +17,7 @@ from typing import Any
 from tw_autogen.kernel.file_transfer import FileTransfer
 from tw_autogen.kernel.guest.bounds import UNBOUNDED, Bounds, MemoryBudget, check_fields
 from tw_autogen.kernel.guest.codec import TAG, Codec
+from tw_autogen.kernel.guest.hash_time import check_hash_values
 from tw_autogen.kernel.guest.json_size import MOST_BYTES, check_call_size, estimate_parsed_bytes
 from tw_autogen.kernel.guest.remote_files import FILES, PIECE
 
@@ -100,6 +101,7 @@ class HostFunctions:
             _check_arity(function, asked["args"], asked["kwargs"])
             with self._unpacking:  # what is taken for a while only is taken by one call at a time
                 args, kwargs = codec.unpack([asked.pop("args"), asked.pop("kwargs")], bounds)
+                check_hash_values([args, kwargs])  # the function may make sets and dicts of them
             value = codec.pack(function(*args, **kwargs))
             return json.dumps({"id": number, "value": value})
         except BaseException as error:  # noqa: BLE001 - foreign code, and arguments that may be anything: the cell is told

@@ -19,6 +19,7 @@ from tw_autogen.model import LexicalRanker
 from tw_autogen.safe_folder import SafeFolder
 from tw_autogen.secret_masking import mask_named
 from tw_autogen.session.file_ranking import FileTerms, rank_files
+from tw_autogen.session.kernel_answers import JOINS_CHARS, lines_of, list_of, read_description, read_listing
 from tw_autogen.session.settings import SessionSettings
 from tw_autogen.session.variable_descriptions import profile_value
 
@@ -45,11 +46,6 @@ _JOIN_CHARS = 300
 _HEAD = "What files there hold, by the path that code opens them by (print(describe(path)) shows it of any other):"
 _FITS = 0.5
 """What part of the best file's score another one has that fits a later request; and more than those told before."""
-_SAID_CHARS, _LINES_CHARS, _JOINS_CHARS = 1000, 25_000, 10_000
-"""Of a kernel's answer: one text of it, all lines that it says of one file or folder, all about columns that join."""
-_MOST_NAMES, _MOST_FAMILIES, _MOST_SPANS, _ABOUT_CHARS = 2000, 1000, 50, 2000
-"""Of a kernel's answer: columns of a file, and kinds of files of a folder; of these spans of years, and each text."""
-_LAST_YEAR, _MOST_FILES = 9999, 10**9
 _MORE = "print(describe({!r})) shows more"
 _AFTER_HEAD = re.compile(r"(?<=['\"]): ")
 _ROWS_OF_ONE = re.compile(r"(to be read with [^\n]{0,400}?), nrows=\d{1,9}([^\n]{0,400})")
@@ -189,7 +185,7 @@ class RequestDescriptions:
         began = time.monotonic()
         try:
             found = kernel.list_files(path, layouts=content, most_lines=_TREE_LINES, seconds=_FOLDER_SECONDS)
-            lines, files, problem = _listing(found)
+            lines, files, problem = read_listing(found)
         except (TwAutogenError, ValueError):  # it says so again, when code is to run there; or code made that up
             return ""
         if problem or len(lines) < 2:
@@ -273,15 +269,15 @@ class RequestDescriptions:
         if kernel is not None:
             try:
                 found = kernel.describe_files(files, seconds=each, all_seconds=together)
-                said = zip(_list_of(found, "files"), files, strict=True)
-                return [_description(one, name) for one, (_, name) in said], _lines(found, "joins", _JOINS_CHARS)
+                said = zip(list_of(found, "files"), files, strict=True)
+                return [read_description(one, name) for one, (_, name) in said], lines_of(found, "joins", JOINS_CHARS)
             except ValueError:
                 why = "not looked through: the kernel's answer can't be read"
             except TwAutogenError as error:
                 why = f"not looked through: {' '.join(str(error).split())[:_TEXT_CHARS]}"
         if listed:
             return [], []
-        return [_description({"size": self._size(name), "headline": why}, name) for _, name in files], []
+        return [read_description({"size": self._size(name), "headline": why}, name) for _, name in files], []
 
     def _size(self, name: str) -> str:
         try:
@@ -292,78 +288,6 @@ class RequestDescriptions:
             return size_words(about.st_size) if stat.S_ISREG(about.st_mode) else "size not known"
         except (OSError, ValueError):
             return "size not known"
-
-
-def _description(said: Any, name: str) -> dict[str, Any]:
-    """Return what a kernel says of a file, in which nothing is of another kind or size than it should be.
-
-    Args:
-        said: An entry of `files` as `FileDescriber.describe_files` returns it; code in the kernel can have made it.
-        name: The file's.
-
-    Raises:
-        ValueError: it is no such entry.
-    """
-    texts = {key: _said(said, key) for key in ("headline", "problem", "size")}
-    lines = {key: _lines(said, key, _LINES_CHARS) for key in ("lines", "whole")}
-    columns = [_text_of(one, "columns") for one in _list_of(said, "columns")[:_MOST_NAMES]]
-    return {**texts, **lines, "columns": columns, "late": said.get("late") is True, "name": name}
-
-
-def _listing(said: Any) -> tuple[list[str], list[FileTerms], str]:
-    """Return lines, what files of each kind are found by, and the problem: as `_description`.
-
-    Args:
-        said: What `FileDescriber.list_files` returns.
-    """
-    found = []
-    for one in _list_of(said, "files")[:_MOST_FAMILIES]:
-        if not (isinstance(one, list | tuple) and len(one) == 3 and _is_number(one[1], _MOST_FILES)):
-            raise ValueError("files are triples of a name, a number and what they are found by")
-        name, count, about = one
-        names, heads, values = (_said(about, key, chars=_ABOUT_CHARS) for key in ("names", "heads", "values"))
-        years = tuple(map(_years, _list_of(about, "years")[:_MOST_SPANS]))
-        found.append(FileTerms(_text_of(name, "files", chars=_LINES_CHARS), count, names, heads, values, years))
-    return _lines(said, "lines", _LINES_CHARS), found, _said(said, "problem")
-
-
-def _years(said: Any) -> tuple[int, int]:
-    if not (isinstance(said, list | tuple) and len(said) == 2 and all(_is_number(one, _LAST_YEAR) for one in said)):
-        raise ValueError("years are pairs of numbers")
-    return said[0], said[1]
-
-
-def _is_number(said: Any, most: int) -> bool:
-    """Return whether it is an integer up to `most`: larger ones can't be counted with."""
-    return isinstance(said, int) and abs(said) <= most
-
-
-def _said(said: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
-    return _text_of(said.get(key, "") if isinstance(said, Mapping) else None, key, chars=chars)
-
-
-def _text_of(value: Any, key: str, *, chars: int = _SAID_CHARS) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{key}: expected a text, got {type(value).__name__}")
-    return value[:chars]
-
-
-def _list_of(said: Any, key: str) -> Sequence[Any]:
-    found = said.get(key, ()) if isinstance(said, Mapping) else None
-    if not isinstance(found, list | tuple):
-        raise ValueError(f"{key}: expected a list, got {type(found).__name__}")
-    return found
-
-
-def _lines(said: Any, key: str, chars: int) -> list[str]:
-    """Return the first lines of a list that have so many characters together."""
-    lines = []
-    for line in _list_of(said, key):
-        if chars <= 0:
-            break
-        lines.append(_text_of(line, key, chars=chars))
-        chars -= len(lines[-1]) + 1
-    return lines
 
 
 def _holds_files(folder: str) -> bool:

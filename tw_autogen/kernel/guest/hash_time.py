@@ -10,10 +10,42 @@ from collections.abc import Hashable, Iterator, Sequence
 from time import thread_time
 from typing import Any, TypeVar
 
+_MOST_DIGITS = 4000
 _Item = TypeVar("_Item")
 _SECONDS = 0.25
 _SECONDS_PER_ITEM = 2e-6
 """Ten times what an item takes whose hash is its own."""
+
+
+_FEW = 1000
+"""So many values of one hash are compared with one another quickly."""
+
+
+def check_hash_values(value: Any) -> None:
+    """Look whether sets and dicts may be made of values that came as JSON, by whoever does so without a guard.
+
+    Args:
+        value: Lists and dicts; texts of digits count as numbers, which they may be made.
+
+    Raises:
+        ValueError: very many have one hash value.
+    """
+    guard, left = HashFloodGuard(), [value]
+    while left:
+        one = left.pop()
+        inner = list(one.values()) if isinstance(one, dict) else list(one) if isinstance(one, list | tuple) else []
+        left += [each for each in inner if isinstance(each, list | tuple | dict)]
+        for keys in (list(one) if isinstance(one, dict) else [], inner):
+            if len(keys) > _FEW:
+                guard.build_set(list(map(_as_key, keys)))
+
+
+def _as_key(value: Any) -> Hashable:
+    if isinstance(value, str):
+        return int(value) if len(value) < _MOST_DIGITS and value.isdecimal() else value
+    if isinstance(value, list | tuple):
+        return tuple(map(_as_key, value))
+    return value if isinstance(value, Hashable) else None
 
 
 class HashFloodGuard:
