@@ -237,13 +237,10 @@ class AgentServer:
             for one in answer.artifacts
         ]
         lines = [f"- {one['name']}{': ' if one['preview'] else ''}{_line(one['preview'])}" for one in made]
-        files = (
-            "\n".join(["Files (the tool `artifact` gives what is in them):", *first_of(lines, _FILES_CHARS)])
-            if lines
-            else ""
-        )
+        listed = first_of(lines, _FILES_CHARS)
+        files = "\n".join(["Files (the tool `artifact` gives what is in them):", *listed]) if lines else ""
         text = "\n\n".join(part for part in (answer.message.rstrip(), files) if part) or "(no output)"
-        return self._said(text, structured={**structured, "artifacts": made}, is_error=is_error)
+        return self._said(text, structured={**structured, "artifacts": made[: len(listed)]}, is_error=is_error)
 
     def _said(self, text: str, *, structured: Mapping[str, Any] | None = None, is_error: bool = False) -> Any:
         block = self._types.TextContent(type="text", text=text)
