@@ -34,7 +34,6 @@ from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
 
-_UNREADABLE = (AttributeError, ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """What unpacking raises at an answer that no kernel of ours gives."""
 
 
@@ -181,7 +180,7 @@ class LiveKernel(Closing):
             if "ok" in answer:
                 try:
                     return live.codec.unpack(answer["ok"])
-                except _UNREADABLE as error:  # code in the kernel may have written any of it
+                except Exception as error:  # noqa: BLE001 - code in the kernel may have written any of it
                     said = f"the kernel's answer when asked for {name!r} can't be read: {error}"
                     raise KernelError(said, folder=self.folder) from error
             if "error" not in answer:
