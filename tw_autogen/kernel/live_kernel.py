@@ -34,8 +34,6 @@ from tw_autogen.kernel.transport import WakeupSocket
 from tw_autogen.named_folders import named_folder
 from tw_autogen.safe_folder import KERNEL_FOLDERS, SafeFolder, real_path, temporary_folder
 
-"""What unpacking raises at an answer that no kernel of ours gives."""
-
 
 class LiveKernel(Closing):
     """An IPython kernel in a process of its own, started when it is first needed.
@@ -180,7 +178,7 @@ class LiveKernel(Closing):
             if "ok" in answer:
                 try:
                     return live.codec.unpack(answer["ok"])
-                except Exception as error:  # noqa: BLE001 - code in the kernel may have written any of it
+                except Exception as error:  # code in the kernel may have written any of it
                     said = f"the kernel's answer when asked for {name!r} can't be read: {error}"
                     raise KernelError(said, folder=self.folder) from error
             if "error" not in answer:
